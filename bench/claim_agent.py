@@ -23,14 +23,14 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.seam import Context, Tool, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.run_limits import USUAL_LIMITS
+from hutch.domain.run_limits import DEFAULT_LIMITS
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import Wishes, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
 
 FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200)}
-LIMITS = replace(USUAL_LIMITS, turns=None)
+LIMITS = replace(DEFAULT_LIMITS, turns=None)
 ROUNDS = 5
 TURNS = 60
 LONG_TURNS = 200
@@ -177,7 +177,7 @@ def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 async def resumed(place: Path, turns: int) -> tuple[float, int]:
     """Milliseconds from a log of a run that broke off to the next request, and how many events it has."""
-    wishes = Wishes(FILES, "", model=Clocked(turns), limits=replace(USUAL_LIMITS, turns=turns))
+    wishes = Wishes(FILES, "", model=Clocked(turns), limits=replace(DEFAULT_LIMITS, turns=turns))
     async with open_setup(place, wishes) as setup:
         await begin(setup, "run_1", "Look around.")
         events = len(await entries(setup.recorder))

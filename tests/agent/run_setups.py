@@ -21,7 +21,7 @@ from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
-from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.runs import read_log
 from hutch.forge.git import Git
 from hutch.jail.jail import start_jail
@@ -74,7 +74,7 @@ class Wishes:
     files: Mapping[str, bytes]
     cassette: str
     persona: str = "engineer"
-    limits: RunLimits = USUAL_LIMITS
+    limits: RunLimits = DEFAULT_LIMITS
     secrets: Sequence[str] = ()
     approve: Asker | None = None
     ask: Ask | None = None

@@ -17,7 +17,7 @@ from hutch.domain.events import (
     ToolReturned,
 )
 from hutch.domain.ids import new_session_id
-from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import FromModel, Request, Usage
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
@@ -139,7 +139,7 @@ async def test_a_limit_ends_a_run_and_more_lets_it_go_on(
         ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason, ended.turns) == ("limit_reached", words, turns)
     assert ended.cost_usd == pytest.approx(0.0045 * turns)
-    wishes.limits = USUAL_LIMITS
+    wishes.limits = DEFAULT_LIMITS
     async with open_setup(tmp_path, wishes, session_id) as setup:
         worked = await go_on(setup, "run_1", await entries(setup.recorder))
         ran = await setup.context.workspace.read_small("ran")

@@ -12,7 +12,7 @@ import pytest
 
 from hutch.agent.run_setup import Heard
 from hutch.domain import events
-from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import Request
 from tests.agent.run_setups import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_setup, replies
@@ -156,9 +156,9 @@ async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (replace(USUAL_LIMITS, turns=3), "3 turns"),
-        (replace(USUAL_LIMITS, tokens=1), "tokens"),
-        (replace(USUAL_LIMITS, timeout_s=1.5), "seconds, which is the limit"),
+        (replace(DEFAULT_LIMITS, turns=3), "3 turns"),
+        (replace(DEFAULT_LIMITS, tokens=1), "tokens"),
+        (replace(DEFAULT_LIMITS, timeout_s=1.5), "seconds, which is the limit"),
     ],
 )
 async def test_a_limit_ends_a_run_and_says_so(tmp_path: Path, limits: RunLimits, words: str) -> None:
@@ -356,7 +356,7 @@ async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
             asking = replace(
                 setup,
                 context=replace(setup.context, ask=slow),
-                limits=replace(USUAL_LIMITS, timeout_s=limit_s),
+                limits=replace(DEFAULT_LIMITS, timeout_s=limit_s),
             )
             began = time.monotonic()
             worked = await begin(asking, "run_1", "Ask first.")

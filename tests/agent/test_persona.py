@@ -7,7 +7,7 @@ import pytest
 
 from hutch.agent.persona import REPOSITORY_FOLDER, Persona, ReadFile, built_in, load_persona
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.run_limits import NO_LIMITS, USUAL_LIMITS, RunLimits
+from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, RunLimits
 
 TOOLS = (
     *("read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
@@ -44,9 +44,9 @@ def test_a_persons_own_file_wins(tmp_path: Path) -> None:
     persona = load("engineer", folder=tmp_path)
     assert (persona.prompt, persona.tools) == ("Be brief.", ("bash",))
     assert persona.limits == replace(NO_LIMITS, turns=3)
-    assert persona.limits_for(NO_LIMITS) == replace(USUAL_LIMITS, turns=3)
+    assert persona.limits_for(NO_LIMITS) == replace(DEFAULT_LIMITS, turns=3)
     assert persona.limits_for(replace(NO_LIMITS, turns=2, tokens=10**9)) == replace(
-        USUAL_LIMITS, turns=2, tokens=10**9
+        DEFAULT_LIMITS, turns=2, tokens=10**9
     )
 
 
@@ -62,7 +62,7 @@ Use tabs."""
     assert persona.policy.decide("bash", command="git push").action == "deny"
     assert persona.policy.decide("bash", command="ls").action == "ask"
     limits = persona.limits_for(NO_LIMITS)
-    assert (limits.turns, limits.timeout_s) == (5, USUAL_LIMITS.timeout_s)
+    assert (limits.turns, limits.timeout_s) == (5, DEFAULT_LIMITS.timeout_s)
     assert persona.limits_for(RunLimits(200, None, None, 7200)).turns == 5
     assert persona.from_repository == "Use tabs."
     assert persona.prompt == load("engineer").prompt
@@ -144,4 +144,4 @@ def test_a_persona_that_a_repository_chose_is_allowed_no_more_than_the_usual_one
     assert (persona.prompt, persona.model, persona.tools) == ("Go.", "small", ("read_file", "bash", "finish"))
     assert persona.policy.decide("bash", command="ls").action == "ask"
     assert persona.policy.decide("bash", command="rm x").action == "deny"
-    assert persona.limits_for(NO_LIMITS).turns == USUAL_LIMITS.turns
+    assert persona.limits_for(NO_LIMITS).turns == DEFAULT_LIMITS.turns

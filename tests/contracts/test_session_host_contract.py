@@ -18,7 +18,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.site import Site
 from hutch.sessions import requests
@@ -43,7 +43,7 @@ class Hosted:
 
     host: SessionHost
     site: Site
-    who: Who
+    who: Caller
     server: object
     place: Path
 

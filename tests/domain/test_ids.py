@@ -4,13 +4,13 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import (
-    fits,
+    matches_id,
     new_input_id,
     new_run_id,
     new_session_id,
     new_task_id,
-    one_of,
     parse_session_id,
+    resolve_id,
 )
 
 
@@ -47,17 +47,17 @@ def test_a_huge_wrong_id_is_not_echoed_whole() -> None:
 def test_a_part_of_an_id_names_it() -> None:
     id = "chg_01jd2m4c9k7w6t0q8n5x3vbaeh"
     for name in (id, "chg_01j", "01jd2", "baeh", "vba" + "eh"):
-        assert fits(id, name), name
+        assert matches_id(id, name), name
     for name in ("", "eh", "ses_01j", "2m4c", "BAEH", "01jd2%", "../baeh"):
-        assert not fits(id, name), name
+        assert not matches_id(id, name), name
 
 
 def test_who_names_many_is_told_which() -> None:
     ids = [f"chg_01jd2m4c9k7w6t0q8n5x3vba{end}" for end in ("000", "001", "002", "100")]
-    assert one_of(ids, "002", "changes") == ids[2]
-    assert one_of(ids, ids[1], "changes") == ids[1]
-    assert one_of(ids, "zzz", "changes") is None
+    assert resolve_id(ids, "002", "changes") == ids[2]
+    assert resolve_id(ids, ids[1], "changes") == ids[1]
+    assert resolve_id(ids, "zzz", "changes") is None
     with pytest.raises(
         BadRequest, match=rf"'01jd2' fits 4 changes: {ids[0]}, {ids[1]}, {ids[2]}, …\. Give more"
     ):
-        one_of(ids, "01jd2", "changes")
+        resolve_id(ids, "01jd2", "changes")

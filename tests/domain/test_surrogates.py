@@ -1,7 +1,7 @@
 """Text that can be sent to anybody."""
 
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 
 
 def test_stray_bytes_are_not_sent_to_anybody() -> None:
-    assert printable("a\udcffb") == "a\ufffdb"
+    assert replace_surrogates("a\udcffb") == "a\ufffdb"

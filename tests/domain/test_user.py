@@ -4,10 +4,10 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import new_user_id
-from hutch.domain.secret import LINK, TOKEN, derived, hash_of, new_secret, same, shown
+from hutch.domain.secret import LINK, TOKEN, derive, hash_of, is_equal, new_secret, visible_prefix
 from hutch.domain.user import (
+    Caller,
     User,
-    Who,
     name_key,
     parse_name,
     parse_role,
@@ -83,17 +83,17 @@ def test_one_user_has_one_key_in_all_code_points() -> None:
 def test_a_refusal_says_who_can_change_it() -> None:
     user = User(new_user_id(), "ada", "owner", 0)
     with pytest.raises(Denied, match="hutch tokens create --scope admin"):
-        Who(user, frozenset({"read"}), "token", "tok_1").need("admin")
+        Caller(user, frozenset({"read"}), "token", "tok_1").need("admin")
     observer = User(new_user_id(), "bob", "observer", 0)
     with pytest.raises(Denied, match="hutch users role bob"):
-        Who(observer, scopes_of("observer"), "cookie", "brw_1").need("write")
+        Caller(observer, scopes_of("observer"), "cookie", "brw_1").need("write")
 
 
 def test_secrets_are_new_each_time_and_say_what_they_are() -> None:
     made = {new_secret(TOKEN) for _ in range(100)}
     assert len(made) == 100
     one = made.pop()
-    assert one.startswith("hutch_") and len(shown(one)) == 12
+    assert one.startswith("hutch_") and len(visible_prefix(one)) == 12
     assert new_secret(LINK).startswith("hutchlink_")
-    assert derived(one, "csrf") != derived(one, "other") != hash_of(one)
-    assert same(one, one) and not same(one, one[:-1])
+    assert derive(one, "csrf") != derive(one, "other") != hash_of(one)
+    assert is_equal(one, one) and not is_equal(one, one[:-1])

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from hutch.domain.validation_messages import in_words, place, with_name
+from hutch.domain.validation_messages import describe, describe_with_location, location
 
 
 class Cat(BaseModel):
@@ -67,25 +67,25 @@ def test_how_it_is_told(given: Any, at: str, told: str) -> None:
     with pytest.raises(ValidationError) as raised:
         Wanted.model_validate(given)
     [fault] = raised.value.errors()
-    assert (place(fault), in_words(fault)) == (at, told)
+    assert (location(fault), describe(fault)) == (at, told)
 
 
 def test_a_field_that_is_missing() -> None:
     with pytest.raises(ValidationError) as raised:
         Cat.model_validate({})
     [fault] = raised.value.errors()
-    assert in_words(fault) == "It is missing"
+    assert describe(fault) == "It is missing"
 
 
 def test_a_fault_that_nobody_has_met_is_told_as_it_is() -> None:
-    assert in_words({"type": "new_in_pydantic", "msg": "What?", "loc": ()}) == "What?"
-    assert in_words({"type": "greater_than", "msg": "Input should", "loc": ()}) == "It is not as it must be"
+    assert describe({"type": "new_in_pydantic", "msg": "What?", "loc": ()}) == "What?"
+    assert describe({"type": "greater_than", "msg": "Input should", "loc": ()}) == "It is not as it must be"
 
 
 def test_it_is_told_with_the_name_of_what_is_wrong() -> None:
     with pytest.raises(ValidationError) as raised:
         Wanted.model_validate({"turns": 0, "parts": [1], "extra" * 100: 3, "pet": {}, "odd": 2})
-    assert [with_name(fault, longest=20) for fault in raised.value.errors()] == [
+    assert [describe_with_location(fault, longest=20) for fault in raised.value.errors()] == [
         "`turns` must be at least 1",
         "`parts.0` must be text",
         "`pet`: 'kind' is missing",
@@ -94,4 +94,4 @@ def test_it_is_told_with_the_name_of_what_is_wrong() -> None:
     ]
     with pytest.raises(ValidationError) as raised:
         Wanted.model_validate([])
-    assert [with_name(fault) for fault in raised.value.errors()] == ["It must be an object"]
+    assert [describe_with_location(fault) for fault in raised.value.errors()] == ["It must be an object"]

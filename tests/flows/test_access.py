@@ -4,16 +4,16 @@ import pytest
 
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.user import Role, Scope, ShareRole, User, Who, scopes_of
+from hutch.domain.user import Caller, Role, Scope, ShareRole, User, scopes_of
 from hutch.flows.access import actions, check, may
 
 THEIRS, OURS = "usr_owner", "usr_me"
 ALL = {"read", "input", "manage"}
 
 
-def who(role: Role, *scopes: Scope) -> Who:
+def who(role: Role, *scopes: Scope) -> Caller:
     user = User(UserId(OURS), "me", role, 0)
-    return Who(user, frozenset(scopes) or scopes_of(role), "token", "tok_1")
+    return Caller(user, frozenset(scopes) or scopes_of(role), "token", "tok_1")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def who(role: Role, *scopes: Scope) -> Who:
         (who("observer"), THEIRS, "member", {"read"}),  # what one is here narrows what one is there
     ],
 )
-def test_what_somebody_may(caller: Who, owner: str, share: ShareRole | None, allowed: set[str]) -> None:
+def test_what_somebody_may(caller: Caller, owner: str, share: ShareRole | None, allowed: set[str]) -> None:
     assert actions(caller, owner, share) == allowed
     assert may(caller, owner, share, "read") is ("read" in allowed)
 

@@ -3,12 +3,12 @@
 import pytest
 
 from hutch.domain import events
-from hutch.domain.forge_request import Wish
+from hutch.domain.forge_request import ForgeRequest
 from hutch.flows.forge_request_text import Progress, prompt
 from hutch.forge.outgoing_text import escape_mentions, has_own_marker
 from hutch.llm.scripted import OFFLINE
 
-WISH = Wish(
+WISH = ForgeRequest(
     kind="comment",
     repository="https://github.com/acme/project.git",
     number=7,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.forge_request import Wish
+from hutch.domain.forge_request import ForgeRequest
 from hutch.flows.github_events import is_signed, mentions, wish_of
 
 REPOSITORY = {"full_name": "acme/project", "clone_url": "https://github.com/acme/project.git"}
@@ -36,7 +36,7 @@ COMMENT = {
 }
 
 
-def read(event: str, told: Any) -> Wish | str:
+def read(event: str, told: Any) -> ForgeRequest | str:
     return wish_of(event, told, mention="hutch", hosts=("github.com",))
 
 
@@ -53,12 +53,12 @@ def changed(told: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def test_what_is_wanted() -> None:
     thread = {"number": 7, "title": "It breaks", "body": "Badly.", "author": "eve"}
     where: dict[str, Any] = {"repository": "https://github.com/acme/project.git", "by": "ada", **thread}
-    assert read("issues", LABELED) == Wish(kind="issue", url=str(ISSUE["html_url"]), **where)
-    assert read("issue_comment", COMMENT) == Wish(
+    assert read("issues", LABELED) == ForgeRequest(kind="issue", url=str(ISSUE["html_url"]), **where)
+    assert read("issue_comment", COMMENT) == ForgeRequest(
         kind="comment", url="https://github.com/c/9", text="@hutch mend it", mentioned=True, **where
     )
     assigned = {**LABELED, "action": "assigned", "assignee": {"login": "Hutch[bot]"}}
-    assert isinstance(read("issues", assigned), Wish)
+    assert isinstance(read("issues", assigned), ForgeRequest)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hutch.app.retention import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.session import NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import handing_over, sessions
 from hutch.flows.code_change.submit import submit
 from hutch.flows.retention import DAY_MS, HOUR_MS
@@ -34,7 +34,7 @@ async def swept(server: Server, later_ms: int, *, dry_run: bool = False) -> list
     return [each.session_id for each in gone]
 
 
-async def asked(server: Server, who: Who, repo: Path) -> str:
+async def asked(server: Server, who: Caller, repo: Path) -> str:
     session, _ = await submit(
         server.site, who, NewSession(repository=str(repo), prompt="Make slugs lower case.")
     )

@@ -10,7 +10,7 @@ import pytest
 
 from hutch.app.forges import forges_of
 from hutch.domain.errors import BadRequest, Conflict, Denied
-from hutch.forge.forges import Caller
+from hutch.forge.forges import ForgeAccess
 from hutch.forge.github import GitHub
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.scratch import own_mark
@@ -73,17 +73,17 @@ def test_the_source_of_a_token_is_named_and_the_token_is_not(tmp_path: Path) -> 
 async def test_a_token_does_not_go_where_others_read_along(tmp_path: Path) -> None:
     made = loaded(tmp_path, {"github_token": "for-github-com"})
     for source in ("http://github.com/acme/project", "ssh://git@github.com/acme/project"):
-        url = await forges_of(made).reachable(source, Caller("usr_ada"))
+        url = await forges_of(made).reachable(source, ForgeAccess("usr_ada"))
         assert (url.shown, url.transport) == ("https://github.com/acme/project.git", "https")
         assert url.credentials == ("x-access-token", "for-github-com")
-    other = await forges_of(made).reachable("http://example.com/a/b", Caller())
+    other = await forges_of(made).reachable("http://example.com/a/b", ForgeAccess())
     assert (other.shown, other.credentials) == ("http://example.com/a/b", None)
 
 
 async def test_what_is_reached_for_others_is_guarded(tmp_path: Path) -> None:
     with pytest.raises(Denied):
-        await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", Caller(guarded=True))
-    assert (await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", Caller())).pinned == ()
+        await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", ForgeAccess(guarded=True))
+    assert (await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", ForgeAccess())).pinned == ()
 
 
 async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_and_on_no_other(
@@ -108,7 +108,7 @@ async def test_on_this_machine_too_a_token_goes_to_the_port_that_is_listed(tmp_p
     assert await token(made, "http://127.0.0.1:8080/acme/project") == "for-enterprise"
     for other in ("http://127.0.0.1:8081/acme/project", "http://127.0.0.1/acme/project"):
         assert await token(made, other) is None
-        assert (await forges_of(made).reachable(other, Caller())).credentials is None
+        assert (await forges_of(made).reachable(other, ForgeAccess())).credentials is None
     assert await token(made, "http://github.com:8080/acme/project") is None
 
 

@@ -12,7 +12,7 @@ from hutch.app.local import Local
 from hutch.app.server import open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
-from hutch.domain.user import User, Who, scopes_of
+from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.settings import Loaded, load
@@ -60,14 +60,14 @@ async def serving(home: Path, **settings: Any) -> AsyncIterator[Server]:
         yield server
 
 
-async def owner(server: Server, name: str = "ada", role: Any = "owner") -> Who:
+async def owner(server: Server, name: str = "ada", role: Any = "owner") -> Caller:
     found = [user for user in await Users(server.rows).list() if user.name == name]
     user = found[0] if found else await Users(server.rows).add(name, role)
-    return Who(user, scopes_of(user.role), "local", "test")
+    return Caller(user, scopes_of(user.role), "local", "test")
 
 
-def nobody() -> Who:
-    return Who(User(UserId("usr_none"), "none", "member", 0), scopes_of("member"), "local", "test")
+def nobody() -> Caller:
+    return Caller(User(UserId("usr_none"), "none", "member", 0), scopes_of("member"), "local", "test")
 
 
 async def until(server: Server | Local, session_id: SessionId, type_: str, *, after: int = 0) -> list[Event]:
@@ -82,7 +82,7 @@ async def until(server: Server | Local, session_id: SessionId, type_: str, *, af
     raise AssertionError(f"no {type_} in {[event.type for event in found]}")
 
 
-async def state(server: Server, who: Who, session_id: SessionId, *wanted: str) -> str:
+async def state(server: Server, who: Caller, session_id: SessionId, *wanted: str) -> str:
     """Wait until a session is in one of these states."""
     async with asyncio.timeout(DEADLINE_S):
         while True:

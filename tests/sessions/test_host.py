@@ -28,7 +28,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId, new_run_id
 from hutch.domain.session import NewSession, QueuedRun
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
@@ -444,7 +444,7 @@ async def test_a_prompt_that_changes_nothing_proposes_nothing(tmp_path: Path) ->
 CAREFUL = "---\npolicy:\n  rules: [ask bash]\n---\nBe careful.\n"
 
 
-async def careful(server: Server, model: str) -> tuple[Who, SessionId, ApprovalAsked]:
+async def careful(server: Server, model: str) -> tuple[Caller, SessionId, ApprovalAsked]:
     """A session whose agent waits for an approval."""
     folder = Path(server.loaded.paths.config_file).parent / "personas"
     folder.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
@@ -65,7 +65,7 @@ async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
     return told
 
 
-async def _check(server: Server, who: Who, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
+async def _check(server: Server, who: Caller, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while True:
             now = await state(server, who, session_id, "paused", *SETTLED)

@@ -11,7 +11,7 @@ from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import RunEnded, ToolReturned
 from hutch.domain.session import NewSession, Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.code_change.work import begin
 from hutch.gateway.context import Server
@@ -87,7 +87,7 @@ async def test_a_tool_exists_only_in_the_session_that_it_was_added_to(tmp_path: 
         assert "wants tools that do not exist: lookup" in ended.reason
 
 
-async def _prompt(server: Server, who: Who, session: Session) -> tuple[list[ToolReturned], RunEnded]:
+async def _prompt(server: Server, who: Caller, session: Session) -> tuple[list[ToolReturned], RunEnded]:
     await sessions.give(server.site, who, session.id, inputs.Prompt(text="What is a hutch?"))
     events = await until(server, session.id, "run.ended")
     assert isinstance(events[-1], RunEnded)

@@ -12,7 +12,7 @@ from hutch.domain.errors import HutchError, WorkWouldBeLost
 from hutch.domain.events import QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
@@ -30,7 +30,7 @@ SCRIPT = (
 )
 
 
-async def begin(server: Server, who: Who, tmp_path: Path) -> SessionId:
+async def begin(server: Server, who: Caller, tmp_path: Path) -> SessionId:
     """A session whose agent has written a file, and waits for an answer."""
     model = cassette(tmp_path / "c.json", SCRIPT)
     new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Write.")
@@ -39,7 +39,7 @@ async def begin(server: Server, who: Who, tmp_path: Path) -> SessionId:
     return session.id
 
 
-async def finish(server: Server, who: Who, session: SessionId) -> int:
+async def finish(server: Server, who: Caller, session: SessionId) -> int:
     """Let the agent do the rest; how many events there are then."""
     asked = (await until(server, session, "question.asked"))[-1]
     assert isinstance(asked, QuestionAsked)
@@ -54,7 +54,7 @@ async def run(server: Server, session: SessionId, command: str, shell: str = "ma
     assert ran.exit_code == 0, ran
 
 
-async def lost(server: Server, who: Who, session: SessionId) -> Sequence[str]:
+async def lost(server: Server, who: Caller, session: SessionId) -> Sequence[str]:
     """The files for which an undo of the run is refused, after the agent is done."""
     await finish(server, who, session)
     with pytest.raises(WorkWouldBeLost) as refused:

@@ -10,7 +10,7 @@ from hutch.domain.events import ApprovalAsked, Event
 from hutch.domain.ids import new_session_id
 from hutch.domain.inputs import Answer as AnswerInput
 from hutch.domain.inputs import Approve, Deny
-from hutch.domain.session import GivenInput
+from hutch.domain.session import SessionInput
 from hutch.sessions.waits import Waits
 
 pytestmark = pytest.mark.anyio
@@ -22,14 +22,14 @@ def waits() -> Waits:
 
     async def changed() -> None: ...
 
-    async def taken(given: GivenInput) -> None:
+    async def taken(given: SessionInput) -> None:
         del given
 
     return Waits(append, changed, taken)
 
 
-def given(seq: int) -> GivenInput:
-    return GivenInput(session_id=new_session_id(), seq=seq, by="usr_ada", at_ms=0, body="{}")
+def given(seq: int) -> SessionInput:
+    return SessionInput(session_id=new_session_id(), seq=seq, by="usr_ada", at_ms=0, body="{}")
 
 
 def question(summary: str) -> ApprovalAsked:

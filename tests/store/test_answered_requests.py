@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.domain.session import GivenInput, Session
+from hutch.domain.session import Session, SessionInput
 from hutch.store.answered_requests import (
     BEING_ANSWERED,
     KEPT_MS,
@@ -82,7 +82,7 @@ async def test_answers_of_yesterday_are_forgotten(log: SqlLog, tmp_path: Path, s
 async def test_an_answer_is_written_with_what_was_asked_for(log: SqlLog, session: SessionId) -> None:
     await begin(log, REQUEST)
 
-    def render(given: GivenInput) -> Answer:
+    def render(given: SessionInput) -> Answer:
         return Answer(202, {}, str(given.seq).encode())
 
     given = await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=KeptAnswer(REQUEST, render))
@@ -93,7 +93,7 @@ async def test_an_answer_is_written_with_what_was_asked_for(log: SqlLog, session
 async def test_when_the_answer_fails_nothing_was_done(log: SqlLog, session: SessionId) -> None:
     await begin(log, REQUEST)
 
-    def render(given: GivenInput) -> Answer:
+    def render(given: SessionInput) -> Answer:
         raise Broken
 
     with pytest.raises(Broken):

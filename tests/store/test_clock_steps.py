@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.forge_request import Told
+from hutch.domain.forge_request import WebhookDelivery
 from hutch.store.browser_sessions import Browsers
 from hutch.store.log import SqlLog
 from hutch.store.login_attempts import Attempts, Meter
@@ -62,7 +62,7 @@ async def test_an_invite_is_not_lost(log: SqlLog) -> None:
 async def test_what_a_forge_told_is_still_known_and_waits(log: SqlLog) -> None:
     times = Times()
     kept = Deliveries(log, times.steady)
-    told = Told(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
     assert await kept.take(told)
     times.ahead_ms = YEARS_MS
     assert await kept.take(replace(told, id="two", digest="bb"))

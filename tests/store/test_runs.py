@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.ids import new_run_id, new_session_id
-from hutch.domain.session import Delivered, QueuedRun, Session
+from hutch.domain.session import DeliveryResult, QueuedRun, Session
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room, Runs, add_run
 from hutch.store.sessions import Sessions, add_session
@@ -126,7 +126,7 @@ async def test_how_handing_over_ended_is_noted_and_found_by_session(log: SqlLog)
     first = await queue(log)
     session = await Sessions(log).get(first.session_id)
     second, other = await queue(log, session=session), await queue(log)
-    failed = Delivered(outcome="failed", reason="GitHub is down.", at_ms=7)
+    failed = DeliveryResult(outcome="failed", reason="GitHub is down.", at_ms=7)
     await runs.deliver(first.id, failed)
     assert (await runs.get(first.id)).delivered == failed
     assert (await runs.get(second.id)).delivered is None
@@ -134,7 +134,7 @@ async def test_how_handing_over_ended_is_noted_and_found_by_session(log: SqlLog)
     assert {id: run.id for id, run in (await runs.last_delivered(asked)).items()} == {session.id: first.id}
     claimed = await runs.claim("a", lease_ms=1000, room=ROOM)
     assert claimed is not None and claimed.delivered == (await runs.get(first.id)).delivered == failed
-    await runs.deliver(second.id, Delivered(outcome="proposed", change_id="chg_1"))
+    await runs.deliver(second.id, DeliveryResult(outcome="proposed", change_id="chg_1"))
     assert (await runs.last_delivered(asked))[session.id].id == second.id
 
 

@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import RunQueued, SessionOpened
-from hutch.domain.forge_request import Told
+from hutch.domain.forge_request import WebhookDelivery
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.inputs import Inputs
@@ -23,8 +23,8 @@ class Broken(Exception):
     """A failure that is none of the database's."""
 
 
-def delivery() -> Told:
-    return Told(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+def delivery() -> WebhookDelivery:
+    return WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
 
 
 def opening() -> OpenedSession:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.forge_request import Told
+from hutch.domain.forge_request import WebhookDelivery
 from hutch.store.log import open_log
 from hutch.store.webhook_inbox import KEPT_MS, LONGEST_WAIT_MS, Deliveries
 from hutch.system.clock import wall_ms
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
-    told = Told(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
     paths = (tmp_path / "db", tmp_path / "blobs", tmp_path / "key")
     async with open_log(*paths) as log:
         assert await Deliveries(log).take(told)
@@ -39,7 +39,7 @@ async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
 
 
 async def test_a_clock_that_was_set_back_does_not_put_off_the_next_try_for_hours(tmp_path: Path) -> None:
-    told = Told(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         kept = Deliveries(log)
         assert await kept.take(told)

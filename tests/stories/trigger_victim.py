@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch import logs
-from hutch.domain.forge_request import Told, Wish
+from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
 from hutch.flows.triggers import Manners
 from hutch.gateway.context import Server
 from hutch.store.webhook_inbox import Deliveries
@@ -26,8 +26,10 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
         await owner(server)
         server.triggers.manners = Manners(look_s=0.02, edit_s=0.0, settle_s=8.0)
         common = {"repository": url, "by": "ada", "author": "ada", "title": "Slugs", "body": "Lower."}
-        issue = Wish(kind="issue", number=ISSUE, url="https://127.0.0.1/acme/project/issues/1", **common)
-        line = Wish(
+        issue = ForgeRequest(
+            kind="issue", number=ISSUE, url="https://127.0.0.1/acme/project/issues/1", **common
+        )
+        line = ForgeRequest(
             kind="line_comment",
             number=PULL,
             url="https://127.0.0.1/r#77",
@@ -44,12 +46,12 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
             sys.stdout.write(f"{id} {found.state} {found.reason}\n")
 
 
-async def over(server: Server, id: str) -> Told:
-    async def look() -> Told | None:
+async def over(server: Server, id: str) -> WebhookDelivery:
+    async def look() -> WebhookDelivery | None:
         found = await Deliveries(server.rows).get(id)
         return found if found and found.state in ("ended", "ignored") else None
 
-    found: Told = await eventually(look)
+    found: WebhookDelivery = await eventually(look)
     return found
 
 

@@ -20,7 +20,7 @@ from hutch.agent.limits import LimitFields
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.domain.run_limits import NO_LIMITS, USUAL_LIMITS, LimitName, RunLimits
+from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
 from hutch.domain.untrusted_text import check_model_name
 
 REPOSITORY_FOLDER = ".hutch/personas"
@@ -49,7 +49,7 @@ class Persona:
     def limits_for(self, asked: RunLimits) -> RunLimits:
         """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
         more than the repository says."""
-        return self.limits.tightened(asked).or_else(USUAL_LIMITS).tightened(self.repository_limits)
+        return self.limits.tightened(asked).or_else(DEFAULT_LIMITS).tightened(self.repository_limits)
 
     def sets_limit(self, name: LimitName, most: float | None) -> LimitSetter:
         """Who holds a run to this limit: nobody here, when its caller asked for it."""
@@ -67,7 +67,7 @@ class Persona:
                 default=_stricter(self.policy.default, other.policy.default),
             ),
             model=other.model,
-            limits=self.limits.tightened(other.limits.or_else(USUAL_LIMITS)),
+            limits=self.limits.tightened(other.limits.or_else(DEFAULT_LIMITS)),
         )
 
 
@@ -199,8 +199,8 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         raise BadRequest(f"The front matter of persona '{name}' is not YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        problem = validation_messages.in_words(first)
-        at = validation_messages.place(first) or "front matter"
+        problem = validation_messages.describe(first)
+        at = validation_messages.location(first) or "front matter"
         raise BadRequest(f"Persona '{name}' is wrong at {at}: {problem}.") from None
     except RecursionError:
         raise BadRequest(f"The front matter of persona '{name}' is nested too deep.") from None

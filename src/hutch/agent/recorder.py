@@ -17,7 +17,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.interface import EventLog
@@ -118,7 +118,7 @@ class Recorder:
         return RanTests(run_id=run_id, **tests)
 
     def _clean_path(self, path: str) -> str:
-        return self.redactor.clean(printable(path))
+        return self.redactor.clean(replace_surrogates(path))
 
     def _take_pending(self) -> list[Event]:
         pending, self._pending = self._pending, []

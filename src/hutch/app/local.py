@@ -11,7 +11,7 @@ from hutch.app.hosting import local_host
 from hutch.app.jails import jail_policy, open_jail
 from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import open_workspace
-from hutch.domain.user import Who, scopes_of
+from hutch.domain.user import Caller, scopes_of
 from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.site import Site
 from hutch.flows.system_user import system_user
@@ -33,7 +33,7 @@ class Local:
     log: SqlLog
     site: Site
     host: LocalHost
-    who: Who
+    who: Caller
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
                 reserved_for=name,
                 addresses=host.addresses,
             )
-            yield Local(loaded, log, site, host, Who(owner, scopes_of(owner.role), "local", "local"))
+            yield Local(loaded, log, site, host, Caller(owner, scopes_of(owner.role), "local", "local"))
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from hutch.cli.session_client import ServedSessions, SessionClient, open_session
 from hutch.cli.signals import ended_by, stop_when_unread
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
-from hutch.domain.no_model import BY_OPTION, is_stand_in, no_model_here, no_model_there
+from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_message, no_model_on_server_message
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.signals import ENDS
@@ -208,9 +208,9 @@ class Following:
         if story.is_over and not self._leaves:
             await self.sessions.give(self.id, "end", reason="")
         view.end(story, patch, cut=cut, warnings=await self._warnings())
-        if is_stand_in(str(story.started.get("model"))) and not self.names_model:
+        if is_offline_script(str(story.started.get("model"))) and not self.names_model:
             is_served = isinstance(self.sessions, ServedSessions)
-            raise Unavailable(no_model_there(BY_OPTION) if is_served else no_model_here())
+            raise Unavailable(no_model_on_server_message(BY_OPTION) if is_served else no_model_message())
         return exits.INTERRUPTED if code is None else code
 
     def _look_for_uncommitted(self) -> "asyncio.Task[str]":

@@ -16,7 +16,7 @@ from hutch.cli.render.transcript import Transcript
 from hutch.cli.server_requests import names_of_users, short
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import Unavailable
-from hutch.domain.no_model import BY_OPTION, is_stand_in, no_model_there
+from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_on_server_message
 
 ENDS = ("run.ended", "delivery.ended")
 MAX_RUNS = 200
@@ -106,7 +106,7 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
             show.entry(update.entry)
             event = update.entry["event"]
             if event.get("type") == "run.started":
-                nobody = is_stand_in(str(event.get("model")))
+                nobody = is_offline_script(str(event.get("model")))
             if event.get("type") in ("approval.asked", "question.asked"):
                 sys.stderr.write(
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
@@ -115,7 +115,7 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                 return wanted.ended_by_row(await _ended_run(client, session_id, wanted))
             if (code := wanted.ended(event)) is not None:
                 if nobody:
-                    raise Unavailable(no_model_there(BY_OPTION))
+                    raise Unavailable(no_model_on_server_message(BY_OPTION))
                 return code
     return exits.INTERRUPTED
 

@@ -13,7 +13,7 @@ import typer
 from hutch.cli import exits
 from hutch.cli.client import Client
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
-from hutch.domain.ids import SHORTEST, ambiguous, fits
+from hutch.domain.ids import MIN_PART_CHARS, ambiguous_id, matches_id
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; errors too.")]
 SessionName = Annotated[
@@ -70,16 +70,16 @@ async def find_session(client: Client, name: str) -> dict[str, Any]:
         return dict(found[0])
     if WHOLE.fullmatch(name):
         return dict(await client.get(f"/sessions/{name}"))
-    if len(name) < SHORTEST or not re.fullmatch(r"(ses_)?[0-9a-z]{1,26}", name):
+    if len(name) < MIN_PART_CHARS or not re.fullmatch(r"(ses_)?[0-9a-z]{1,26}", name):
         raise BadRequest(
-            f"{name[:80]!r} names no session. Give its id, {SHORTEST} letters or more of its beginning "
+            f"{name[:80]!r} names no session. Give its id, {MIN_PART_CHARS} letters or more of its beginning "
             "or end, or 'last'."
         )
-    fitting = [each async for each in every_session(client) if fits(each["id"], name)]
+    fitting = [each async for each in every_session(client) if matches_id(each["id"], name)]
     if not fitting:
         raise NotFound(f"There is no session {name[:80]!r}. `hutch sessions list` shows what there is.")
     if len(fitting) > 1:
-        raise ambiguous([each["id"] for each in fitting], name, "sessions")
+        raise ambiguous_id([each["id"] for each in fitting], name, "sessions")
     return fitting[0]
 
 

@@ -14,7 +14,7 @@ import orjson
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.ids import parse_user_id
-from hutch.domain.session import GivenInput
+from hutch.domain.session import SessionInput
 
 OWNER_SIDE = "owner"
 FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"})  # they hold a log together
@@ -78,7 +78,7 @@ def show(entry: Entry, reader: Reader) -> ShownEntry:
     return ShownEntry(Entry(entry.session_id, entry.seq, entry.at_ms, withheld, entry.hash))
 
 
-def show_input(given: GivenInput, reader: Reader) -> GivenInput:
+def show_input(given: SessionInput, reader: Reader) -> SessionInput:
     """The input as this reader may see it: whole, or with its place, time, user and type only."""
     if reader.may_see(given.audience):
         return given

@@ -2,7 +2,7 @@
 
 import ipaddress
 
-LONGEST = 64
+MAX_CHARS = 64
 
 
 def address_key(address: str) -> str:
@@ -10,7 +10,7 @@ def address_key(address: str) -> str:
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        return address[:LONGEST]
+        return address[:MAX_CHARS]
     if isinstance(found, ipaddress.IPv4Address):
         return str(found)
     if found.ipv4_mapped:

@@ -12,8 +12,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def slug(title: str) -> str:
     """A title as part of a branch's name."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:50].strip("-") or "change"
+    words = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:50].strip("-") or "change"
 
 
 def one_line(title: str) -> str:
@@ -21,12 +21,12 @@ def one_line(title: str) -> str:
     return " ".join(CONTROL.sub("", title).split()) or "A change"
 
 
-def plain(text: str) -> str:
+def strip_controls(text: str) -> str:
     """A text of many lines without what drives terminals, or what git refuses in a message."""
     return CONTROL.sub("", text.replace("\r\n", "\n")).strip()
 
 
-def message(title: str, body: str, session_id: str, run_id: str) -> str:
+def commit_message(title: str, body: str, session_id: str, run_id: str) -> str:
     """What a commit says: last, in a paragraph of its own, where it comes from."""
     parts = [title, body.strip(), f"Hutch-Session: {session_id}\nHutch-Run: {run_id}"]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-WishKind = Literal["issue", "comment", "line_comment", "review"]
+ForgeRequestKind = Literal["issue", "comment", "line_comment", "review"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ForgeRequest:
     """An issue that was handed over, or something that was said below one or about a pull request."""
 
-    kind: WishKind
+    kind: ForgeRequestKind
     repository: str  # its address
     number: int  # of the issue or pull request
     url: str  # of what was said, for people
@@ -29,7 +29,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class WebhookDelivery:
     """A wish as a forge delivered it, and how far it came."""
 
     id: str

@@ -42,8 +42,8 @@ PREFIXES = {
     "rvw": "review",
 }
 
-SHORTEST = 3  # letters of a beginning or end that name something
-SHOWN = 3  # of those that a name fits
+MIN_PART_CHARS = 3  # letters of a beginning or end that name something
+MAX_LISTED = 3  # of those that a name fits
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 ID_PATTERN = "[a-z]{3}_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
@@ -67,7 +67,7 @@ def is_id(text: str) -> bool:
     return _SHAPE.fullmatch(text) is not None
 
 
-def rise_above(id: str) -> None:
+def ensure_ids_above(id: str) -> None:
     """Make every id from now on greater than this one, which an earlier process has stored."""
     global _last
     if not _SHAPE.fullmatch(id):
@@ -147,26 +147,26 @@ def parse_user_id(text: str) -> UserId:
     return UserId(text)
 
 
-def fits(id: str, name: str) -> bool:
+def matches_id(id: str, name: str) -> bool:
     """Whether a name that somebody typed is an id, or enough letters of its beginning or end."""
     if id == name:
         return True
-    if len(name) < SHORTEST or not _PART.fullmatch(name):
+    if len(name) < MIN_PART_CHARS or not _PART.fullmatch(name):
         return False
     return id.startswith(name) or id.partition("_")[2].startswith(name) or id.endswith(name)
 
 
-def one_of(ids: Iterable[str], name: str, what: str) -> str | None:
+def resolve_id(ids: Iterable[str], name: str, what: str) -> str | None:
     """The id that a name means; None when it means none, and who means many is told some of them."""
-    fitting = [id for id in ids if fits(id, name)]
+    fitting = [id for id in ids if matches_id(id, name)]
     if name in fitting:
         return name
     if len(fitting) > 1:
-        raise ambiguous(fitting, name, what)
+        raise ambiguous_id(fitting, name, what)
     return fitting[0] if fitting else None
 
 
-def ambiguous(ids: Sequence[str], name: str, what: str) -> BadRequest:
+def ambiguous_id(ids: Sequence[str], name: str, what: str) -> BadRequest:
     """The error for a name that means many."""
-    some = ", ".join([*ids[:SHOWN], *(["…"] if len(ids) > SHOWN else [])])
+    some = ", ".join([*ids[:MAX_LISTED], *(["…"] if len(ids) > MAX_LISTED else [])])
     return BadRequest(f"{echo(name, 80)} fits {len(ids)} {what}: {some}. Give more of the id.")

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-TEXT_LETTERS = 200_000
-Text = Annotated[str, Field(min_length=1, max_length=TEXT_LETTERS)]
+MAX_TEXT_CHARS = 200_000
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 Reason = Annotated[str, Field(max_length=1000)]
 CallId = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -42,4 +42,4 @@ class RunLimits:
 
 
 NO_LIMITS = RunLimits()
-USUAL_LIMITS = RunLimits(turns=100, tokens=5_000_000, cost_usd=10.0, timeout_s=1800.0)
+DEFAULT_LIMITS = RunLimits(turns=100, tokens=5_000_000, cost_usd=10.0, timeout_s=1800.0)

@@ -9,15 +9,15 @@ import hmac
 import secrets
 import string
 
-_LETTERS = string.ascii_letters + string.digits
-_COUNT = 43  # of 62 letters each: 256 bits
+_ALPHABET = string.ascii_letters + string.digits
+_SECRET_CHARS = 43  # of 62 letters each: 256 bits
 
 TOKEN, LINK, INVITE = "hutch_", "hutchlink_", "hutchinvite_"
-SHOWN_LETTERS = 6  # of a token, beside its prefix, by which its owner knows it again
+VISIBLE_CHARS = 6  # of a token, beside its prefix, by which its owner knows it again
 
 
 def new_secret(prefix: str = "") -> str:
-    return prefix + "".join(secrets.choice(_LETTERS) for _ in range(_COUNT))
+    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_CHARS))
 
 
 def hash_of(secret: str) -> str:
@@ -25,16 +25,16 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-def shown(secret: str, prefix: str = TOKEN) -> str:
+def visible_prefix(secret: str, prefix: str = TOKEN) -> str:
     """The beginning, by which people tell theirs apart."""
-    return secret[: len(prefix) + SHOWN_LETTERS]
+    return secret[: len(prefix) + VISIBLE_CHARS]
 
 
-def derived(secret: str, purpose: str) -> str:
+def derive(secret: str, purpose: str) -> str:
     """Another secret that follows from this one, and does not tell it."""
     return hmac.new(secret.encode(errors="surrogatepass"), purpose.encode(), hashlib.sha256).hexdigest()
 
 
-def same(one: str, other: str) -> bool:
+def is_equal(one: str, other: str) -> bool:
     """Compare without telling by the time it takes how much was right."""
     return hmac.compare_digest(one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass"))

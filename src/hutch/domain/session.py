@@ -33,7 +33,7 @@ class Delivery:
     review: str = ""  # a change's id or a pull request's address, when it is read and nothing is delivered
 
 
-AS_USUAL = Delivery()
+DEFAULT_DELIVERY = Delivery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class NewSession:
     network: tuple[str, ...] = ()
     limits: RunLimits = NO_LIMITS
     deliver: bool = False
-    delivery: Delivery = AS_USUAL
+    delivery: Delivery = DEFAULT_DELIVERY
     prompt: str = ""  # the first one; without, the session is only made ready
 
 
@@ -71,7 +71,7 @@ class Session:
     network: tuple[str, ...] = ()
     limits: RunLimits = NO_LIMITS  # beside those of the persona and the usual ones
     deliver: bool = False  # a run that changed something ends in a Change
-    delivery: Delivery = AS_USUAL
+    delivery: Delivery = DEFAULT_DELIVERY
     workspace_id: str = ""
     forked_from: str = ""  # `SESSION@SNAPSHOT`
     state: SessionState = "queued"
@@ -81,7 +81,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveryResult:
     """How handing over what a run did ended, the last time."""
 
     outcome: str  # proposed, nothing, failed
@@ -111,11 +111,11 @@ class QueuedRun:
     outcome: str = ""
     reason: str = ""
     trace_id: str = ""  # of the request that wanted it
-    delivered: Delivered | None = None  # None where that was not tried
+    delivered: DeliveryResult | None = None  # None where that was not tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenInput:
+class SessionInput:
     """An input at its place in the session's log of inputs."""
 
     session_id: SessionId

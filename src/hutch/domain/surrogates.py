@@ -8,6 +8,6 @@ import re
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def printable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Text that can be sent to anybody: what is no character becomes U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

@@ -20,7 +20,7 @@ ShareRole = Literal["observer", "member", "assessor", "candidate"]
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 SHARE_ROLES: tuple[ShareRole, ...] = get_args(ShareRole)
-LONGEST_NAME = 64
+MAX_NAME_CHARS = 64
 
 _SCOPES_OF: dict[Role, frozenset[Scope]] = {
     "owner": frozenset({"read", "write", "admin"}),
@@ -48,7 +48,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Caller:
     """The caller of one request, and by what they were recognised."""
 
     user: User
@@ -78,7 +78,7 @@ def scopes_of(role: Role) -> frozenset[Scope]:
     return _SCOPES_OF[role]
 
 
-def widened(scopes: frozenset[Scope]) -> frozenset[Scope]:
+def with_implied(scopes: frozenset[Scope]) -> frozenset[Scope]:
     """With what each implies: who may administer may write, who may write may read."""
     implied: set[Scope] = set(scopes)
     if "admin" in implied:
@@ -92,9 +92,9 @@ def parse_name(text: str) -> str:
     """Check a user's name that came from outside: letters, digits and a few signs, or an e-mail address."""
     name = unicodedata.normalize("NFKC", text)
     # Not like an id: people are found by either, and one must not be taken for the other.
-    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
+    if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
         raise BadRequest(
-            f"{echo(text, 80)} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, "
+            f"{echo(text, 80)} cannot be a user's name. Use up to {MAX_NAME_CHARS} letters, digits, "
             "single spaces and . @ + - _ '"
         )
     scripts = {unicodedata.name(character, "").partition(" ")[0] for character in name} & _ALIKE_SCRIPTS
@@ -132,4 +132,4 @@ def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
     if wrong or not names:
         said = f"{echo(wrong[0], 40)} is not a scope" if wrong else "No scope is named"
         raise BadRequest(f"{said}. There are: {', '.join(SCOPES)}.")
-    return widened(frozenset(scope for scope in SCOPES if scope in names))
+    return with_implied(frozenset(scope for scope in SCOPES if scope in names))

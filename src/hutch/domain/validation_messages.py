@@ -46,7 +46,7 @@ KINDS = {  # by how the names begin: int_type, int_parsing, int_from_float and o
 }
 
 
-def in_words(fault: Mapping[str, Any]) -> str:
+def describe(fault: Mapping[str, Any]) -> str:
     """What is wrong or what is allowed instead, without a full stop."""
     kind, context = str(fault["type"]), fault.get("ctx") or {}
     sentence = SENTENCES.get(kind)
@@ -62,14 +62,14 @@ def in_words(fault: Mapping[str, Any]) -> str:
     return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ").rstrip(".")
 
 
-def place(fault: Mapping[str, Any]) -> str:
+def location(fault: Mapping[str, Any]) -> str:
     """Where it is, with dots: `limits.turns`."""
     return ".".join(str(step) for step in fault["loc"])
 
 
-def with_name(fault: Mapping[str, Any], longest: int = 100) -> str:
+def describe_with_location(fault: Mapping[str, Any], longest: int = 100) -> str:
     """What is wrong, and with what: "`limits.turns` must be at least 1"."""
-    words, name = in_words(fault), place(fault)[:longest]
+    words, name = describe(fault), location(fault)[:longest]
     if not name:
         return words
     return f"`{name}` {words.removeprefix('It ')}" if words.startswith("It ") else f"`{name}`: {words}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.spans import LineRange, Span, line_ranges
 from hutch.edit.text import ending, split_lines, without_ending
 
@@ -74,7 +74,7 @@ def clipped(line: str, most: int = _MOST_CHARACTERS) -> str:
         if _PART.match(line, most):  # half of a word might be half of a secret, which nobody recognises
             kept = kept[: len(kept) - len(_PARTS.search(kept)[0])]  # type: ignore[index]
         line = f"{kept}… (+{len(line) - len(kept):,} characters)"
-    return printable(line)
+    return replace_surrogates(line)
 
 
 def numbered(lines: Iterable[str], first: int) -> str:
@@ -158,4 +158,4 @@ def _signed(sign: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _name(side: str, path: str | None) -> str:
-    return "/dev/null" if path is None else f"{side}/{printable(path)}"
+    return "/dev/null" if path is None else f"{side}/{replace_surrogates(path)}"

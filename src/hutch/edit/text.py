@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 
 BOM = "\ufeff"  # as a character, which a quote of the first line may begin with
 _NAMES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "utf-16-le": "UTF-16 LE", "utf-16-be": "UTF-16 BE"}
@@ -47,7 +47,7 @@ class Text:
         except UnicodeEncodeError as error:
             character = new[error.start]
             raise BadRequest(
-                f"The file is {self.encoding_name}, which cannot hold {printable(character)!r}"
+                f"The file is {self.encoding_name}, which cannot hold {replace_surrogates(character)!r}"
                 f" (U+{ord(character):04X}). Use characters it has or an escape of the language,"
                 " or convert the file to UTF-8 first."
             ) from None

@@ -12,8 +12,8 @@ from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
-from hutch.domain.user import Role, ShareRole, Who
-from hutch.forge.forges import Caller
+from hutch.domain.user import Caller, Role, ShareRole
+from hutch.forge.forges import ForgeAccess
 from hutch.sessions.grounds import Grounds
 from hutch.store.users import Users
 
@@ -29,7 +29,7 @@ OPENERS: tuple[Role, ...] = ("owner", "member")
 EVERYTHING: frozenset[Action] = frozenset({"read", "input", "manage"})
 
 
-def actions(who: Who, session_owner: str, share_role: ShareRole | None) -> frozenset[Action]:
+def actions(who: Caller, session_owner: str, share_role: ShareRole | None) -> frozenset[Action]:
     """All that somebody may do with a session: what they are in it, narrowed by what they came with."""
     if who.is_owner or who.user.id == session_owner:
         allowed = EVERYTHING
@@ -40,18 +40,18 @@ def actions(who: Who, session_owner: str, share_role: ShareRole | None) -> froze
     return allowed if "read" in who.scopes else frozenset()
 
 
-def may(who: Who, session_owner: str, share_role: ShareRole | None, action: Action) -> bool:
+def may(who: Caller, session_owner: str, share_role: ShareRole | None, action: Action) -> bool:
     return action in actions(who, session_owner, share_role)
 
 
-def reader(who: Who, session_owner: str, share_role: ShareRole | None) -> Reader:
+def reader(who: Caller, session_owner: str, share_role: ShareRole | None) -> Reader:
     """The caller as a reader of the log. Of those with a share, only assessors are on the owner's side."""
     owner_side = who.is_owner or who.user.id == session_owner or share_role == "assessor"
     return Reader(who.user.id, owner_side)
 
 
 def check(
-    who: Who, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
+    who: Caller, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
 ) -> None:
     """Refuse what is not allowed; who may not even see the session hears that there is none."""
     allowed = actions(who, session_owner, share_role)
@@ -62,7 +62,7 @@ def check(
         raise Denied(f"{who.user.name} may see the session {session_id}, and not {what} it.")
 
 
-def check_may_open(who: Who) -> None:
+def check_may_open(who: Caller) -> None:
     """Refuse a caller who may not open sessions: candidates work in those that are shared with them."""
     who.need("write")
     if who.user.role not in OPENERS:
@@ -77,10 +77,10 @@ def no_session(session_id: str) -> NotFound:
     return NotFound(f"There is no session {echo(session_id, 80)}.")
 
 
-async def caller_of(grounds: Grounds, session: Session) -> Caller:
+async def caller_of(grounds: Grounds, session: Session) -> ForgeAccess:
     """For whom a session's repository is reached. Owners may use the account that runs this server."""
     try:
         is_owner = (await Users(grounds.rows).get(session.owner)).role == "owner"
     except NotFound:
         is_owner = False
-    return Caller(session.owner if grounds.guarded else "", grounds.guarded, is_owner)
+    return ForgeAccess(session.owner if grounds.guarded else "", grounds.guarded, is_owner)

@@ -3,7 +3,7 @@
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
 from hutch.domain.untrusted_text import echo
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.access import Action
 from hutch.flows.sessions import allowed
 from hutch.flows.site import Site
@@ -12,7 +12,7 @@ from hutch.store.changes import Changes
 
 async def page(
     site: Site,
-    who: Who,
+    who: Caller,
     *,
     session_id: str = "",
     state: ChangeState | None = None,
@@ -26,7 +26,7 @@ async def page(
     )
 
 
-async def find(site: Site, who: Who, change_id: str, action: Action = "read") -> Change:
+async def find(site: Site, who: Caller, change_id: str, action: Action = "read") -> Change:
     """A change, if somebody may do this with its session; merging and closing is managing."""
     change = await Changes(site.rows).get(change_id)
     if change is None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from hutch.agent.plain import plain as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
-from hutch.domain.forge_request import Wish
-from hutch.domain.no_model import is_stand_in
+from hutch.domain.forge_request import ForgeRequest
+from hutch.domain.no_model import is_offline_script
 from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
 
 
-def prompt(wish: Wish, *, trusted_author: bool) -> str:
+def prompt(wish: ForgeRequest, *, trusted_author: bool) -> str:
     """What is wanted. Who may write to the repository is taken at their word; others are quoted."""
     mark = secrets.token_hex(8)
     what = "pull request" if wish.on_pull else "issue"
@@ -55,7 +55,7 @@ class Progress:
                 continue
             match event:
                 case RunStarted():
-                    self.started, self.no_model = True, is_stand_in(event.model)
+                    self.started, self.no_model = True, is_offline_script(event.model)
                 case RanTests():
                     self.tests = f"{event.passed} passed, {event.failed} failed"
                 case StepReached() if self.started:

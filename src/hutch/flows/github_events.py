@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hutch.domain.errors import HutchError
-from hutch.domain.forge_request import Wish
+from hutch.domain.forge_request import ForgeRequest
 from hutch.forge.outgoing_text import has_own_marker
 from hutch.forge.repo_url import parse_repo_url
 
@@ -64,19 +64,19 @@ def _without_code(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> Wish | str:
+def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
     """What is wanted, or why nothing is."""
     if not isinstance(told, dict):
         return "It is no event."
     found = _wanted(event, told, mention, hosts)
-    if isinstance(found, Wish) and (
+    if isinstance(found, ForgeRequest) and (
         not found.number or (found.kind == "line_comment" and not found.comment_id)
     ):
         return "It does not say by number what it is about."
     return found
 
 
-def _wanted(event: str, told: Mapping[str, Any], mention: str, hosts: tuple[str, ...]) -> Wish | str:
+def _wanted(event: str, told: Mapping[str, Any], mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
     action, sender = _text(told, "action"), _text(told, "sender", "login")
     if not sender or _text(told, "sender", "type") == "Bot":
         return "It is by a program."
@@ -98,23 +98,25 @@ def _wanted(event: str, told: Mapping[str, Any], mention: str, hosts: tuple[str,
     return "It asks for nothing."
 
 
-def _issue(told: Mapping[str, Any], common: dict[str, Any]) -> Wish | str:
+def _issue(told: Mapping[str, Any], common: dict[str, Any]) -> ForgeRequest | str:
     if _text(told, "issue", "state") != "open":
         return "The issue is closed."
-    return Wish(kind="issue", url=_text(told, "issue", "html_url"), **common, **_thread(told, "issue"))
+    return ForgeRequest(
+        kind="issue", url=_text(told, "issue", "html_url"), **common, **_thread(told, "issue")
+    )
 
 
-def _comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+def _comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
     text = _text(told, "comment", "body")
     if has_own_marker(text) or not mentions(text, mention):
         return "Hutch was not called."
     if _text(told, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
     about: dict[str, Any] = {"text": text, "mentioned": True, "url": _text(told, "comment", "html_url")}
-    return Wish(kind="comment", **about, **common, **_thread(told, "issue"))
+    return ForgeRequest(kind="comment", **about, **common, **_thread(told, "issue"))
 
 
-def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
     comment = told.get("comment")
     text = _text(told, "comment", "body")
     mentioned = mentions(text, mention)
@@ -124,7 +126,7 @@ def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str)
         return "People speak with each other."
     if _text(told, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
-    return Wish(
+    return ForgeRequest(
         kind="line_comment",
         url=_text(told, "comment", "html_url"),
         text=text,
@@ -138,7 +140,7 @@ def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str)
     )
 
 
-def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
     text = _text(told, "review", "body")
     mentioned = mentions(text, mention)
     if has_own_marker(text) or not text.strip():
@@ -146,7 +148,7 @@ def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wi
     if not mentioned and _text(told, "review", "state") != "changes_requested":
         return "Hutch was not called."
     about: dict[str, Any] = {"text": text, "mentioned": mentioned, "url": _text(told, "review", "html_url")}
-    return Wish(kind="review", **about, **common, **_thread(told, "pull_request"))
+    return ForgeRequest(kind="review", **about, **common, **_thread(told, "pull_request"))
 
 
 def _thread(told: Mapping[str, Any], name: str) -> dict[str, Any]:

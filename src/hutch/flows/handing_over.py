@@ -12,7 +12,7 @@ from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.runs import read_log
 from hutch.flows.sessions import allowed, run
 from hutch.flows.site import Site
@@ -33,7 +33,7 @@ class Told:
     failing: bool = False  # and somebody has said that its tests may fail, and has not taken it back
 
 
-async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -> QueuedRun:
+async def deliver(site: Site, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
     """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
     found = await run(site, who, run_id)
     session = await allowed(site, who, found.session_id, "input")
@@ -62,7 +62,7 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     return await run(site, who, run_id)
 
 
-def check_may_set_delivery(who: Who, session: Session, *, deliver: bool) -> None:
+def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> None:
     """Refuse to deliver the work of a session that was opened without delivery, or to keep back that of one
     which delivers, unless its owner decides."""
     if deliver and session.delivery.review:
@@ -89,7 +89,7 @@ def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:
         )
 
 
-async def _settled(site: Site, who: Who, found: QueuedRun) -> tuple[QueuedRun, Told]:
+async def _settled(site: Site, who: Caller, found: QueuedRun) -> tuple[QueuedRun, Told]:
     """A run and its log, of the same moment: that it failed is told shortly before its run has ended."""
     for _ in range(SETTLE_TRIES):
         told = read(await read_log(site.log, SessionId(found.session_id)), found.id)

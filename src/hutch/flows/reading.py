@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hutch.domain.audience import Reader, ShownEntry, show
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed, reader_of
 from hutch.flows.site import Site
 
@@ -25,7 +25,7 @@ class EntryPage:
 
 
 async def read_page(
-    site: Site, who: Who, session: Session | str, *, after: int = 0, limit: int = 500
+    site: Site, who: Caller, session: Session | str, *, after: int = 0, limit: int = 500
 ) -> EntryPage:
     """The next entries after a number, for a caller who may see the session."""
     session_id = SessionId(session if isinstance(session, str) else session.id)
@@ -44,6 +44,6 @@ async def read_page(
     return EntryPage(session, [show(entry, reader) for entry in entries], more)
 
 
-async def _with_reader(site: Site, who: Who, session: Session | str) -> tuple[Session, Reader]:
+async def _with_reader(site: Site, who: Caller, session: Session | str) -> tuple[Session, Reader]:
     found = await allowed(site, who, session)
     return found, await reader_of(site, who, found)

@@ -8,7 +8,7 @@ import structlog
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
 from hutch.store.session_removal import NotedRemoval, Removals, remove_session
@@ -19,7 +19,7 @@ POLL_INTERVAL_S = 0.05
 logger = structlog.get_logger()
 
 
-async def remove(site: Site, who: Who, session_id: str) -> None:
+async def remove(site: Site, who: Caller, session_id: str) -> None:
     """End a session and delete its workspace. Its log stays, as everything that happened does.
 
     It is written down first. So the next start finishes what a crash has cut, and not what failed by itself:

@@ -9,7 +9,7 @@ from hutch.domain.events import RunResumed
 from hutch.domain.inputs import Resume
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import handing_over, sessions
 from hutch.flows.session_check import check_request
 from hutch.flows.site import Site
@@ -19,7 +19,7 @@ from hutch.store.sessions import Sessions
 
 async def resume(
     site: Site,
-    who: Who,
+    who: Caller,
     run_id: str,
     *,
     limits: RunLimits = NO_LIMITS,

@@ -9,7 +9,7 @@ import re
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.session import NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.personas import find_persona
 from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
@@ -23,7 +23,7 @@ def is_script(model: str) -> bool:
     return bool(model) and parse_model_name(model).provider == "scripted"
 
 
-async def check_request(site: Site, who: Who, new: NewSession) -> str:
+async def check_request(site: Site, who: Caller, new: NewSession) -> str:
     """Refuse what cannot be had; return the repository as it is to be used."""
     check_reachable(new.network, site.networks)
     if not who.is_owner:
@@ -59,7 +59,7 @@ def _check_persona(site: Site, new: NewSession) -> None:
         raise BadRequest(str(error)) from None
 
 
-def _check_script(who: Who, model: str) -> None:
+def _check_script(who: Caller, model: str) -> None:
     if not who.is_owner:
         raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
     file = parse_model_name(model).model

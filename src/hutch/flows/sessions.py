@@ -28,10 +28,10 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
-from hutch.domain.session import GivenInput, NewSession, QueuedRun, Session, SessionState
+from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace import trace_id
 from hutch.domain.untrusted_text import check_line, echo
-from hutch.domain.user import ShareRole, Who
+from hutch.domain.user import Caller, ShareRole
 from hutch.flows.access import Action, check, check_may_open, no_session, reader
 from hutch.flows.answering import find_question
 from hutch.flows.session_check import check_request, is_script
@@ -67,7 +67,7 @@ class Shown:
     delivered: QueuedRun | None = None  # the newest run that was to be handed over
 
 
-async def allowed(site: Site, who: Who, session: Session | str, action: Action = "read") -> Session:
+async def allowed(site: Site, who: Caller, session: Session | str, action: Action = "read") -> Session:
     """The session, if somebody may do this with it; to who may not see it, it does not exist."""
     if isinstance(session, str):
         session_id = session
@@ -79,18 +79,18 @@ async def allowed(site: Site, who: Who, session: Session | str, action: Action =
     return session
 
 
-async def reader_of(site: Site, who: Who, session: Session) -> Reader:
+async def reader_of(site: Site, who: Caller, session: Session) -> Reader:
     """A caller who may see this session, as a reader of its log."""
     return reader(who, session.owner, await _share_role(site, who, session))
 
 
-async def _share_role(site: Site, who: Who, session: Session) -> ShareRole | None:
+async def _share_role(site: Site, who: Caller, session: Session) -> ShareRole | None:
     if who.is_owner or session.owner == who.user.id:
         return None
     return await Shares(site.rows).role(session.id, who.user.id)
 
 
-async def may_write(site: Site, who: Who, session: Session) -> bool:
+async def may_write(site: Site, who: Caller, session: Session) -> bool:
     """False for callers who may only read the session: secrets in its files are hidden from them."""
     try:
         await allowed(site, who, session, "input")
@@ -100,14 +100,24 @@ async def may_write(site: Site, who: Who, session: Session) -> bool:
 
 
 async def create(
-    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[OpenedSession] | None = None
+    site: Site,
+    who: Caller,
+    new: NewSession,
+    *,
+    forked_from: str = "",
+    also: Also[OpenedSession] | None = None,
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     return (await create_with_run(site, who, new, forked_from=forked_from, also=also)).session
 
 
 async def create_with_run(
-    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[OpenedSession] | None = None
+    site: Site,
+    who: Caller,
+    new: NewSession,
+    *,
+    forked_from: str = "",
+    also: Also[OpenedSession] | None = None,
 ) -> OpenedSession:
     """The same, for callers that follow its first run."""
     check_may_open(who)
@@ -183,7 +193,7 @@ def _check_lines(new: NewSession) -> None:
             check_line(what, text)
 
 
-async def show(site: Site, who: Who, session_id: str) -> Shown:
+async def show(site: Site, who: Caller, session_id: str) -> Shown:
     session, heads = await asyncio.gather(
         allowed(site, who, session_id), Batches(site.rows).heads([session_id])
     )
@@ -194,7 +204,7 @@ async def show(site: Site, who: Who, session_id: str) -> Shown:
 
 async def page(
     site: Site,
-    who: Who,
+    who: Caller,
     *,
     states: Collection[SessionState] = (),
     text: str = "",
@@ -210,8 +220,8 @@ async def page(
 
 
 async def give(
-    site: Site, who: Who, session_id: str, asked: Input, *, also: Also[GivenInput] | None = None
-) -> GivenInput:
+    site: Site, who: Caller, session_id: str, asked: Input, *, also: Also[SessionInput] | None = None
+) -> SessionInput:
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
@@ -235,8 +245,8 @@ async def give(
 
 
 async def inputs(
-    site: Site, who: Who, session_id: str, *, after: int = 0, limit: int = 1000
-) -> list[GivenInput]:
+    site: Site, who: Caller, session_id: str, *, after: int = 0, limit: int = 1000
+) -> list[SessionInput]:
     """The inputs of a session, as this caller may see them."""
     session = await allowed(site, who, session_id)
     reader = await reader_of(site, who, session)
@@ -244,14 +254,14 @@ async def inputs(
     return [show_input(given, reader) for given in found]
 
 
-async def runs_of(site: Site, session_id: str, given: Sequence[GivenInput]) -> dict[int, str]:
+async def runs_of(site: Site, session_id: str, given: Sequence[SessionInput]) -> dict[int, str]:
     """The ids of the runs that inputs of a session have come to, as far as that is known by now."""
     return await Runs(site.rows).of_inputs(session_id, [each.seq for each in given])
 
 
 async def fork(
     site: Site,
-    who: Who,
+    who: Caller,
     session_id: str,
     *,
     snapshot: int | None = None,
@@ -289,13 +299,13 @@ async def fork(
 
 
 async def runs(
-    site: Site, who: Who, session_id: str, *, before: str = "", limit: int = 50
+    site: Site, who: Caller, session_id: str, *, before: str = "", limit: int = 50
 ) -> list[QueuedRun]:
     session = await allowed(site, who, session_id)
     return await Runs(site.rows).page(session_ids=[session.id], before=before, limit=limit)
 
 
-async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
+async def run(site: Site, who: Caller, run_id: str) -> QueuedRun:
     """A run of a session that somebody may see."""
     found = await Runs(site.rows).get(run_id)
     try:

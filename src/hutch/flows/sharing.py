@@ -2,14 +2,14 @@
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Session
-from hutch.domain.user import ShareRole, Who
+from hutch.domain.user import Caller, ShareRole
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.users import Accounts, Actor
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share
 
 
-async def reach(accounts: Accounts, who: Who, session_id: str, action: Action) -> Session:
+async def reach(accounts: Accounts, who: Caller, session_id: str, action: Action) -> Session:
     """The session, if this is allowed; to who may not see it, it does not exist."""
     try:
         session = await Sessions(accounts.rows).get(session_id)
@@ -20,13 +20,13 @@ async def reach(accounts: Accounts, who: Who, session_id: str, action: Action) -
     return session
 
 
-async def shares_of(accounts: Accounts, who: Who, session_id: str) -> list[Share]:
+async def shares_of(accounts: Accounts, who: Caller, session_id: str) -> list[Share]:
     await reach(accounts, who, session_id, "manage")
     return await accounts.shares.of_session(session_id)
 
 
 async def share(
-    accounts: Accounts, who: Who, session_id: str, name: str, role: ShareRole, actor: Actor
+    accounts: Accounts, who: Caller, session_id: str, name: str, role: ShareRole, actor: Actor
 ) -> Share:
     """Let a user, by name or id, see a session or work in it; or change what they may."""
     session = await reach(accounts, who, session_id, "manage")
@@ -38,7 +38,7 @@ async def share(
     return made
 
 
-async def unshare(accounts: Accounts, who: Who, session_id: str, name: str, actor: Actor) -> None:
+async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, actor: Actor) -> None:
     """Take a share back; or give up one's own."""
     own = name in (who.user.id, who.user.name)
     await reach(accounts, who, session_id, "read" if own else "manage")

@@ -3,7 +3,7 @@
 import os
 import pwd
 
-from hutch.domain.user import LONGEST_NAME
+from hutch.domain.user import MAX_NAME_CHARS
 
 
 def system_user() -> str:
@@ -13,4 +13,4 @@ def system_user() -> str:
     except KeyError:
         return "owner"
     kept = "".join(sign for sign in name if sign.isalnum() or sign in "._-")
-    return kept[:LONGEST_NAME] or "owner"
+    return kept[:MAX_NAME_CHARS] or "owner"

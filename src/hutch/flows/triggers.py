@@ -19,11 +19,11 @@ import structlog
 from hutch.domain.audience import PUBLIC, show
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.domain.forge_request import Told, Wish
+from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
-from hutch.domain.user import User, Who, name_key, scopes_of
+from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
 from hutch.flows.forge_request_text import Progress, marker, prompt
 from hutch.flows.past import past
@@ -80,14 +80,14 @@ class Triggers:
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
 
-    async def take(self, id: str, digest: str, event: str, wish: Wish) -> bool:
+    async def take(self, id: str, digest: str, event: str, wish: ForgeRequest) -> bool:
         """Keep a wish, to be taken up at once; whether it is a new one."""
 
         def clean(value: object) -> object:
             return self.site.redactor.clean(value) if isinstance(value, str) else value
 
         wish = replace(wish, mark=secrets.token_hex(16))
-        told = Told(
+        told = WebhookDelivery(
             id=id,
             digest=digest,
             at_ms=wall_ms(),
@@ -135,7 +135,7 @@ class Triggers:
             return
         self._bell.set()
 
-    async def _see_through(self, told: Told) -> None:
+    async def _see_through(self, told: WebhookDelivery) -> None:
         """One wish, from where it is."""
         notes = Deliveries(self.site.rows)
         try:
@@ -143,7 +143,7 @@ class Triggers:
             if now is None or now.state not in ("queued", "working"):
                 return
             told = now
-            wish = Wish(**json.loads(told.wish))
+            wish = ForgeRequest(**json.loads(told.wish))
             who = await self._who()
             forge = self.open_github(wish.repository, who.user.id)
             try:
@@ -172,7 +172,7 @@ class Triggers:
             logger.exception("trigger.failed", delivery=told.id)
             await notes.note(told.id, state="ended", reason="Hutch itself failed.")
 
-    async def _who(self) -> Who:
+    async def _who(self) -> Caller:
         """As whom it is done."""
         users: list[User] = [user for user in await Users(self.site.rows).list() if not user.disabled]
         name = name_key(self.manners.run_as)
@@ -180,9 +180,11 @@ class Triggers:
         if not found:
             raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
         user = min(found, key=lambda each: each.id)  # who was there first
-        return Who(user, scopes_of(user.role), "local", "github")
+        return Caller(user, scopes_of(user.role), "local", "github")
 
-    async def _begin(self, told: Told, wish: Wish, who: Who, forge: GitHub) -> Told:
+    async def _begin(
+        self, told: WebhookDelivery, wish: ForgeRequest, who: Caller, forge: GitHub
+    ) -> WebhookDelivery:
         """Check that they may, and hand it to a session, in one stroke with the note of that."""
         change = await self._change(wish)
         if not wish.mentioned and wish.kind != "issue" and change is None:
@@ -213,14 +215,16 @@ class Triggers:
         session = await sessions.create(self.site, who, new, also=BegunInSession(told.id))
         return replace(told, state="working", session_id=session.id)
 
-    async def _change(self, wish: Wish) -> Change | None:
+    async def _change(self, wish: ForgeRequest) -> Change | None:
         """The change of ours that a pull request is."""
         if not wish.on_pull:
             return None
         found = await Changes(self.site.rows).pull(wish.repository, wish.number)
         return found if found is not None and found.state == "open" else None
 
-    async def _go_on(self, told: Told, who: Who, change: Change, text: str) -> Told | None:
+    async def _go_on(
+        self, told: WebhookDelivery, who: Caller, change: Change, text: str
+    ) -> WebhookDelivery | None:
         """Give it to the session that made the change; None when that is over or somebody else's."""
         asked = Prompt(text=text[:200_000])
         try:
@@ -231,7 +235,7 @@ class Triggers:
 
     # --- how it goes ---
 
-    async def _follow(self, told: Told, wish: Wish, forge: GitHub) -> None:
+    async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
         """Keep one comment up to date until the run is over, then answer."""
         notes, log = Deliveries(self.site.rows), self.site.log
         session = await Sessions(self.site.rows).get(told.session_id)
@@ -271,7 +275,9 @@ class Triggers:
             )
         await notes.note(told.id, state="ended", reason="")
 
-    async def _comment(self, forge: GitHub, wish: Wish, told: Told, comment_id: int, text: str) -> int:
+    async def _comment(
+        self, forge: GitHub, wish: ForgeRequest, told: WebhookDelivery, comment_id: int, text: str
+    ) -> int:
         """Say it, in the comment that there is; one that nobody has noted is looked for."""
         if comment_id:
             posted = await forge.comment(wish.number, text, id=comment_id)
@@ -287,7 +293,7 @@ class Triggers:
             await Deliveries(self.site.rows).note(told.id, comment_id=posted.id)
         return posted.id
 
-    async def _once(self, told: Told, find: Find, post: Post) -> tuple[Posted, bool]:
+    async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
         """Post something that is not there yet, and whether it was not.
 
         What was asked for by somebody who was killed, or whose answer got lost, may be done a little later
@@ -306,7 +312,7 @@ class Triggers:
         await notes.note(told.id, next_ms=0)
         return posted, True
 
-    async def _run_of(self, told: Told) -> QueuedRun | None:
+    async def _run_of(self, told: WebhookDelivery) -> QueuedRun | None:
         if told.run_id:
             return await Runs(self.site.rows).get(told.run_id)
         found = await Runs(self.site.rows).page(session_ids=[told.session_id], limit=200)
@@ -323,5 +329,5 @@ class Triggers:
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 
 
-def _issue_url(wish: Wish) -> str:
+def _issue_url(wish: ForgeRequest) -> str:
     return wish.url.partition("#")[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.site import Site
 from hutch.store.usage import Usage, UsageGroup, UsageTotal
 
@@ -20,7 +20,7 @@ class UsagePage:
 
 async def page(
     site: Site,
-    who: Who,
+    who: Caller,
     group: UsageGroup,
     *,
     first: date | None = None,

@@ -22,7 +22,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ForgeAccess:
     """For whom a repository is reached, and with which credentials.
 
     `guarded` says that only what requests may name is reached, and `account` that even so the keys and
@@ -34,7 +34,7 @@ class Caller:
     account: bool = False
 
 
-COMMAND_LINE = Caller()
+COMMAND_LINE = ForgeAccess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Forges:
             return LocalRepository(url.path, self.open_git, anywhere)
         return PlainGit(url)
 
-    async def for_delivery(self, source: str, address: str, caller: Caller) -> Forge:
+    async def for_delivery(self, source: str, address: str, caller: ForgeAccess) -> Forge:
         """The forge that a workspace came from. `address` is its source as it was named, with credentials
         that no record keeps."""
         reached = await self.reachable(address or source, caller)
@@ -72,7 +72,7 @@ class Forges:
     def _github_forge(self, api: GitHub, url: RepoUrl, user: str) -> GitHubForge:
         return GitHubForge(api, user, self.tokens.is_own(url, user))
 
-    async def reachable(self, source: str, caller: Caller) -> RepoUrl:
+    async def reachable(self, source: str, caller: ForgeAccess) -> RepoUrl:
         """A repository to fetch from or push to, with the credentials that there are for it.
 
         For a guarded caller it is bound to where it may be, and without the account's credentials unless

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from hutch.domain.change import Change, ForgeName
-from hutch.domain.commit_text import one_line, plain
+from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.patch import FilePatch, Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review
@@ -325,7 +325,7 @@ def _check_as_proposed(change: Change, pull: PullRequest) -> None:
 
 
 def _line_not_in_diff(comment: Comment, found: FilePatch | None, url: str) -> str:
-    path = plain(comment.path)[:200]
+    path = strip_controls(comment.path)[:200]
     if found is None:
         return f"The pull request does not touch '{path}'. Name a file of its diff, or say it below it: {url}"
     ranges = [f"{each.start} to {each.stop - 1}" for each in found.shown[comment.side] if each]

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.domain.commit_text import plain
+from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import Unavailable
 from hutch.domain.truncation import last_words
 
@@ -62,5 +62,5 @@ def to_error(command: str, ran: GitResult) -> Unavailable:
 
 def failure_reason(ran: GitResult) -> str:
     """Why git failed, by its own words."""
-    printed = last_words(plain(ran.stderr.decode(errors="replace")), 1000)
+    printed = last_words(strip_controls(ran.stderr.decode(errors="replace")), 1000)
     return printed or f"exit code {ran.exit_code}"

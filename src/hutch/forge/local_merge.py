@@ -3,7 +3,7 @@
 from typing import Literal
 
 from hutch.domain.change import Change
-from hutch.domain.commit_text import message, parse_author
+from hutch.domain.commit_text import commit_message, parse_author
 from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
 from hutch.forge import jailed_git
 from hutch.forge.interface import MergeResult, Strategy
@@ -117,7 +117,7 @@ async def _make_merge(
     who |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
     parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
     title = change.title if squash else f"Merge {change.branch}: {change.title}"
-    said = message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
+    said = commit_message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
     made = await jailed_git.run(
         git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
     )

@@ -3,7 +3,7 @@
 import html
 import re
 
-from hutch.domain.commit_text import plain
+from hutch.domain.commit_text import strip_controls
 
 OWN_MARKER = "<!-- hutch -->"  # in every comment of ours, which is never taken for a wish
 MAX_CHARS = 60_000  # of a text that a forge takes
@@ -30,7 +30,7 @@ def escape_mentions(text: str) -> str:
 
 def escape_html_comments(text: str) -> str:
     """A text of a person's, which may call others and hides nothing, such as a mark of ours."""
-    return _HTML_COMMENT.sub(_ZERO_WIDTH_SPACE, plain(text))[:MAX_CHARS]
+    return _HTML_COMMENT.sub(_ZERO_WIDTH_SPACE, strip_controls(text))[:MAX_CHARS]
 
 
 def has_own_marker(body: str) -> bool:

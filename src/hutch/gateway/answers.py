@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import ID_PATTERN, is_id
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.untrusted_text import echo
 
 T = TypeVar("T")
@@ -145,9 +145,9 @@ def _whole(value: Any) -> Any:
     """The same in plain values, all text whole."""
     match value:
         case str():
-            return printable(value)
+            return replace_surrogates(value)
         case Mapping():
-            return {printable(str(key)): _whole(inner) for key, inner in value.items()}
+            return {replace_surrogates(str(key)): _whole(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_whole(inner) for inner in value]
         case BaseModel():

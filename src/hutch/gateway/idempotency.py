@@ -22,7 +22,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import changes, sessions
 from hutch.flows.access import Action, check_may_open
 from hutch.gateway.auth.who import Writer
@@ -221,7 +221,7 @@ class Key:
         return once
 
 
-async def _authorise(request: Request, who: Who, action: Action) -> None:
+async def _authorise(request: Request, who: Caller, action: Action) -> None:
     """Refuse a caller who could not make this request now. Whether they are known was checked before."""
     site, names = request.app.state.server.site, request.path_params
     if session_id := names.get("session_id"):

@@ -24,7 +24,7 @@ from hutch.domain.errors import (
     WorkWouldBeLost,
 )
 from hutch.domain.redaction import Redactor
-from hutch.domain.validation_messages import in_words, place
+from hutch.domain.validation_messages import describe, location
 from hutch.gateway.answers import to_json
 from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
 from hutch.logs import current_trace_id
@@ -142,7 +142,9 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
         faults = error.errors()
         if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
             return problem(told_status(415), redactor.clean(_not_json(request)))
-        errors = [{"at": place(each)[:MAX_PLACE], "message": in_words(each)} for each in faults[:MAX_ERRORS]]
+        errors = [
+            {"at": location(each)[:MAX_PLACE], "message": describe(each)} for each in faults[:MAX_ERRORS]
+        ]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
         return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
 

@@ -105,8 +105,8 @@ def parse_cassette(text: str, name: str) -> Cassette:
         return Cassette.model_validate(_plain(text, name))
     except ValidationError as error:
         first = error.errors()[0]
-        problem = validation_messages.in_words(first)
-        at = validation_messages.place(first) or "the top"
+        problem = validation_messages.describe(first)
+        at = validation_messages.location(first) or "the top"
         raise BadRequest(f"The cassette {name} is wrong at {at}: {problem}.") from None
 
 

@@ -29,7 +29,7 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.ids import SessionId
-from hutch.domain.session import Delivered, GivenInput, QueuedRun, Session, SessionState
+from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.grounds import Grounds
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import FindLostByUndo, Request
@@ -63,7 +63,7 @@ class Live:
         self.inbox: list[Heard] = []
         self.recovered = False  # what an earlier life left is known
         self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
-        self.handed: dict[int, GivenInput] = {}  # messages that the run has yet to hear
+        self.handed: dict[int, SessionInput] = {}  # messages that the run has yet to hear
         self.waits = Waits(self.append, self.tell_state, self.taken)
         self.run: QueuedRun | None = None
         self.working: asyncio.Task[None] | None = None
@@ -83,10 +83,10 @@ class Live:
     async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
         """Note beside a run what the log says of its delivery."""
         names = ("outcome", "reason", "failing", "change_id", "url")
-        told = Delivered(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
+        told = DeliveryResult(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
         await self.runs.deliver(ended.run_id, told)
 
-    async def taken(self, given: GivenInput, kind: str = "", *, refused: str = "") -> None:
+    async def taken(self, given: SessionInput, kind: str = "", *, refused: str = "") -> None:
         """What was to come of an input is in the log; nothing did when it was `refused`."""
         kind = kind or _kind(given)
         self.handed.pop(given.seq, None)
@@ -341,5 +341,5 @@ async def _open(live: Live, session: Session) -> _Open:
     return _Open(live, sandbox, stack)
 
 
-def _kind(given: GivenInput) -> str:
+def _kind(given: SessionInput) -> str:
     return given.body.partition('"type":"')[2].partition('"')[0]

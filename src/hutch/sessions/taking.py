@@ -27,8 +27,8 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
-from hutch.domain.session import GivenInput, QueuedRun
-from hutch.domain.surrogates import printable
+from hutch.domain.session import QueuedRun, SessionInput
+from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.trace import trace_id
 from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up, tell_given_up
 from hutch.sessions.live import Live
@@ -57,18 +57,18 @@ async def take_all(live: Live) -> None:
                 break  # nothing can come of the others
 
 
-async def _untaken(live: Live) -> list[GivenInput]:
-    found: list[GivenInput] = []
+async def _untaken(live: Live) -> list[SessionInput]:
+    found: list[SessionInput] = []
     while page := await live.inputs.page(live.id, after=found[-1].seq if found else 0, untaken=True):
         found += page
     return found
 
 
-def _stops(given: GivenInput) -> bool:
+def _stops(given: SessionInput) -> bool:
     return _is(given, "cancel", "pause", "end")
 
 
-def _is(given: GivenInput, *kinds: str) -> bool:
+def _is(given: SessionInput, *kinds: str) -> bool:
     return any(f'"type":"{kind}"' in given.body[:40] for kind in kinds)
 
 
@@ -100,7 +100,7 @@ async def _recover(live: Live) -> None:
             return
 
 
-def _came_of(given: GivenInput, event: Event) -> bool:
+def _came_of(given: SessionInput, event: Event) -> bool:
     """Whether this is what somebody wanted who is not named in it: nothing else would have done it."""
     match event:
         case RunEnded(outcome="cancelled") | DeliveryEnded(cancelled=True):
@@ -114,7 +114,7 @@ def _came_of(given: GivenInput, event: Event) -> bool:
     return False
 
 
-async def _take(live: Live, given: GivenInput) -> None:
+async def _take(live: Live, given: SessionInput) -> None:
     if given.seq in live.done:  # only noting it had failed, on a full disk say
         await live.taken(given)
         return
@@ -151,7 +151,7 @@ async def _take(live: Live, given: GivenInput) -> None:
             await _end(live, given, asked.reason)
 
 
-async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
+async def _queue(live: Live, given: SessionInput, prompt: str) -> None:
     """A prompt waits for a worker. The queue and the list of inputs agree at every moment."""
     session = await live.sessions.get(live.id)
     run = QueuedRun(
@@ -189,7 +189,7 @@ async def _cancel(live: Live) -> None:
         return
 
 
-async def _pause(live: Live, given: GivenInput) -> None:
+async def _pause(live: Live, given: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state == "paused":
         return
     await live.append([SessionPaused(by=given.by)])
@@ -198,7 +198,7 @@ async def _pause(live: Live, given: GivenInput) -> None:
     await live.sessions.set(live.id, state="paused", reason="")
 
 
-async def _resume(live: Live, given: GivenInput) -> None:
+async def _resume(live: Live, given: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state != "paused":
         return
     await live.append([SessionResumed(by=given.by)])
@@ -207,7 +207,7 @@ async def _resume(live: Live, given: GivenInput) -> None:
     await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
-async def _undo(live: Live, given: GivenInput, *, discard: bool) -> str:
+async def _undo(live: Live, given: SessionInput, *, discard: bool) -> str:
     """Undo the last run; why not, when that would remove what others have changed."""
     entries = await live.entries()
     found = before_last_run(entries)
@@ -233,7 +233,9 @@ async def _undo(live: Live, given: GivenInput, *, discard: bool) -> str:
                 snapshot=snapshot,
                 by=given.by,
                 before=before,
-                discarded=tuple(live.grounds.redactor.clean(printable(path)) for path in lost[:MAX_LISTED]),
+                discarded=tuple(
+                    live.grounds.redactor.clean(replace_surrogates(path)) for path in lost[:MAX_LISTED]
+                ),
                 discarded_count=len(lost),
             )
             await live.append([rewound])
@@ -251,7 +253,7 @@ async def _let_go_on(live: Live) -> None:
     await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
-async def _end(live: Live, given: GivenInput, reason: str) -> None:
+async def _end(live: Live, given: SessionInput, reason: str) -> None:
     await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, still_told
 from hutch.snapshots.comparison import differences
@@ -33,7 +33,7 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     ended_with, written = _of_run(counted, run_id, to_seq, before)
     now = (await workspace.snapshot("before undo")).id
     changed = await _changed(workspace, before, now)
-    others = {path for path in changed if printable(path) in written}
+    others = {path for path in changed if replace_surrogates(path) in written}
     for old, new in ((ended_with, now), *spans(counted, run_id, before, now)):
         try:
             others |= await _changed(workspace, old, new)
@@ -69,7 +69,7 @@ def _entry(snapshots: Snapshots, number: int, path: str) -> Item | None:
 
 def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
     """The refusal of an undo, which names the files."""
-    shown = [printable(path) for path in paths[:MAX_LISTED]]
+    shown = [replace_surrogates(path) for path in paths[:MAX_LISTED]]
     more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
     named = ", ".join(shown[:MAX_NAMED])
     return WorkWouldBeLost(

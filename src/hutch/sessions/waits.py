@@ -9,7 +9,7 @@ from hutch.agent.policy import Rule
 from hutch.domain.events import ApprovalAsked, Event, QuestionAnswered, QuestionAsked
 from hutch.domain.ids import new_input_id
 from hutch.domain.inputs import Answer, Approve, Deny
-from hutch.domain.session import GivenInput
+from hutch.domain.session import SessionInput
 
 Reply = Approve | Deny | Answer
 Append = Callable[[Sequence[Event]], Awaitable[object]]
@@ -21,16 +21,16 @@ class Waits:
 
     append: Append
     changed: Callable[[], Awaitable[None]]  # whether anybody waits is another now
-    taken: Callable[[GivenInput], Awaitable[None]]
-    _waiting: dict[str, "asyncio.Future[tuple[GivenInput, Reply]]"] = field(default_factory=dict)
-    _early: dict[str, tuple[GivenInput, Reply]] = field(default_factory=dict)
+    taken: Callable[[SessionInput], Awaitable[None]]
+    _waiting: dict[str, "asyncio.Future[tuple[SessionInput, Reply]]"] = field(default_factory=dict)
+    _early: dict[str, tuple[SessionInput, Reply]] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)  # call ids asked about in this run
-    _used: dict[str, GivenInput] = field(default_factory=dict)  # approvals on their way into the log
+    _used: dict[str, SessionInput] = field(default_factory=dict)  # approvals on their way into the log
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def offer(self, given: GivenInput, reply: Reply) -> bool:
+    def offer(self, given: SessionInput, reply: Reply) -> bool:
         """Give an answer to who waits for it; False when nobody does yet."""
         waiting = self._waiting.get(reply.call_id)
         if waiting is None or waiting.done():
@@ -75,14 +75,14 @@ class Waits:
         for given, _ in early:
             await self.taken(given)
 
-    async def _wait(self, call_id: str) -> tuple[GivenInput, Reply]:
+    async def _wait(self, call_id: str) -> tuple[SessionInput, Reply]:
         # Models choose the ids of their calls, and may use one twice: a second answer to the first
         # question must not answer the second question, which nobody has seen yet.
         is_first, early = call_id not in self._asked, self._early.get(call_id)
         self._asked.add(call_id)
         if is_first and early is not None:
             return self._early.pop(call_id)
-        waiting: asyncio.Future[tuple[GivenInput, Reply]] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[tuple[SessionInput, Reply]] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = waiting
         try:
             await self.changed()

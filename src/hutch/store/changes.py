@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, insert, or_, select, update
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
-from hutch.domain.ids import ambiguous, one_of
+from hutch.domain.ids import ambiguous_id, resolve_id
 from hutch.store.rows import Rows
 from hutch.store.schema import changes, sessions, shares, users
 
@@ -38,10 +38,10 @@ def _named(connection: Connection, name: str) -> Change | None:
         called = (changes.c.web_url if "://" in name else changes.c.branch) == name
         ids = list(connection.scalars(newest.where(called)))
     if len(ids) > 1:
-        raise ambiguous(ids, name, "changes")
+        raise ambiguous_id(ids, name, "changes")
     if not ids:
         fitting = newest.where(changes.c.id.contains(name, autoescape=True))
-        meant = one_of(connection.scalars(fitting), name, "changes")
+        meant = resolve_id(connection.scalars(fitting), name, "changes")
         ids = [meant] if meant else []
     return _find(connection, ids[0]) if ids else None
 

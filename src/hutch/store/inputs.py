@@ -6,7 +6,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
-from hutch.domain.session import GivenInput, QueuedRun
+from hutch.domain.session import QueuedRun, SessionInput
 from hutch.store.rows import Also, Rows
 from hutch.store.runs import add_run
 from hutch.store.schema import inputs
@@ -20,10 +20,10 @@ def has_ended(session_id: str) -> Conflict:
 
 def add_input(
     connection: Connection, session_id: SessionId, by: str, body: str, audience: str | None = None
-) -> GivenInput:
+) -> SessionInput:
     """The next input of a session."""
     last = connection.scalar(select(func.max(inputs.c.seq)).where(inputs.c.session_id == session_id))
-    given = GivenInput(
+    given = SessionInput(
         session_id=session_id, seq=(last or 0) + 1, at_ms=wall_ms(), by=by, body=body, audience=audience
     )
     connection.execute(insert(inputs).values(**asdict(given)))
@@ -49,11 +49,11 @@ class Inputs:
         *,
         max_untaken: int,
         audience: str | None = None,
-        also: Also[GivenInput] | None = None,
-    ) -> GivenInput:
+        also: Also[SessionInput] | None = None,
+    ) -> SessionInput:
         """Give a session its next input; refused when it has ended, or when too many inputs wait."""
 
-        def add(connection: Connection) -> GivenInput:
+        def add(connection: Connection) -> SessionInput:
             session = find_session(connection, session_id)
             if session is None or session.state == "ended":
                 raise has_ended(session_id)
@@ -72,9 +72,9 @@ class Inputs:
 
     async def page(
         self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
-    ) -> list[GivenInput]:
+    ) -> list[SessionInput]:
         wanted = (
-            select(*(inputs.c[each.name] for each in fields(GivenInput)))
+            select(*(inputs.c[each.name] for each in fields(SessionInput)))
             .where(inputs.c.session_id == session_id, inputs.c.seq > after)
             .order_by(inputs.c.seq)
             .limit(limit)
@@ -82,7 +82,7 @@ class Inputs:
         if untaken:
             wanted = wanted.where(inputs.c.taken.is_(False))
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
-        return [GivenInput(**row) for row in found]
+        return [SessionInput(**row) for row in found]
 
     async def take(self, session_id: SessionId, seq: int) -> None:
         """What was to come of it is in the log."""

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, func, select
 from hutch.domain.audience import Reader
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
-from hutch.domain.ids import SessionId, rise_above
+from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.store import schema
 from hutch.store.blobs import Blobs
 from hutch.store.copy_erasure import erase_copies, texts_of
@@ -92,7 +92,7 @@ def _keep_ids_in_order(engine: Engine) -> None:
     accounts = (schema.users, schema.tokens, schema.browser_sessions, schema.links)
     with engine.connect() as connection:
         for column in (schema.logs.c.session_id, *(table.c.id for table in (*tables, *accounts))):
-            rise_above(connection.scalar(select(func.max(column))) or "")
+            ensure_ids_above(connection.scalar(select(func.max(column))) or "")
 
 
 def _warn_of_new_key(engine: Engine, signer: Signer, path: Path) -> None:

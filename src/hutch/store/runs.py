@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
-from hutch.domain.session import Delivered, QueuedRun, RunState
+from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.domain.untrusted_text import echo
 from hutch.store.rows import Rows
 from hutch.store.run_reservation import PREFIX, is_gone, is_reserved
@@ -40,7 +40,7 @@ def add_run(connection: Connection, run: QueuedRun) -> None:
 def read_run(row: Mapping[Any, Any]) -> QueuedRun:
     """A run as its row has it."""
     told = row["delivered"]
-    return QueuedRun(**{**row, "delivered": Delivered(**json.loads(told)) if told else None})
+    return QueuedRun(**{**row, "delivered": DeliveryResult(**json.loads(told)) if told else None})
 
 
 class Runs:
@@ -125,7 +125,7 @@ class Runs:
 
         await self._rows.change(again)
 
-    async def deliver(self, run_id: str, delivered: Delivered) -> None:
+    async def deliver(self, run_id: str, delivered: DeliveryResult) -> None:
         """Note how handing it over ended."""
         wanted = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
         await self._rows.change(lambda connection: connection.execute(wanted))
@@ -284,7 +284,7 @@ def _values(run: QueuedRun) -> dict[str, Any]:
     return {**asdict(run), "delivered": _text(run.delivered)}
 
 
-def _text(delivered: Delivered | None) -> str:
+def _text(delivered: DeliveryResult | None) -> str:
     return json.dumps(asdict(delivered)) if delivered else ""
 
 

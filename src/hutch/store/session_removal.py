@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from hutch.domain.session import GivenInput, Session
+from hutch.domain.session import Session, SessionInput
 from hutch.store.rows import Rows
 from hutch.store.schema import inputs, removals, runs, sessions, shares
 
@@ -11,7 +11,7 @@ from hutch.store.schema import inputs, removals, runs, sessions, shares
 class NotedRemoval:
     """The note that a session is to be removed, written with the input that ends it."""
 
-    def write(self, connection: Connection, made: GivenInput) -> None:
+    def write(self, connection: Connection, made: SessionInput) -> None:
         _note(connection, made.session_id)
 
 

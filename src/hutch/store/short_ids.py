@@ -2,7 +2,7 @@
 
 from sqlalchemy import ColumnElement, desc, select, union
 
-from hutch.domain.ids import one_of
+from hutch.domain.ids import resolve_id
 from hutch.store.rows import Rows
 from hutch.store.schema import changes, logs, runs
 
@@ -24,4 +24,4 @@ async def _find(rows: Rows, name: str, what: str, *columns: ColumnElement[str]) 
         *(select(each.label("id")).where(each.contains(name, autoescape=True)) for each in columns)
     )
     found = await rows.fetch(lambda connection: list(connection.scalars(wanted.order_by(desc("id")))))
-    return one_of(found, name, what)
+    return resolve_id(found, name, what)

@@ -7,7 +7,7 @@ from sqlalchemy import insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
-from hutch.domain.secret import TOKEN, hash_of, new_secret, shown
+from hutch.domain.secret import TOKEN, hash_of, new_secret, visible_prefix
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.rows import Rows
@@ -49,7 +49,13 @@ class Tokens:
         """A new token, and the text that is told this once."""
         secret = new_secret(TOKEN)
         token = Token(
-            new_token_id(), UserId(user_id), name, shown(secret), scopes, wall_ms(), expires_ms=expires_ms
+            new_token_id(),
+            UserId(user_id),
+            name,
+            visible_prefix(secret),
+            scopes,
+            wall_ms(),
+            expires_ms=expires_ms,
         )
         values = {
             "id": token.id,

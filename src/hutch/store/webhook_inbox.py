@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from hutch.domain.forge_request import Told
-from hutch.domain.session import GivenInput
+from hutch.domain.forge_request import WebhookDelivery
+from hutch.domain.session import SessionInput
 from hutch.store.rows import Rows
 from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession
@@ -23,7 +23,7 @@ class Deliveries:
         self._rows = rows
         self._clock = clock
 
-    async def take(self, told: Told) -> bool:
+    async def take(self, told: WebhookDelivery) -> bool:
         """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
         same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
 
@@ -37,7 +37,7 @@ class Deliveries:
 
         return await self._rows.change(take)
 
-    async def open(self, *, limit: int = 100) -> list[Told]:
+    async def open(self, *, limit: int = 100) -> list[WebhookDelivery]:
         """Those that are to be begun or are worked on, the oldest first."""
         now = wall_ms()
         # One that waits for longer than any was told to was put off before the clock was set back.
@@ -46,12 +46,12 @@ class Deliveries:
         wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
         wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
-        return [Told(**row) for row in found]
+        return [WebhookDelivery(**row) for row in found]
 
-    async def get(self, id: str) -> Told | None:
+    async def get(self, id: str) -> WebhookDelivery | None:
         wanted = select(deliveries).where(deliveries.c.id == id)
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
-        return Told(**row) if row else None
+        return WebhookDelivery(**row) if row else None
 
     async def note(self, id: str, **values: Any) -> None:
         await self._rows.change(lambda connection: note(connection, id, **values))
@@ -73,7 +73,7 @@ class BegunByInput:
 
     delivery_id: str
 
-    def write(self, connection: Connection, made: GivenInput) -> None:
+    def write(self, connection: Connection, made: SessionInput) -> None:
         note(connection, self.delivery_id, state="working", session_id=made.session_id, input=made.seq)
 
 

@@ -151,10 +151,10 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
     """What is wrong with arguments. What is cut is clean before: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(told(validation_messages.place(fault)), SHOWN_CHARS)
+        place = shortened(told(validation_messages.location(fault)), SHOWN_CHARS)
         match fault["type"]:
             case "missing":
-                sentences.append(validation_messages.with_name(fault))
+                sentences.append(validation_messages.describe_with_location(fault))
             case "extra_forbidden":
                 near = difflib.get_close_matches(place, kind.model_fields, 1)
                 sentences.append(
@@ -162,7 +162,7 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
                 )
             case _:
                 shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
-                words = validation_messages.in_words(fault)
+                words = validation_messages.describe(fault)
                 sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
     wanted = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()

@@ -21,7 +21,7 @@ from hutch.cli.run_wait import Wanted
 from hutch.cli.session_options import model_name
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.ids import SessionId
-from hutch.domain.no_model import BY_FIELD, no_model_here, no_model_there
+from hutch.domain.no_model import BY_FIELD, no_model_message, no_model_on_server_message
 from hutch.domain.review import Remark, Review
 from hutch.domain.run_limits import RunLimits
 from hutch.flows.reviews import agent
@@ -118,7 +118,9 @@ class FollowingReview(Following):
         await self.sessions.settle(run_id)
         if self._story.outcome == "failed":
             reason = str(self._story.ended.get("reason"))
-            raise Unavailable(no_model_here() if reason == no_model_there(BY_FIELD) else reason)
+            raise Unavailable(
+                no_model_message() if reason == no_model_on_server_message(BY_FIELD) else reason
+            )
         delivery = self._story.delivery or {}
         if delivery.get("outcome") == "failed":
             raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import HutchError
-from hutch.domain.no_model import is_stand_in
+from hutch.domain.no_model import is_offline_script
 from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
 from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, parse_model_name, setting_of_address
@@ -38,7 +38,7 @@ async def check_model(
             choice = Choice(named, "the setting `model` names it")
         else:
             choice = await default_model(granted, scripted=OFFLINE)
-        if is_stand_in(choice.name):
+        if is_offline_script(choice.name):
             return await _nothing(granted)
         name = parse_model_name(choice.name)
         if name.provider == "scripted":

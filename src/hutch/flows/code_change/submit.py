@@ -10,7 +10,7 @@ from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.untrusted_text import check_line, echo
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.site import Site
 from hutch.store.rows import Also
@@ -19,7 +19,7 @@ from hutch.store.session_opening import OpenedSession
 
 
 async def submit(
-    site: Site, who: Who, new: NewSession, *, also: Also[OpenedSession] | None = None
+    site: Site, who: Caller, new: NewSession, *, also: Also[OpenedSession] | None = None
 ) -> tuple[Session, QueuedRun]:
     """Queue a change for the next free worker. It is delivered, and its session is for nothing else."""
     check_line("A branch", new.revision)  # elsewhere it is called a revision
@@ -31,13 +31,13 @@ async def submit(
     return opened.session, opened.run
 
 
-async def find(site: Site, who: Who, run_id: str) -> tuple[Session, QueuedRun]:
+async def find(site: Site, who: Caller, run_id: str) -> tuple[Session, QueuedRun]:
     """A run that somebody may see, and its session."""
     run = await sessions.run(site, who, run_id)
     return await sessions.allowed(site, who, run.session_id), run
 
 
-async def cancel(site: Site, who: Who, run_id: str) -> None:
+async def cancel(site: Site, who: Caller, run_id: str) -> None:
     """Stop it, whether it works or waits."""
     session, run = await find(site, who, run_id)
     if run.state == "ended":

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from hutch.domain.change import Change
-from hutch.domain.commit_text import one_line, plain
+from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import HutchError
 from hutch.domain.events import (
     ChangeProposed,
@@ -31,7 +31,7 @@ from hutch.flows.delivery.base_tests import OpenScratch, compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
-from hutch.forge.forges import COMMAND_LINE, Caller
+from hutch.forge.forges import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.live import Live
@@ -201,7 +201,7 @@ class Delivery:
             run_id=self.run.id,
             title=one_line(options.title or self._clean(one_line(title))),
             own_title=bool(options.title),
-            summary=self._clean(plain(summary)) + note,
+            summary=self._clean(strip_controls(summary)) + note,
             tests=about.tests,
             author=options.author or self.context.changes.author,
             draft=options.draft,
@@ -221,7 +221,7 @@ async def deliver(
     last: Snapshot,
     known_commits: Sequence[str] = (),
     address: str = "",
-    caller: Caller = COMMAND_LINE,
+    caller: ForgeAccess = COMMAND_LINE,
     on_step: OnStep = ignore_step,
 ) -> Change | None:
     """Put a run's work on a branch of its repository and record that; None if there is nothing to deliver.

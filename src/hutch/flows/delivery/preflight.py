@@ -7,7 +7,7 @@ refused; a forge that is down now may be back when the work is done.
 import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
-from hutch.forge.forges import Caller, Forges
+from hutch.forge.forges import ForgeAccess, Forges
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import RepoUrl
 from hutch.forge.tokens import own_token_name, token_name
@@ -25,7 +25,7 @@ async def check_deliverable(
     workspace: Workspace,
     *,
     address: str = "",
-    caller: Caller,
+    caller: ForgeAccess,
     once: bool = False,
     timeout_s: float = CHECK_TIMEOUT_S,
 ) -> str:
@@ -58,7 +58,7 @@ async def check_deliverable(
     return NO_PULL.format(host=without_token.authority, advice=advice) if without_token else ""
 
 
-def _advice(without_token: RepoUrl | None, caller: Caller, *, once: bool) -> str:
+def _advice(without_token: RepoUrl | None, caller: ForgeAccess, *, once: bool) -> str:
     """How to get it delivered, or how to work without."""
     on_server = caller.guarded
     without = "have it done without: --no-pr, or deliver: false" if on_server else "work without: --no-pr"

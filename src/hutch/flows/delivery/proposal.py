@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hutch.domain.change import Change
-from hutch.domain.commit_text import message, one_line, parse_author, plain, slug
+from hutch.domain.commit_text import commit_message, one_line, parse_author, slug, strip_controls
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import new_change_id
 from hutch.forge.git import GitFailed
@@ -85,7 +85,7 @@ async def propose(
 
 def _worded(proposal: Proposal, forge: Forge) -> Proposal:
     """The description as commits can have it; a model's words have no effect at a forge."""
-    title, summary = one_line(proposal.title), plain(proposal.summary)
+    title, summary = one_line(proposal.title), strip_controls(proposal.summary)
     if forge.acts_on_text:
         title, summary = title if proposal.own_title else escape_references(title), escape_references(summary)
     return replace(proposal, title=title, summary=summary)
@@ -163,7 +163,7 @@ async def _commit(workspace: Workspace, snapshot: Snapshot, parent: str, proposa
     """A commit of a snapshot, dated when that was taken: written by hand, so that no clock is in it."""
     name, address = parse_author(proposal.author)
     by = f"{name} <{address}> {int(snapshot.taken_at.timestamp())} +0000"
-    said = message(proposal.title, proposal.summary, proposal.session_id, proposal.run_id)
+    said = commit_message(proposal.title, proposal.summary, proposal.session_id, proposal.run_id)
     text = f"tree {snapshot.tree}\nparent {parent}\nauthor {by}\ncommitter {by}\n\n{said}"
     printed = await workspace.git.run(
         *("hash-object", "-t", "commit", "-w", "--stdin"),

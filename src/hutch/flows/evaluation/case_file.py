@@ -79,8 +79,8 @@ def _case(item: Any, number: int, path: Path, repos: str) -> EvalCase:
             read_operations(case.test_patch)
     except ValidationError as error:
         first = error.errors()[0]
-        problem = validation_messages.in_words(first)
-        at = f" at {place}" if (place := validation_messages.place(first)) else ""
+        problem = validation_messages.describe(first)
+        at = f" at {place}" if (place := validation_messages.location(first)) else ""
         raise BadRequest(f"{path}: task {name} is wrong{at}: {problem}.") from None
     except BadRequest as error:
         raise BadRequest(f"{path}: task {name} is wrong: {error}") from None

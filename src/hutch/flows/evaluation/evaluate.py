@@ -19,7 +19,7 @@ from hutch.domain.events import Event, RunEnded, SessionEnded, SessionPrepared
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End, Prompt
 from hutch.domain.session import Delivery, NewSession
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
@@ -46,7 +46,7 @@ class EvalContext:
 
     site: Site
     host: LocalHost
-    who: Who
+    who: Caller
     # A jail in which nothing of the agent's runs, on the workspace of this id.
     open_fresh: Callable[[str], AbstractAsyncContextManager[tuple[Workspace, Jail]]]
     test_command: str | None = None  # of the settings

@@ -18,17 +18,17 @@ from hutch.agent.plain import plain as legible
 from hutch.agent.policy import parse_rule
 from hutch.agent.tools.comment import Comment as CommentTool
 from hutch.agent.tools.registry import ToolRegistry
-from hutch.domain.commit_text import one_line, plain
+from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import Entry, ToolCalled, ToolReturned
 from hutch.domain.ids import new_review_id
-from hutch.domain.no_model import is_stand_in
+from hutch.domain.no_model import is_offline_script
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.title import first_line
 from hutch.domain.truncation import first_words
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.past import past
 from hutch.flows.reviews.people import make_comment
@@ -102,7 +102,7 @@ async def _links(workspace: Workspace) -> bool:
 
 async def submit(
     site: Site,
-    who: Who,
+    who: Caller,
     *,
     repository: str,
     commit: str,
@@ -147,7 +147,7 @@ def concluded(
     """The review that a run came to. It never approves: that is for people. Where no model has read
     anything there is none, whatever the script says that speaks then."""
     before = past(entries, run_id)
-    if is_stand_in(before.started.model):
+    if is_offline_script(before.started.model):
         raise Unavailable("No model is connected, so nothing was reviewed.")
     title, summary = _worded(*before.own_words)
     remarks = sorted(remarks_in(entries, run_id), key=lambda each: SEVERITIES.index(each.severity or "could"))
@@ -159,7 +159,7 @@ def concluded(
         author=AGENT,
         verdict="changes_requested" if blocked else "commented",
         title=one_line(title),
-        body=plain(summary),
+        body=strip_controls(summary),
         commit=subject.commit,
         session_id=session_id,
         run_id=run_id,
@@ -171,9 +171,9 @@ def concluded(
 def _worded(title: str, summary: str) -> tuple[str, str]:
     """A review's title and text. One that ended without `finish` is called by the first line it said: the
     prompt is Hutch's own, and says nothing of what was found."""
-    if plain(title):
+    if strip_controls(title):
         return title, summary
-    said = plain(summary)
+    said = strip_controls(summary)
     if not said:
         return UNTITLED, ""
     title, rest = first_line(said), said.partition("\n")[2].strip()

@@ -9,7 +9,7 @@ from hutch.agent.equipment import Equipment
 from hutch.agent.persona import Persona
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
-from hutch.domain.no_model import BY_FIELD, is_stand_in, no_model_there
+from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
@@ -35,8 +35,8 @@ async def equip(
     model: str,
 ) -> tuple[str, Equipment]:
     """The whole prompt of a run that reviews, and its equipment."""
-    if is_stand_in(model):
-        raise Unavailable(no_model_there(BY_FIELD))
+    if is_offline_script(model):
+        raise Unavailable(no_model_on_server_message(BY_FIELD))
     workspace = live.sandbox.workspace
     subject = await _subject(context, live.grounds, session, workspace.record.commit)
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hutch.domain.change import Change
-from hutch.domain.commit_text import plain
+from hutch.domain.commit_text import strip_controls
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_comment_id, new_review_id
 from hutch.domain.review import Comment, Remark, Review, Verdict
@@ -37,7 +37,7 @@ async def comment(
     change = await reopened(context, change, user)
     forge = await context.forge_of(change, user)
     _check_current(change, commit)
-    if not plain(remark.body):
+    if not strip_controls(remark.body):
         raise BadRequest("The comment says nothing.")
     made = make_comment(remark, change.id, change.commit, author)
     redacted = replace(made, body=context.redactor.clean(made.body))
@@ -67,14 +67,14 @@ async def judge(
     _check_current(change, commit)
     if change.state != "open":
         raise Conflict(f"The change {change.id} is {change.state} already.")
-    if verdict == "changes_requested" and not plain(body):
+    if verdict == "changes_requested" and not strip_controls(body):
         raise BadRequest("Say what is to be changed.")
     given = Review(
         id=new_review_id(),
         change_id=change.id,
         author=author,
         verdict=verdict,
-        body=plain(body),
+        body=strip_controls(body),
         commit=change.commit,
         created_ms=wall_ms(),
     )
@@ -97,7 +97,7 @@ def make_comment(remark: Remark, change_id: str, commit: str, author: str, revie
         line=remark.line,
         side=remark.side,
         severity=remark.severity or "",
-        body=plain(remark.body),
+        body=strip_controls(remark.body),
         commit=commit,
         created_ms=wall_ms(),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 
-from hutch.domain.secret import derived
+from hutch.domain.secret import derive
 from hutch.gateway.auth.names import values
 from hutch.store.browser_sessions import ABSOLUTE_MS
 
@@ -61,4 +61,4 @@ def clear_cookie(response: Response, scope: Any, what: str = "hutch") -> None:
 
 def csrf_token(secret: str) -> str:
     """What a page of ours sends along. It follows from the cookie, which no page can read."""
-    return derived(secret, "csrf")
+    return derive(secret, "csrf")

@@ -14,8 +14,8 @@ from typing import Any
 import structlog
 
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
-from hutch.domain.secret import TOKEN, hash_of, same
-from hutch.domain.user import Who, scopes_of
+from hutch.domain.secret import TOKEN, hash_of, is_equal
+from hutch.domain.user import Caller, scopes_of
 from hutch.flows.users import Accounts, Actor
 from hutch.gateway.auth.buckets import Buckets, address_key
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
@@ -41,7 +41,7 @@ logger = structlog.get_logger()
 class Known:
     """Somebody who was recognised, and by what."""
 
-    who: Who
+    who: Caller
     shown: Token | Browser
     until: float
 
@@ -68,7 +68,7 @@ class Guard:
         self._forgotten = 0
         self.refusals = Refusals(self._note_refused)
 
-    async def recognise(self, scope: Any) -> Who:
+    async def recognise(self, scope: Any) -> Caller:
         """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
         known = await self._shown(scope)
         self.count(scope, known.who.credential_id)
@@ -88,7 +88,7 @@ class Guard:
                 retry_after_s=wait_s,
             )
 
-    async def still(self, scope: Any) -> Who:
+    async def still(self, scope: Any) -> Caller:
         """The same, for a connection that stays: asked again and again, it counts as no request."""
         known = await self._shown(scope)
         self._touch(known)
@@ -112,7 +112,7 @@ class Guard:
                 raise
         return known
 
-    async def browser(self, scope: Any) -> tuple[Who, Browser, str] | None:
+    async def browser(self, scope: Any) -> tuple[Caller, Browser, str] | None:
         """The browser session of a request, if there is one, with its secret; nothing is counted."""
         secret = read_cookie(scope)
         known = await self._lookup(secret, "cookie") if secret else None
@@ -127,7 +127,7 @@ class Guard:
             if known.who.user.id == user_id or known.who.credential_id == credential_id:
                 del self._known[key]
 
-    def actor(self, scope: Any, who: Who | None = None) -> Actor:
+    def actor(self, scope: Any, who: Caller | None = None) -> Actor:
         """Who does this, for the audit."""
         return Actor(
             user_id=who.user.id if who else "",
@@ -136,7 +136,7 @@ class Guard:
             trace_id=current_trace_id(),
         )
 
-    def refused(self, scope: Any, why: str, who: Who | None = None) -> None:
+    def refused(self, scope: Any, why: str, who: Caller | None = None) -> None:
         """Somebody else's page may have sent it: that is for the audit."""
         origin = ", ".join(values(scope["headers"], b"origin"))
         said = f"from {origin[:MAX_ORIGIN]}: {why}" if origin else why
@@ -181,7 +181,7 @@ class Guard:
             (shown, user), scopes = browser, scopes_of(browser[1].role)
         if user.disabled:
             return None
-        who = Who(user, scopes, "token" if kind == "token" else "cookie", shown.id)
+        who = Caller(user, scopes, "token" if kind == "token" else "cookie", shown.id)
         return Known(who, shown, time.monotonic() + self._remembered_s)
 
     def _must_be_ours(self, scope: Any, secret: str) -> None:
@@ -195,7 +195,7 @@ class Guard:
             token = one(scope["headers"], CSRF_HEADER.lower().encode())
             if is_own_origin(self.names, scope) is not True:
                 raise Denied("This was sent with a cookie, and not by a page of this server.")
-            if token is None or not same(token, csrf_token(secret)):
+            if token is None or not is_equal(token, csrf_token(secret)):
                 raise Denied(f"The header {CSRF_HEADER} is missing or wrong. GET /api/v1/login tells it.")
 
     def _touch(self, known: Known) -> None:

@@ -25,7 +25,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 
 from hutch.domain.errors import BadRequest, Denied, Unauthenticated
-from hutch.domain.secret import same
+from hutch.domain.secret import is_equal
 from hutch.domain.user import Role, name_key
 from hutch.gateway.auth.by_provider import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
@@ -101,7 +101,7 @@ class OidcLogin:
     ) -> tuple[Identity, str]:
         """Who came back, and where they wanted to go; refused when anything is not as it was sent."""
         flow = self._opened(sealed)
-        if not same(state, flow.state):
+        if not is_equal(state, flow.state):
             raise Denied("This login was not begun in this browser. Begin again.")
         self._spend(state)
         metadata = await self.provider.metadata()

@@ -7,7 +7,7 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
-from hutch.domain.user import Scope, Who
+from hutch.domain.user import Caller, Scope
 from hutch.gateway.auth.guard import Guard
 
 
@@ -26,7 +26,7 @@ class Recognise(SecurityBase):
         self.scheme_name = "token"
         self._scope = scope
 
-    async def __call__(self, connection: HTTPConnection) -> Who:
+    async def __call__(self, connection: HTTPConnection) -> Caller:
         who = await guard_of(connection).recognise(connection.scope)
         who.need(self._scope)
         return who
@@ -44,7 +44,7 @@ _KINDS: dict[Scope, Recognise] = {
 }
 who = require("read")
 
-Reader = Annotated[Who, Depends(who)]
-Writer = Annotated[Who, Depends(require("write"))]
-Admin = Annotated[Who, Depends(require("admin"))]
+Reader = Annotated[Caller, Depends(who)]
+Writer = Annotated[Caller, Depends(require("write"))]
+Admin = Annotated[Caller, Depends(require("admin"))]
 AGuard = Annotated[Guard, Depends(guard_of)]

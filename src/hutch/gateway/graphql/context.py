@@ -10,7 +10,7 @@ from strawberry.types import Info as AnyInfo
 
 from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun
-from hutch.domain.user import User, Who
+from hutch.domain.user import Caller, User
 from hutch.flows.site import Site
 from hutch.gateway.context import Server
 from hutch.store.bulk_queries import Batches
@@ -22,7 +22,7 @@ LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
 class Context:
     """Of one operation; what was loaded for it is forgotten with it."""
 
-    def __init__(self, server: Server, who: Who, scope: Any, document: DocumentNode) -> None:
+    def __init__(self, server: Server, who: Caller, scope: Any, document: DocumentNode) -> None:
         self.server = server
         self.who = who
         self.scope = scope  # of the connection, for who must be recognised again

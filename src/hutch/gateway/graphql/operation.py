@@ -16,7 +16,7 @@ from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.gateway.answers import to_json
 from hutch.gateway.context import Server
 from hutch.gateway.errors import INTERNAL, told
@@ -88,7 +88,7 @@ class Operation:
         return cls(given["query"], variables, name or None)
 
 
-async def answer(server: Server, who: Who, scope: Any, asked: Operation) -> dict[str, Any]:
+async def answer(server: Server, who: Caller, scope: Any, asked: Operation) -> dict[str, Any]:
     """What comes of a query. A subscription goes over a WebSocket."""
     try:
         context = _context(server, who, scope, asked)
@@ -108,7 +108,9 @@ async def answer(server: Server, who: Who, scope: Any, asked: Operation) -> dict
     return _told(server, result)
 
 
-async def answers(server: Server, who: Who, scope: Any, asked: Operation) -> AsyncGenerator[dict[str, Any]]:
+async def answers(
+    server: Server, who: Caller, scope: Any, asked: Operation
+) -> AsyncGenerator[dict[str, Any]]:
     """One for a query, any number for a subscription. What is refused is an answer too."""
     try:
         context = _context(server, who, scope, asked)
@@ -123,7 +125,7 @@ async def answers(server: Server, who: Who, scope: Any, asked: Operation) -> Asy
             yield _told(server, result)
 
 
-def _context(server: Server, who: Who, scope: Any, asked: Operation) -> Context:
+def _context(server: Server, who: Caller, scope: Any, asked: Operation) -> Context:
     return Context(server, who, scope, parse_bounded(asked.query, asked.variables))
 
 

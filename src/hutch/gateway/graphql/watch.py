@@ -8,7 +8,7 @@ import structlog
 
 from hutch.domain.errors import HutchError
 from hutch.domain.session import Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.context import Server
@@ -82,7 +82,7 @@ class Watch:
         return [Shown(each, heads[each.id]) for each in found if each.id in heads]
 
 
-async def _again(scope: Any) -> Who:
+async def _again(scope: Any) -> Caller:
     """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
     guard: Guard = scope["app"].state.guard
     now = await guard.still(scope)

@@ -16,7 +16,7 @@ from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
 from hutch.domain.untrusted_text import echo
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import sessions as flow
 from hutch.flows.reading import read_page
 from hutch.gateway.answers import MAX_SIZE, In, cursor
@@ -102,7 +102,7 @@ class Call:
     """Who calls, on what server."""
 
     server: Server
-    who: Who
+    who: Caller
 
     async def ask(self, given: InSession, request: Request[T]) -> T:
         """Ask a session, if the caller may."""
@@ -264,6 +264,6 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[:MAX_FAULTS]
         raise BadRequest(
-            f"{name}: {'; '.join(validation_messages.with_name(each) for each in wrong)}."
+            f"{name}: {'; '.join(validation_messages.describe_with_location(each) for each in wrong)}."
         ) from None
     return await tool.use(call, parsed)

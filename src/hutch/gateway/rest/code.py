@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.code_change import submit as flow
 from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import Reader, Writer
@@ -174,7 +174,7 @@ async def cancel(request: Request, who: Writer, run_id: str) -> Response:
     return Response(status_code=204)
 
 
-def _answer(who: Who, session: Session, run_id: str, accept: str) -> Response:
+def _answer(who: Caller, session: Session, run_id: str, accept: str) -> Response:
     """The stream, or the result for who would rather have JSON."""
     waits = _weight(accept, "application/json") > _weight(accept, "text/event-stream")
     return CodeResult(who, session, run_id) if waits else CodeStream(who, session, run_id)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import Reader, Writer
@@ -55,7 +55,7 @@ class DirectoryIn(In):
 
 
 def told(entry: Entry) -> dict[str, Any]:
-    name = printable(entry.path)
+    name = replace_surrogates(entry.path)
     same = {field: getattr(entry, field) for field in ("kind", "size", "mode", "target")}
     return {"path": name, **same, "modified_ms": entry.modified_ns // 1_000_000, "utf8": name == entry.path}
 

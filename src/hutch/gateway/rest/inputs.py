@@ -7,7 +7,7 @@ from fastapi import Body, Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.inputs import AnyInput
-from hutch.domain.session import GivenInput
+from hutch.domain.session import SessionInput
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import MAX_ITEMS, MAX_SIZE, Out, answer, page
 from hutch.gateway.auth.who import Reader, Writer
@@ -48,7 +48,7 @@ class InputPage(Out):
     next: int | None
 
 
-def told(given: GivenInput, run_id: str | None = None) -> dict[str, Any]:
+def told(given: SessionInput, run_id: str | None = None) -> dict[str, Any]:
     return {
         "seq": given.seq,
         "at_ms": given.at_ms,
@@ -59,7 +59,7 @@ def told(given: GivenInput, run_id: str | None = None) -> dict[str, Any]:
     }
 
 
-def kept(given: GivenInput, run_id: str | None = None) -> Response:
+def kept(given: SessionInput, run_id: str | None = None) -> Response:
     """The answer to who gave an input."""
     return answer(told(given, run_id), 202)
 

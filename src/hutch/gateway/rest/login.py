@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.untrusted_text import echo
-from hutch.domain.user import SCOPES, Scope, User, Who
+from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.users import LOGIN_LINK_S
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, page
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
@@ -182,7 +182,7 @@ def user_out(user: User) -> UserOut:
     return UserOut.model_validate(user)
 
 
-def _by_cookie(who: Who) -> None:
+def _by_cookie(who: Caller) -> None:
     if who.by != "cookie":
         raise Denied("This is for browsers that are logged in; a token cannot do it.")
 

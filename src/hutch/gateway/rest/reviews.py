@@ -9,7 +9,7 @@ from hutch.domain.errors import Denied, NotFound
 from hutch.domain.review import Review, Verdict
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import changes
 from hutch.flows.access import check_may_open
 from hutch.flows.decider import Decider
@@ -148,7 +148,7 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
         return await _begin(request, who, once, repository, subject.commit, target, how)
 
 
-async def _change_at(server: Server, who: Who, url: str) -> str:
+async def _change_at(server: Server, who: Caller, url: str) -> str:
     """The change that a pull request is, if they may speak about it: what others have read of it neither
     holds its merge back nor lets it through."""
     found = await find_change_at(server.changes, url)
@@ -159,7 +159,7 @@ async def _change_at(server: Server, who: Who, url: str) -> str:
 
 
 async def _begin(
-    request: Request, who: Who, once: Once, repository: str, commit: str, target: str, how: ReviewIn
+    request: Request, who: Caller, once: Once, repository: str, commit: str, target: str, how: ReviewIn
 ) -> Response:
     def told_of(session: Session) -> Response:
         told = {"session_id": session.id, "commit": commit}
@@ -181,7 +181,7 @@ async def _begin(
 
 async def _judge(
     request: Request,
-    who: Who,
+    who: Caller,
     actor: Actor,
     once: Once,
     change_id: str,

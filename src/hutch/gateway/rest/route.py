@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed
 from hutch.gateway.context import Server
 from hutch.gateway.idempotency import seen_through
@@ -85,7 +85,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def ask(request: Request, who: Who, session_id: str, wanted: SessionRequest[T]) -> T:
+async def ask(request: Request, who: Caller, session_id: str, wanted: SessionRequest[T]) -> T:
     """What a session answers, if the caller may ask it that: to change something takes more than to read."""
     site = server_of(request).site
     session = await allowed(site, who, session_id, "input" if wanted.changes else "read")

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.session import Delivered, QueuedRun
+from hutch.domain.session import DeliveryResult, QueuedRun
 from hutch.flows import handing_over, resuming
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
@@ -18,7 +18,7 @@ from hutch.gateway.rest.route import router, server_of
 routes = router("runs")
 
 
-@fields_from(Delivered)
+@fields_from(DeliveryResult)
 class DeliveredOut(Out):
     """How handing over what a run did ended, the last time."""
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.access import Action
@@ -153,7 +153,7 @@ def told(
     return {**values, **more}
 
 
-async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, Any]]:
+async def shown(site: Site, who: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
     """Sessions with the names of their owners, who may be others than who asks."""
     names = {str(who.user.id): who.user.name}
     others = {each.session.owner for each in found} - names.keys()
@@ -171,7 +171,7 @@ def words(text: str) -> str:
     return text
 
 
-def made_for(who: Who) -> Callable[[Session], Response]:
+def made_for(who: Caller) -> Callable[[Session], Response]:
     """The answer to who wanted a session, and owns it."""
 
     def made(session: Session) -> Response:

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied
-from hutch.domain.user import SCOPES, Scope, Who, scopes_of, widened
+from hutch.domain.user import SCOPES, Caller, Scope, scopes_of, with_implied
 from hutch.flows.users import MAX_TOKEN_NAME, TOKEN_DAYS
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.guard import Guard
@@ -56,7 +56,7 @@ async def list_tokens(
 @routes.post("/tokens", status_code=201)
 async def create_token(given: NewToken, request: Request, who: Reader, guard: AGuard) -> CreatedToken:
     """Make a token for oneself, with no more than one holds. Answered once: no Idempotency-Key is kept."""
-    scopes = widened(frozenset(given.scopes))
+    scopes = with_implied(frozenset(given.scopes))
     await _may_make(guard, who, scopes)
     token, secret = await guard.accounts.new_token(
         who.user, name=given.name, scopes=scopes, days=given.days, actor=guard.actor(request.scope, who)
@@ -75,7 +75,7 @@ async def revoke_token(token_id: Id, request: Request, who: Reader, guard: AGuar
     guard.forget(credential_id=token.id)
 
 
-async def _may_make(guard: Guard, who: Who, scopes: frozenset[Scope]) -> None:
+async def _may_make(guard: Guard, who: Caller, scopes: frozenset[Scope]) -> None:
     """A token makes others only as an owner's: else one that leaks would outlive its end."""
     if who.by == "token":
         who.need("admin")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.domain.user import LONGEST_NAME, Role, ShareRole, parse_name
+from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
 from hutch.flows.users import MAX_INVITE_S
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.login import base_of, log_in
@@ -18,7 +18,7 @@ from hutch.store.one_time_links import Link
 routes = router("users")
 
 DAY_S = 24 * 3600
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 InvitedRole = Literal["member", "observer", "assessor", "candidate"]
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.session import QueuedRun, Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.site import Site
 from hutch.gateway.answers import to_json
 from hutch.gateway.stream.code_frames import (
@@ -42,7 +42,7 @@ JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 class CodeStream(Response):
     """The frames of one run, from where a client was."""
 
-    def __init__(self, who: Who, session: Session, run_id: str) -> None:
+    def __init__(self, who: Caller, session: Session, run_id: str) -> None:
         """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
         self._who = who
@@ -94,7 +94,7 @@ class CodeResult(Response):
     HTTP/1.0 knows no answer that comes in chunks: there it comes whole, and nothing before.
     """
 
-    def __init__(self, who: Who, session: Session, run_id: str) -> None:
+    def __init__(self, who: Caller, session: Session, run_id: str) -> None:
         """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
         self._who = who

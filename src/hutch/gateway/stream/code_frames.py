@@ -14,13 +14,13 @@ import orjson
 from hutch.domain import events
 from hutch.domain.audience import ShownEntry
 from hutch.domain.events import AnyEvent
-from hutch.domain.no_model import BY_FIELD, is_stand_in, no_model_there
+from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun
 
 PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
 UNFINISHED = "unfinished"  # the outcome in an answer that ends before its run does
-NO_MODEL = no_model_there(BY_FIELD)
+NO_MODEL = no_model_on_server_message(BY_FIELD)
 INPUTS = "/api/v1/sessions/{}/inputs"
 ERASED = "What was said about the end of this run was erased."
 DELIVERY_OUTCOMES = ("proposed", "nothing", "failed")
@@ -86,7 +86,7 @@ class Telling:
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
                 self.working = True
-                self.stand_in = is_stand_in(event.model)
+                self.stand_in = is_offline_script(event.model)
                 self.delivers = event.deliver
                 words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
                 return [{"type": "status", "message": words, "step": "working"}]

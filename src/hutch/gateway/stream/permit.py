@@ -10,7 +10,7 @@ from typing import Any, cast
 from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.context import Server
@@ -25,7 +25,7 @@ class Permit:
     server: Server
     guard: Guard
     scope: Any
-    who: Who
+    who: Caller
     session: Session
     reader: Reader
     writes: bool  # whether they may work in it, or only watch
@@ -61,20 +61,20 @@ async def permit(scope: Any, session_id: str) -> Permit:
     return await permit_known(scope, await _guard(scope).recognise(scope), session_id)
 
 
-async def permit_known(scope: Any, who: Who, session_id: str) -> Permit:
+async def permit_known(scope: Any, who: Caller, session_id: str) -> Permit:
     """The same, for a caller who was recognised and counted before."""
     who.need("read")
     session, reader, writes = await _what(_server(scope), who, session_id)
     return _permit(scope, who, session, reader, writes=writes)
 
 
-async def permit_watching(scope: Any, who: Who, session: Session) -> Permit:
+async def permit_watching(scope: Any, who: Caller, session: Session) -> Permit:
     """The same, for a caller who may see the session, as was checked before, and who only watches."""
     reader = await reader_of(_server(scope).site, who, session)
     return _permit(scope, who, session, reader, writes=False)
 
 
-def _permit(scope: Any, who: Who, session: Session, reader: Reader, *, writes: bool) -> Permit:
+def _permit(scope: Any, who: Caller, session: Session, reader: Reader, *, writes: bool) -> Permit:
     ticket = tickets_of(scope["app"]).take(scope, who)
     return Permit(_server(scope), _guard(scope), scope, who, session, reader, writes, ticket)
 
@@ -87,7 +87,7 @@ def _guard(scope: Any) -> Guard:
     return cast(Guard, scope["app"].state.guard)
 
 
-async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, Reader, bool]:
+async def _what(server: Server, who: Caller, session: Session | str) -> tuple[Session, Reader, bool]:
     try:
         found, writes = await allowed(server.site, who, session, "input"), True
     except Denied:

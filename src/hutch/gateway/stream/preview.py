@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
 from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
-from hutch.domain.user import Who, scopes_of
+from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
 from hutch.gateway.auth.guard import REMEMBERED_S, Guard, client_of
 from hutch.gateway.auth.names import values
@@ -64,7 +64,7 @@ class Previews:
     streams: Streams
     tickets: Tickets
     passes: Passes = field(default_factory=Passes)
-    _known: OrderedDict[tuple[str, str], tuple[Who, float]] = field(default_factory=OrderedDict)
+    _known: OrderedDict[tuple[str, str], tuple[Caller, float]] = field(default_factory=OrderedDict)
 
     # --- under the server's own name ---
 
@@ -175,7 +175,7 @@ class Previews:
         """Whether who got a pass is still somebody who may see the session."""
         return await allowed(self.server.site, await self._who(held), held.session_id)
 
-    async def _who(self, held: Pass) -> Who:
+    async def _who(self, held: Pass) -> Caller:
         key = (held.by, held.credential_id)
         known = self._known.get(key)
         if known is not None and known[1] > monotonic():
@@ -192,7 +192,7 @@ class Previews:
         if user.disabled or not good:
             self._known.pop(key, None)
             raise Unauthenticated("Whoever opened this page is logged out.")
-        who = Who(user, scopes, held.by, held.credential_id)
+        who = Caller(user, scopes, held.by, held.credential_id)
         self._known[key] = (who, monotonic() + REMEMBERED_S)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)

@@ -85,7 +85,9 @@ async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
         asked = parse_input.validate_python(said.get("input"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise BadRequest(f"`input` is not as it should be. {validation_messages.with_name(first)}.") from None
+        raise BadRequest(
+            f"`input` is not as it should be. {validation_messages.describe_with_location(first)}."
+        ) from None
     given = await give(permit.server.site, permit.who, permit.session.id, asked)
     return word("ack", id=name, seq=given.seq)
 

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.domain.errors import LimitReached
-from hutch.domain.user import Who
+from hutch.domain.user import Caller
 
 HELD = "hutch.tickets"  # in the scope: those of this connection
 
@@ -37,7 +37,7 @@ class Tickets:
         self._most = most
         self._out: Counter[str] = Counter()
 
-    def take(self, scope: Any, who: Who) -> Ticket:
+    def take(self, scope: Any, who: Caller) -> Ticket:
         """One more stream of a user, over this connection."""
         self.check(who)
         self._out[who.user.id] += 1
@@ -45,7 +45,7 @@ class Tickets:
         scope[HELD].append(ticket)
         return ticket
 
-    def check(self, who: Who) -> None:
+    def check(self, who: Caller) -> None:
         """Refuse who has as many as there may be."""
         if self._out[who.user.id] >= self._most:
             raise LimitReached(

@@ -16,7 +16,7 @@ from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.redaction import AROUND_CHARS
-from hutch.domain.surrogates import printable
+from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.encoding import decode
 from hutch.edit.text import Text, ending, split_lines
 from hutch.snapshots.directory import Directory, as_house_error
@@ -137,7 +137,7 @@ def read_lines(
     found, cut = _fit(lines[first - 1 : last])
     return Lines(
         path,
-        printable("".join(found)),
+        replace_surrogates("".join(found)),
         first,
         first + len(found) - 1,
         len(lines),
@@ -145,8 +145,8 @@ def read_lines(
         text.encoding_name,
         len(data),
         hashlib.sha256(data).hexdigest(),
-        printable("".join(lines[: first - 1])[-AROUND_CHARS:]),
-        printable("".join(lines[first - 1 :])[len("".join(found)) :][:AROUND_CHARS]),
+        replace_surrogates("".join(lines[: first - 1])[-AROUND_CHARS:]),
+        replace_surrogates("".join(lines[first - 1 :])[len("".join(found)) :][:AROUND_CHARS]),
     )
 
 
@@ -187,7 +187,7 @@ def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None
     found, cut = _fit(taken.lines)
     return Lines(
         path,
-        printable("".join(found)),
+        replace_surrogates("".join(found)),
         first,
         first + len(found) - 1,
         taken.total,
@@ -195,8 +195,8 @@ def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None
         text.encoding_name,
         size,
         None,
-        printable(taken.before),
-        printable("".join([*taken.lines, taken.after])[len("".join(found)) :][:AROUND_CHARS]),
+        replace_surrogates(taken.before),
+        replace_surrogates("".join([*taken.lines, taken.after])[len("".join(found)) :][:AROUND_CHARS]),
     )
 
 
