@@ -365,7 +365,7 @@ async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(t
 def test_of_a_long_command_both_ends_are_shown_and_how_much_is_not() -> None:
     given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
     assert isinstance(given, Arguments)
-    told = summary("bash", given)
+    told = summary(given)
     assert told.startswith("begin ") and told.endswith(" end") and "12,010 letters in between" in told
     short = Toolbox(TOOLS).parse("bash", json.dumps({"command": "y" * 5000 + "; rm -rf ."}))
-    assert isinstance(short, Arguments) and summary("bash", short).endswith("; rm -rf .")
+    assert isinstance(short, Arguments) and summary(short).endswith("; rm -rf .")

@@ -8,7 +8,6 @@ from hutch.domain.ids import (
     new_input_id,
     new_run_id,
     new_session_id,
-    new_task_id,
     parse_session_id,
     resolve_id,
 )
@@ -20,8 +19,8 @@ def test_ids_made_one_after_the_other_rise_and_differ() -> None:
 
 
 def test_an_id_says_what_it_names() -> None:
-    made = [new_session_id(), new_run_id(), new_task_id(), new_input_id()]
-    assert [(id_[:4], len(id_)) for id_ in made] == [("ses_", 30), ("run_", 30), ("tsk_", 30), ("inp_", 30)]
+    made = [new_session_id(), new_run_id(), new_input_id()]
+    assert [(id_[:4], len(id_)) for id_ in made] == [("ses_", 30), ("run_", 30), ("inp_", 30)]
 
 
 def test_a_session_id_from_outside_is_taken_as_it_is() -> None:

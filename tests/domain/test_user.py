@@ -12,7 +12,6 @@ from hutch.domain.user import (
     parse_name,
     parse_role,
     parse_scopes,
-    parse_share_role,
     scopes_of,
 )
 
@@ -38,11 +37,8 @@ def test_what_is_no_scope(given: list[str]) -> None:
 
 
 def test_what_is_no_role() -> None:
-    for parse in (parse_role, parse_share_role):
-        with pytest.raises(BadRequest):
-            parse("root")
     with pytest.raises(BadRequest):
-        parse_share_role("owner")
+        parse_role("root")
 
 
 @pytest.mark.parametrize(

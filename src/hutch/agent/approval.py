@@ -97,7 +97,7 @@ class Approvals:
         asked = ApprovalAsked(
             call_id=call.id,
             tool=call.tool,
-            summary=summary(call.tool, given),
+            summary=summary(given),
             rule=decision.rule,
             covers=tuple(f"{rule.tool} {rule.pattern}".strip() for rule in decision.covers),
         )
@@ -159,7 +159,7 @@ def _meant(path: str, roots: Sequence[str]) -> str:
     return "" if path == "." else path
 
 
-def summary(tool: str, given: Arguments) -> str:
+def summary(given: Arguments) -> str:
     """A call in a line, for whoever must decide."""
     command = getattr(given, "command", None)
     text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)

@@ -18,7 +18,6 @@ from hutch.system.clock import wall_ms
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
-TaskId = NewType("TaskId", str)
 InputId = NewType("InputId", str)
 ChangeId = NewType("ChangeId", str)
 UserId = NewType("UserId", str)
@@ -31,7 +30,6 @@ ReviewId = NewType("ReviewId", str)
 PREFIXES = {
     "ses": "session",
     "run": "run",
-    "tsk": "task",
     "inp": "input",
     "chg": "change",
     "usr": "user",
@@ -93,10 +91,6 @@ def new_session_id() -> SessionId:
 
 def new_run_id() -> RunId:
     return RunId(_new("run"))
-
-
-def new_task_id() -> TaskId:
-    return TaskId(_new("tsk"))
 
 
 def new_input_id() -> InputId:

@@ -118,13 +118,6 @@ def parse_role(text: str) -> Role:
     raise BadRequest(f"{echo(text, 40)} is not a role. There are: {', '.join(ROLES)}.")
 
 
-def parse_share_role(text: str) -> ShareRole:
-    for role in SHARE_ROLES:
-        if role == text:
-            return role
-    raise BadRequest(f"{echo(text, 40)} is not a role in a session. There are: {', '.join(SHARE_ROLES)}.")
-
-
 def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
     """Scopes by name, also several with commas between them; with what each implies."""
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]

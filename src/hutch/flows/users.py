@@ -21,7 +21,6 @@ from hutch.store.users import Users
 from hutch.system.clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60
-INVITE_S = 7 * 24 * 3600
 MAX_INVITE_S = 90 * 24 * 3600
 TOKEN_DAYS = 90
 MAX_TOKEN_NAME = 100

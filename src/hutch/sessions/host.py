@@ -77,14 +77,13 @@ class LocalHost:
             give_up=self._give_up if grounds.reserved_for else None,
         )
 
-    async def start(self, *, alone: bool = True) -> None:
-        """Take up what a crash or a shutdown left; `alone` when no other host is on this database."""
+    async def start(self) -> None:
+        """Take up what a crash or a shutdown left: no other host is on this database."""
         rows = self._grounds.rows
         await Runs(rows).pause_abandoned()
         if not self._grounds.reserved_for:
-            if alone:
-                left = await Runs(rows).reclaim_all()
-                await self._recover({run.session_id for run in left})
+            left = await Runs(rows).reclaim_all()
+            await self._recover({run.session_id for run in left})
             for session_id in await Inputs(rows).waiting():
                 self._take_soon(self._live(session_id))
         self.worker.start()

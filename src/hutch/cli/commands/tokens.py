@@ -4,18 +4,14 @@ Works on the database itself: no server has to run, and one that runs knows a ne
 at once and a revoked one within seconds.
 """
 
-import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from hutch import app as wiring
-from hutch import settings
-from hutch.app.accounts import accounts
+from hutch.cli.local_accounts import with_accounts
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import User, parse_scopes, scopes_of
 from hutch.flows.system_user import system_user
@@ -68,7 +64,7 @@ def create(
             err=True,
         )
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command("list")
@@ -97,7 +93,7 @@ def list_(
                 f"used {_day(token.last_used_ms)}  {token.name}"
             )
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -117,7 +113,7 @@ def revoke(
             else f"{ended.id} is revoked."
         )
 
-    _run(work)
+    with_accounts(work)
 
 
 def _days(text: str) -> int | None:
@@ -146,14 +142,3 @@ def _told(token: Token, user: User) -> dict[str, Any]:
 
 def _day(at_ms: int | None) -> str:
     return "never" if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
-
-
-def _run(work: Callable[[Accounts], Awaitable[None]]) -> None:
-    loaded = settings.load()
-    wiring.configure_logs(loaded)
-
-    async def run() -> None:
-        async with accounts(loaded.paths) as held:
-            await work(held)
-
-    asyncio.run(run())

@@ -1,18 +1,15 @@
 """`hutch users`: who may come in, managed on the server's own machine."""
 
-import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from hutch import app as wiring
 from hutch import settings
-from hutch.app.accounts import accounts
+from hutch.cli.local_accounts import with_accounts
 from hutch.cli.server_address import browser_url
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, User, parse_role
@@ -37,7 +34,7 @@ def list_(as_json: Json = False) -> None:
         for user in found:
             _tell(user, as_json=as_json)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -49,7 +46,7 @@ def add(name: Name, role: RoleName = "member", as_json: Json = False) -> None:
         await held.ensure_owner(system_user())
         _tell(await held.add_user(name, wanted, LOCAL), as_json=as_json)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -61,7 +58,7 @@ def role(name: Name, role: RoleName, as_json: Json = False) -> None:
         user = await held.users.find(name)
         _tell(await held.set_role(user.id, wanted, LOCAL), as_json=as_json)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -76,7 +73,7 @@ def disable(
         user = await held.users.find(name)
         _tell(await held.set_disabled(user.id, not undo, LOCAL), as_json=as_json)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -97,7 +94,7 @@ def password(name: Name) -> None:
         await held.set_password(user.id, chosen, LOCAL)
         typer.echo(f"The password of {user.name} is set.", err=True)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -122,7 +119,7 @@ def link(
             typer.echo(url)
             typer.echo(f"It logs in {user.name}, once, within {LOGIN_LINK_S // 60} minutes.", err=True)
 
-    _run(work)
+    with_accounts(work)
 
 
 @app.command()
@@ -143,7 +140,7 @@ def audit(
             said = f"{when}  {who:<12}  {entry.action:<20}  {'ok' if entry.ok else 'REFUSED':<7}"
             typer.echo(f"{said}  {entry.address or '-':<15}  {entry.object}  {entry.detail}".rstrip())
 
-    _run(work)
+    with_accounts(work)
 
 
 def _tell(user: User, *, as_json: bool) -> None:
@@ -151,14 +148,3 @@ def _tell(user: User, *, as_json: bool) -> None:
         typer.echo(json.dumps(asdict(user)))
     else:
         typer.echo(f"{user.id}  {user.role:<9}  {'disabled' if user.disabled else 'active':<8}  {user.name}")
-
-
-def _run(work: Callable[[Accounts], Awaitable[None]]) -> None:
-    loaded = settings.load()
-    wiring.configure_logs(loaded)
-
-    async def run() -> None:
-        async with accounts(loaded.paths) as held:
-            await work(held)
-
-    asyncio.run(run())

@@ -31,11 +31,11 @@ def verify_command(
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(report)))
     else:
-        _show(file, report)
+        _show(report)
     return exits.OK if report.ok else exits.NO
 
 
-def _show(file: Path, report: Report) -> None:
+def _show(report: Report) -> None:
     if report.ok:
         ended = "ended" if report.ended else "not ended"
         gaps = f", {report.gaps} {'gap' if report.gaps == 1 else 'gaps'}" if report.gaps else ""

@@ -32,9 +32,6 @@ class PlainView:
     def entry(self, entry: Mapping[str, Any]) -> None:
         self.show(self.transcript.entry(entry))
 
-    def warn(self, warning: str) -> None:
-        self.show([Line(warning, lead="warning: ")])
-
     def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
         self.show(patch_lines(patch))
         if cut:
@@ -57,7 +54,6 @@ class JsonView:
 
     def __init__(self, story: Story) -> None:
         self._story = story
-        self._warnings: list[str] = []
 
     def delta(self, delta: Mapping[str, Any]) -> None:
         if delta.get("kind") == "progress":  # whole messages come as events
@@ -73,18 +69,14 @@ class JsonView:
                 workspace=event.get("workspace"),
                 model=event.get("model"),
                 reason=event.get("model_reason"),
-                warnings=self._warnings,
+                warnings=[],
             )
-            self._warnings = []
         self._print("event", event=event)
-
-    def warn(self, warning: str) -> None:
-        self._warnings.append(warning)
 
     def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
         if patch:
             self._print("diff", patch=patch, cut=cut)
-        self._print("end", **story.json(patch, warnings=[*self._warnings, *warnings]))
+        self._print("end", **story.json(patch, warnings=warnings))
 
     def interrupted(self, run_id: str) -> None:
         self._print("interrupted", run=run_id)

@@ -9,7 +9,6 @@ from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Caller, Scope, scopes_of, with_implied
 from hutch.flows.users import MAX_TOKEN_NAME, TOKEN_DAYS
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
-from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
 from hutch.store.tokens import Token
@@ -57,7 +56,7 @@ async def list_tokens(
 async def create_token(given: NewToken, request: Request, who: Reader, guard: AGuard) -> CreatedToken:
     """Make a token for oneself, with no more than one holds. Answered once: no Idempotency-Key is kept."""
     scopes = with_implied(frozenset(given.scopes))
-    await _may_make(guard, who, scopes)
+    _check_may_make(who, scopes)
     token, secret = await guard.accounts.new_token(
         who.user, name=given.name, scopes=scopes, days=given.days, actor=guard.actor(request.scope, who)
     )
@@ -75,7 +74,7 @@ async def revoke_token(token_id: Id, request: Request, who: Reader, guard: AGuar
     guard.forget(credential_id=token.id)
 
 
-async def _may_make(guard: Guard, who: Caller, scopes: frozenset[Scope]) -> None:
+def _check_may_make(who: Caller, scopes: frozenset[Scope]) -> None:
     """A token makes others only as an owner's: else one that leaks would outlive its end."""
     if who.by == "token":
         who.need("admin")
