@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_format import statement_line
-from hutch.store.record_writer import write_bundle
+from hutch.store.record_writer import write_record
 from hutch.store.signing import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
@@ -189,7 +189,7 @@ async def write(folder: Path) -> None:
     all_vectors = vectors()
     for name, bundle in {vector.name: vector.bundle for vector in all_vectors}.items():
         signers = [Signer(key) for key in bundle.keys]
-        await write_bundle(
+        await write_record(
             folder / f"{name}.zip",
             session_id=SESSION,
             records=stream(bundle.records),

@@ -69,7 +69,7 @@ async def test_a_password_is_read_from_standard_input(home: Path) -> None:
     hutch(home, "users", "password", "bob", stdin="correct horse battery\n")
     data = home / "data"
     async with open_log(data / "hutch.db", data / "blobs", data / "keys" / "signing.pem") as log:
-        found = await Users(log).password("bob")
+        found = await Users(log).find_with_password_hash("bob")
     assert found
     assert await Passwords().is_right("correct horse battery", found[1])
 

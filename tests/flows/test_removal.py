@@ -10,7 +10,7 @@ from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.flows import removal, sessions
 from hutch.store.inputs import add_input
-from hutch.store.session_removal import Removals
+from hutch.store.session_removal import PendingRemovals
 from hutch.store.sessions import Sessions
 from hutch.workspace.workspaces import session_name
 from tests.gateway.api import eventually
@@ -34,14 +34,14 @@ async def test_a_removal_that_was_cut_is_finished_by_the_next_server(tmp_path: P
         assert place.is_dir()
 
         # As far as a killed server came: nobody has taken the input.
-        await Removals(server.rows).note(session)
+        await PendingRemovals(server.rows).add(session)
         if when == "before it has ended":
             body = End(reason="it was removed").model_dump_json()
             await server.rows.change(lambda connection: add_input(connection, session, who.user.id, body))
     async with serving(tmp_path / "home") as server:
 
         async def is_removed() -> bool:
-            return not await Removals(server.rows).noted()
+            return not await PendingRemovals(server.rows).list()
 
         await eventually(is_removed)
         with pytest.raises(NotFound):
@@ -60,4 +60,4 @@ async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> Non
         async with workspaces_of(server.loaded).open(session_name(session)):
             with pytest.raises(Conflict, match="is open"):
                 await removal.remove(server.site, who, session)
-        assert await Removals(server.rows).noted() == []
+        assert await PendingRemovals(server.rows).list() == []

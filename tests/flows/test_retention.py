@@ -105,7 +105,7 @@ async def test_any_other_session_is_kept_for_days_and_what_waits_is_never_remove
             await state(server, who, each.id, "parked")
         run = (await Runs(server.rows).page(session_ids=[two.id], preparing=True))[0]
         await Sessions(server.rows).set(two.id, state="paused")
-        await Runs(server.rows).again(run.id)
+        await Runs(server.rows).requeue_ended(run.id)
         assert await swept(server, 29 * DAY_MS) == []
         assert await swept(server, 31 * DAY_MS) == [one.id]
         assert (await Sessions(server.rows).get(two.id)).workspace_id != ""

@@ -27,7 +27,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.user import ShareRole
 from hutch.sessions.seam import Delta
-from hutch.store.record_verifier import verify_bundle
+from hutch.store.record_verifier import verify_record
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.gateway import graphs
@@ -270,13 +270,13 @@ async def test_a_reduced_record_verifies_and_says_what_was_withheld(scene: Scene
         exported = await scene.callers[name].get(f"{V1}/sessions/{scene.session_id}/record")
         path = tmp_path / f"{name}.zip"
         path.write_bytes(exported.content)
-        report = verify_bundle(path)
+        report = verify_record(path)
         assert (report.ok, report.erased, report.events) == (True, withheld, scene.last), (name, report)
         with zipfile.ZipFile(path) as record:
             statements = [json.loads(line) for line in record.read("statements.ndjson").splitlines()]
         reasons = {each["reason"] for each in statements if each["kind"] == "erasure"}
         assert reasons == {"Withheld from this copy of the record: its reader may not see it."}
-    kept = await scene.callers["candidate"].server.log.kept(scene.session_id)
+    kept = await scene.callers["candidate"].server.log.count_payloads(scene.session_id)
     assert kept == scene.last  # nothing was erased from the log itself
 
 

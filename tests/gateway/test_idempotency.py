@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 
 from hutch.flows.users import Accounts
 from hutch.gateway.idempotency import MAX_BYTES, to_answer
-from hutch.store.answered_requests import BEING_ANSWERED, KEPT_MS, NOT_KEPT, hash_key
+from hutch.store.answered_requests import IN_PROGRESS, NOT_STORED, RETENTION_MS, hash_key
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
@@ -156,7 +156,7 @@ async def test_an_answer_is_kept_for_a_day(api: Api) -> None:
     wanted = {"purpose": "a-day"}
     first = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
     old = update(answered_requests).where(answered_requests.c.key == hash_key("k9"))
-    at_ms = time.time_ns() // 1_000_000 - KEPT_MS - 1000
+    at_ms = time.time_ns() // 1_000_000 - RETENTION_MS - 1000
     await api.server.rows.change(lambda db: db.execute(old.values(at_ms=at_ms)))
     later = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
     assert later.json()["id"] != first.json()["id"]
@@ -184,13 +184,13 @@ async def test_over_a_crash_a_session_is_made_once(tmp_path: Path) -> None:
         made = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))
         cut = await api.post(f"{V1}/sessions", json={"purpose": "cut"}, headers=keyed("cut"))
         note = update(answered_requests).where(answered_requests.c.key == hash_key("cut"))
-        await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
+        await api.server.rows.change(lambda db: db.execute(note.values(status=IN_PROGRESS, body=b"")))
         session = await api.ready_session()
         url = f"{V1}/sessions/{session}/commands"
         run = await api.post(url, json={"command": "echo x >> log"}, headers=keyed("run"))
         assert run.status_code == 200
         note = update(answered_requests).where(answered_requests.c.key == hash_key("run"))
-        await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
+        await api.server.rows.change(lambda db: db.execute(note.values(status=IN_PROGRESS, body=b"")))
     async with serving(tmp_path) as api:
         again = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))
         assert again.json()["id"] == made.json()["id"]
@@ -223,4 +223,4 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
 def test_an_answer_of_64_kib_is_the_longest_that_is_kept(size: int, kept: bool) -> None:
     assert MAX_BYTES == 64 * 1024
     found = to_answer(Response(b"x" * size, 201))
-    assert (found.status, len(found.body)) == ((201, size) if kept else (NOT_KEPT, 0))
+    assert (found.status, len(found.body)) == ((201, size) if kept else (NOT_STORED, 0))

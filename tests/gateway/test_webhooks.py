@@ -12,7 +12,7 @@ import pytest
 from hutch.flows.triggers import Manners
 from hutch.store.schema import deliveries
 from hutch.store.vault import Vault
-from hutch.store.webhook_inbox import Deliveries
+from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.hooks import SECRET, URL, commented, deliver, labeled, signature
 from tests.stories.github import FINISH, FIX, Story, story
@@ -167,6 +167,6 @@ async def test_while_the_forge_is_down_a_wish_waits(world: tuple[Api, Story]) ->
     [row] = await rows(api)
     assert (row["state"], await sessions(api)) == ("queued", [])
     fault.times = 0
-    await Deliveries(api.server.rows).note("one", next_ms=0)
+    await WebhookInbox(api.server.rows).update("one", next_ms=0)
     [row] = await settled(api)
     assert len(made.pulls()) == 1

@@ -253,11 +253,11 @@ async def test_a_login_that_is_idle_or_old_is_over(served: Answering) -> None:
     owner = await served.accounts.ensure_owner("ada")
     browser, _ = await served.accounts.browsers.begin(owner.id, began_by="link", address="", agent="")
     now_ms = browser.created_ms
-    assert browser.is_good(now_ms + IDLE_MS - 1)
-    assert not browser.is_good(now_ms + IDLE_MS)
+    assert browser.is_valid(now_ms + IDLE_MS - 1)
+    assert not browser.is_valid(now_ms + IDLE_MS)
     used = replace(browser, used_ms=now_ms + ABSOLUTE_MS - 1000)
-    assert used.is_good(now_ms + ABSOLUTE_MS - 1)
-    assert not used.is_good(now_ms + ABSOLUTE_MS)
+    assert used.is_valid(now_ms + ABSOLUTE_MS - 1)
+    assert not used.is_valid(now_ms + ABSOLUTE_MS)
 
 
 async def test_a_cookie_that_comes_twice_is_none(served: Answering) -> None:

@@ -12,7 +12,7 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.store.session_expiry import Expiry
+from hutch.store.session_expiry import SessionExpiry
 from hutch.store.session_removal import remove_session
 from hutch.workspace.workspaces import session_of
 from tests.sessions.hosting import loaded, owner, serving, state
@@ -67,7 +67,7 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
             await sessions.give(server.site, who, session.id, inputs.End())
             await state(server, who, session.id, "ended")
         await server.host.close(kept.id, reason="test")
-        await Expiry(server.rows).forget_workspace(over.id)
+        await SessionExpiry(server.rows).clear_workspace(over.id)
         await remove_session(server.rows, removed)
         await retention_of(server.loaded, server.log).sweep()
         assert [session_of(id) for id in await _workspaces(home)] == [kept.id]

@@ -201,9 +201,9 @@ async def test_a_run_that_was_held_for_a_moment_when_the_server_was_killed_goes_
         await until(server, busy.id, "run.started")
         session = await sessions.create(server.site, who, NewSession(prompt="Wait."))
         (run,) = await Runs(server.rows).unfinished(session.id)
-        assert await Runs(server.rows).hold_waiting(run.id)
+        assert await Runs(server.rows).hold_queued(run.id)
         (working,) = await Runs(server.rows).unfinished(busy.id)
-        assert not await Runs(server.rows).hold_waiting(working.id)
+        assert not await Runs(server.rows).hold_queued(working.id)
     async with serving(tmp_path / "home", model=model, sessions__runs=2) as server:
         await until(server, session.id, "run.started")
 

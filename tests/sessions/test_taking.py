@@ -39,7 +39,7 @@ async def _session(log: SqlLog, events: list[Event], bodies: list[str], taken: i
         Grounds(log, log, Redactor(), Channels(log), Ways(held.prepare, held.open_sandbox, held.perform)),
     )
     for seq in range(1, taken + 1):
-        await live.inputs.take(session.id, seq)
+        await live.inputs.mark_taken(session.id, seq)
     return live, run
 
 

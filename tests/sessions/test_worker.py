@@ -20,7 +20,7 @@ from hutch.sessions.live import Live
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
-from hutch.store.runs import Room, Runs, add_run
+from hutch.store.runs import RunCapacity, Runs, add_run
 from hutch.store.sessions import add_session
 from hutch.system.clock import wall_ms
 from tests.deadline import DEADLINE_S
@@ -70,7 +70,7 @@ async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_p
         def live_of(session_id: SessionId) -> Live:
             return lives.setdefault(session_id, Live(session_id, grounds))
 
-        worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
+        worker = Worker("w", Runs(log), live_of, lambda live: None, room=RunCapacity(1, 1), lease_ms=30_000)
         worker.start()
         async with asyncio.timeout(DEADLINE_S):
             await held.reached.wait()
@@ -99,7 +99,7 @@ async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_pa
             stopped.append(asyncio.ensure_future(live.stop()))  # it is there before the run has begun
             return live
 
-        worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
+        worker = Worker("w", Runs(log), live_of, lambda live: None, room=RunCapacity(1, 1), lease_ms=30_000)
         worker.start()
         async with asyncio.timeout(DEADLINE_S):
             while not stopped:  # noqa: ASYNC110 (a moment)

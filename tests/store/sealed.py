@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.record_archive import Packed, directory, header
-from hutch.store.record_writer import write_bundle
+from hutch.store.record_archive import ZipMember, directory, header
+from hutch.store.record_writer import write_record
 from hutch.store.signing import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
@@ -36,7 +36,7 @@ class Sealed:
 
     def write(self, path: Path) -> Path:
         asyncio.run(
-            write_bundle(
+            write_record(
                 path,
                 session_id=self.session_id,
                 records=stream(self.records),
@@ -125,6 +125,6 @@ def laid_out(files: Sequence[tuple[str, bytes, bytes]], checksum: int | None = N
     body, packed = b"", []
     for name, data, content in files:
         crc = zlib.crc32(content) if checksum is None else checksum
-        packed.append(Packed(name, len(body), len(data), len(content), crc))
+        packed.append(ZipMember(name, len(body), len(data), len(content), crc))
         body += header(packed[-1]) + data
     return body + directory(packed)

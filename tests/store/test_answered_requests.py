@@ -7,13 +7,13 @@ import pytest
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.session import Session, SessionInput
 from hutch.store.answered_requests import (
-    BEING_ANSWERED,
-    KEPT_MS,
+    IN_PROGRESS,
+    RETENTION_MS,
     Answer,
     AnsweredRequests,
-    Earlier,
-    KeptAnswer,
+    EarlierRequest,
     RequestKey,
+    StoredAnswer,
 )
 from hutch.store.inputs import Inputs
 from hutch.store.log import SqlLog
@@ -37,13 +37,13 @@ async def session(log: SqlLog) -> SessionId:
     return made.id
 
 
-async def begin(log: SqlLog, request: RequestKey, *, atomic: bool = False) -> Earlier | None:
+async def begin(log: SqlLog, request: RequestKey, *, atomic: bool = False) -> EarlierRequest | None:
     return (await AnsweredRequests(log).begin(request, atomic=atomic, sweep=False))[0]
 
 
 async def test_the_first_request_begins_and_the_next_gets_its_answer(log: SqlLog) -> None:
     assert await begin(log, REQUEST) is None
-    await AnsweredRequests(log).keep(REQUEST, ANSWER)
+    await AnsweredRequests(log).store(REQUEST, ANSWER)
     earlier = await begin(log, REQUEST)
     assert earlier and (earlier.answer, earlier.is_same) == (ANSWER, True)
     other = await begin(log, RequestKey("usr_1", "key", "another"))
@@ -54,7 +54,7 @@ async def test_the_first_request_begins_and_the_next_gets_its_answer(log: SqlLog
 async def test_a_request_that_was_cut_short_begins_anew_only_when_it_did_nothing(log: SqlLog) -> None:
     await begin(log, REQUEST)
     cut = await begin(log, REQUEST)
-    assert cut and cut.answer.status == BEING_ANSWERED
+    assert cut and cut.answer.status == IN_PROGRESS
     assert await AnsweredRequests(log).begin(REQUEST, atomic=True, sweep=False) == (None, cut.at_ms)
 
 
@@ -62,7 +62,7 @@ async def test_a_refused_request_may_be_sent_again_and_a_kept_answer_stays(log: 
     await begin(log, REQUEST)
     await AnsweredRequests(log).release(REQUEST)
     assert await begin(log, REQUEST) is None
-    await AnsweredRequests(log).keep(REQUEST, ANSWER)
+    await AnsweredRequests(log).store(REQUEST, ANSWER)
     await AnsweredRequests(log).release(REQUEST)
     earlier = await begin(log, REQUEST)
     assert earlier and earlier.answer == ANSWER
@@ -73,8 +73,12 @@ async def test_answers_of_yesterday_are_forgotten(log: SqlLog, tmp_path: Path, s
     other = RequestKey("usr_1", "other", "hash")
     for request in (REQUEST, other):
         await begin(log, request)
-        await AnsweredRequests(log).keep(request, ANSWER)
-    sql(tmp_path / "hutch.db", "UPDATE answered_requests SET at_ms = ?", given=(wall_ms() - KEPT_MS - 1000,))
+        await AnsweredRequests(log).store(request, ANSWER)
+    sql(
+        tmp_path / "hutch.db",
+        "UPDATE answered_requests SET at_ms = ?",
+        given=(wall_ms() - RETENTION_MS - 1000,),
+    )
     assert await AnsweredRequests(log).begin(REQUEST, atomic=False, sweep=sweep) == (None, 0)
     assert sql(tmp_path / "hutch.db", "SELECT count(*) FROM answered_requests") == [(1 if sweep else 2,)]
 
@@ -85,7 +89,7 @@ async def test_an_answer_is_written_with_what_was_asked_for(log: SqlLog, session
     def render(given: SessionInput) -> Answer:
         return Answer(202, {}, str(given.seq).encode())
 
-    given = await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=KeptAnswer(REQUEST, render))
+    given = await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=StoredAnswer(REQUEST, render))
     earlier = await begin(log, REQUEST)
     assert given.seq == 1 and earlier and earlier.answer == Answer(202, {}, b"1")
 
@@ -97,7 +101,7 @@ async def test_when_the_answer_fails_nothing_was_done(log: SqlLog, session: Sess
         raise Broken
 
     with pytest.raises(Broken):
-        await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=KeptAnswer(REQUEST, render))
+        await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=StoredAnswer(REQUEST, render))
     assert await Inputs(log).page(session) == []
     earlier = await begin(log, REQUEST)
-    assert earlier and earlier.answer.status == BEING_ANSWERED
+    assert earlier and earlier.answer.status == IN_PROGRESS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.store.audit import LONGEST_TEXT, Audit
+from hutch.store.audit import MAX_TEXT_CHARS, Audit
 from hutch.store.log import SqlLog
 
 pytestmark = pytest.mark.anyio
@@ -21,4 +21,4 @@ async def test_entries_come_back_in_pages(log: SqlLog) -> None:
 async def test_a_stranger_does_not_choose_how_long_a_row_is(log: SqlLog) -> None:
     await Audit(log).add("login", object="x" * 10_000, detail="y" * 10_000)
     (entry,) = await Audit(log).list()
-    assert (len(entry.object), len(entry.detail)) == (LONGEST_TEXT, LONGEST_TEXT)
+    assert (len(entry.object), len(entry.detail)) == (MAX_TEXT_CHARS, MAX_TEXT_CHARS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.store.browser_sessions import ABSOLUTE_MS, LONGEST_AGENT, Browsers
+from hutch.store.browser_sessions import ABSOLUTE_MS, MAX_AGENT_CHARS, BrowserSessions
 from hutch.store.log import SqlLog
 from hutch.store.users import Users
 
@@ -10,12 +10,15 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_one_is_begun_recognised_and_ended(log: SqlLog) -> None:
-    ada, browsers = await Users(log).add("ada", "owner"), Browsers(log)
+    ada, browsers = await Users(log).add("ada", "owner"), BrowserSessions(log)
     one, secret = await browsers.begin(ada.id, began_by="password", address="10.0.0.1", agent="x" * 9999)
-    assert len(one.agent) == LONGEST_AGENT
+    assert len(one.agent) == MAX_AGENT_CHARS
     assert await browsers.recognise(secret) == (one, ada)
     assert await browsers.recognise(secret[:-1]) is None
-    assert (await browsers.knows(ada.id, "10.0.0.1"), await browsers.knows(ada.id, "10.0.0.2")) == (
+    assert (
+        await browsers.has_address(ada.id, "10.0.0.1"),
+        await browsers.has_address(ada.id, "10.0.0.2"),
+    ) == (
         True,
         False,
     )
@@ -28,7 +31,7 @@ async def test_one_is_begun_recognised_and_ended(log: SqlLog) -> None:
 
 
 async def test_all_of_a_user_are_ended_and_no_others(log: SqlLog) -> None:
-    users, browsers = Users(log), Browsers(log)
+    users, browsers = Users(log), BrowserSessions(log)
     ada, bob = await users.add("ada", "owner"), await users.add("bob", "member")
     for user in (ada, ada, bob):
         await browsers.begin(user.id, began_by="link", address="", agent="")
@@ -37,7 +40,7 @@ async def test_all_of_a_user_are_ended_and_no_others(log: SqlLog) -> None:
 
 
 async def test_old_ones_are_swept_out(log: SqlLog) -> None:
-    ada, browsers = await Users(log).add("ada", "owner"), Browsers(log)
+    ada, browsers = await Users(log).add("ada", "owner"), BrowserSessions(log)
     for _ in range(3):
         await browsers.begin(ada.id, began_by="link", address="", agent="")
     age = f"UPDATE browser_sessions SET created_ms = created_ms - {ABSOLUTE_MS + 1}"

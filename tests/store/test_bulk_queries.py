@@ -9,7 +9,7 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
-from hutch.store.bulk_queries import Batches
+from hutch.store.bulk_queries import BulkQueries
 from hutch.store.log import SqlLog
 from hutch.store.runs import add_run
 from hutch.store.schema import changes, shares, users
@@ -54,11 +54,11 @@ async def test_the_newest_few_of_each_session(log: SqlLog) -> None:
 
     await log.change(add)
     ids = [one.id, two.id, none.id]
-    runs = await Batches(log).newest_runs(ids, 2)
+    runs = await BulkQueries(log).newest_runs(ids, 2)
     assert {key: [run.id for run in found] for key, found in runs.items()} == {
         key: [each[3], each[2]] for key, each in made.items()
     }
-    proposed = await Batches(log).newest_changes(ids, 1)
+    proposed = await BulkQueries(log).newest_changes(ids, 1)
     assert {key: [change.id for change in found] for key, found in proposed.items()} == {
         key: [f"chg_{each[3]}"] for key, each in made.items()
     }
@@ -68,20 +68,20 @@ async def test_shares_users_and_who_sees_what(log: SqlLog) -> None:
     shared, hidden, own = await make(log, "bob"), await make(log, "bob"), await make(log, "ada")
     await share(log, shared.id, "ada")
     ids = [shared.id, hidden.id, own.id]
-    assert await Batches(log).shares(ids) == {shared.id: [Share(shared.id, "ada", "observer", "x", 2)]}
-    assert await Batches(log).seen_by("ada", ids) == {shared.id, own.id}
-    assert await Batches(log).seen_by(None, [*ids, new_session_id()]) == set(ids)
-    found = await Batches(log).users(["ada", "nobody"])
+    assert await BulkQueries(log).shares(ids) == {shared.id: [Share(shared.id, "ada", "observer", "x", 2)]}
+    assert await BulkQueries(log).visible_to("ada", ids) == {shared.id, own.id}
+    assert await BulkQueries(log).visible_to(None, [*ids, new_session_id()]) == set(ids)
+    found = await BulkQueries(log).users(["ada", "nobody"])
     assert found == {"ada": User("ada", "Ada", "member", 1)}
 
 
 async def test_sessions_that_changed_since_then_come_in_order(log: SqlLog) -> None:
     late, _, early = [await make(log, "ada", updated_ms) for updated_ms in (30, 10, 20)]
-    assert await Batches(log).changed_sessions(20, 10) == [early, late]
-    assert await Batches(log).changed_sessions(20, 1) == [early]
+    assert await BulkQueries(log).changed_sessions(20, 10) == [early, late]
+    assert await BulkQueries(log).changed_sessions(20, 1) == [early]
 
 
 async def test_the_heads_of_those_that_have_a_log(log: SqlLog) -> None:
     one, without = await make(log, "ada"), await make(log, "ada")
     head = await log.append(one.id, [SessionOpened()])
-    assert await Batches(log).heads([one.id, without.id]) == {one.id: head}
+    assert await BulkQueries(log).heads([one.id, without.id]) == {one.id: head}

@@ -101,7 +101,7 @@ async def test_a_change_that_is_open_grows_and_one_that_is_not_is_left(changes: 
     await changes.add(mine)
     assert await changes.open_of_session("ses_2") == mine
     grown = replace(mine, run_id="run_later", commit="9" * 40, body="More.", number=7, web_url="https://x/7")
-    await changes.move(grown)
+    await changes.update(grown)
     assert await changes.open_of_session("ses_2") == grown == await changes.of_run("run_later")
     assert await changes.of_run("run_4") is None
     await changes.end(grown, "closed")

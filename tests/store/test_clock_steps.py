@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.forge_request import WebhookDelivery
-from hutch.store.browser_sessions import Browsers
+from hutch.store.browser_sessions import BrowserSessions
 from hutch.store.log import SqlLog
-from hutch.store.login_attempts import Attempts, Meter
-from hutch.store.one_time_links import Link, Links
+from hutch.store.login_attempts import LoginAttempts, Meter
+from hutch.store.one_time_links import Link, OneTimeLinks
 from hutch.store.users import Users
-from hutch.store.webhook_inbox import Deliveries
+from hutch.store.webhook_inbox import WebhookInbox
 from hutch.system.clock import SteadyClock, wall_ms
 
 pytestmark = pytest.mark.anyio
@@ -26,8 +26,8 @@ class Times:
 
 
 async def test_wrong_guesses_are_not_forgiven(log: SqlLog) -> None:
-    times, meter = Times(), Meter("somebody", free=3, longest_s=60)
-    attempts = Attempts(log, times.steady)
+    times, meter = Times(), Meter("somebody", free=3, max_wait_s=60)
+    attempts = LoginAttempts(log, times.steady)
     for _ in range(4):
         await attempts.begin([meter])
     times.ahead_ms = YEARS_MS
@@ -37,7 +37,7 @@ async def test_wrong_guesses_are_not_forgiven(log: SqlLog) -> None:
 async def test_a_login_of_somebody_else_logs_nobody_out_for_good(log: SqlLog) -> None:
     times, users = Times(), Users(log)
     ada, bob = await users.add("ada", "owner"), await users.add("bob", "member")
-    browsers = Browsers(log, times.steady)
+    browsers = BrowserSessions(log, times.steady)
     one, secret = await browsers.begin(ada.id, began_by="password", address="", agent="")
     times.ahead_ms = YEARS_MS
     await browsers.begin(bob.id, began_by="password", address="", agent="")
@@ -46,7 +46,7 @@ async def test_a_login_of_somebody_else_logs_nobody_out_for_good(log: SqlLog) ->
 
 async def test_an_invite_is_not_lost(log: SqlLog) -> None:
     times = Times()
-    links = Links(log, times.steady)
+    links = OneTimeLinks(log, times.steady)
 
     async def invite() -> tuple[Link, str]:
         return await links.invite(
@@ -56,15 +56,15 @@ async def test_an_invite_is_not_lost(log: SqlLog) -> None:
     link, secret = await invite()
     times.ahead_ms = YEARS_MS
     await invite()
-    assert await links.spend(secret, "invite") == link
+    assert await links.redeem(secret, "invite") == link
 
 
 async def test_what_a_forge_told_is_still_known_and_waits(log: SqlLog) -> None:
     times = Times()
-    kept = Deliveries(log, times.steady)
+    kept = WebhookInbox(log, times.steady)
     told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
-    assert await kept.take(told)
+    assert await kept.add(told)
     times.ahead_ms = YEARS_MS
-    assert await kept.take(replace(told, id="two", digest="bb"))
-    assert not await kept.take(told)
-    assert [each.id for each in await kept.open()] == ["one", "two"]
+    assert await kept.add(replace(told, id="two", digest="bb"))
+    assert not await kept.add(told)
+    assert [each.id for each in await kept.list_open()] == ["one", "two"]

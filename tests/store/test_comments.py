@@ -87,9 +87,9 @@ async def test_one_that_is_to_be_posted_takes_the_place_of_the_last_when_it_was(
     assert await reviews.of_pull(first.pull_url, first.commit) == first
     assert await reviews.pending(first.pull_url, first.commit) == [tried, lost]
     assert await reviews.pending(first.pull_url, "d" * 40) == []
-    await reviews.drop(lost)
+    await reviews.delete(lost)
     assert await bodies(rows) == ["one", "two"]
-    noted = await reviews.posted(tried, "https://example.com/r/2")
+    noted = await reviews.mark_posted(tried, "https://example.com/r/2")
     assert noted == replace(tried, url="https://example.com/r/2")
     assert await reviews.of_change("chg_1") == [noted]
     assert await reviews.pending(first.pull_url, first.commit) == []

@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
-from hutch.store.process_lock import hold
-from hutch.store.read_only_queries import glance
+from hutch.store.process_lock import hold_process_lock
+from hutch.store.read_only_queries import query_read_only
 from tests.deadline import DEADLINE_S
 
 from .sql import sql
@@ -124,7 +124,9 @@ def test_a_write_ahead_file_that_lost_commits_after_a_crash_is_refused(tmp_path:
         with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
             open_database(path)
     with suppress(sqlite3.Error):  # a reader that comes first does not destroy the evidence
-        glance(path, lambda db: db.execute("SELECT count(*) FROM public_keys").fetchone(), within_s=5)
+        query_read_only(
+            path, lambda db: db.execute("SELECT count(*) FROM public_keys").fetchone(), within_s=5
+        )
     with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
         open_database(path)
     shutil.copy(kept, wal)  # as it says
@@ -298,9 +300,9 @@ def test_many_processes_starting_at_once_make_one_schema(tmp_path: Path) -> None
 HOLD_AND_TRY = """
 import sys
 from pathlib import Path
-from hutch.store.process_lock import hold
+from hutch.store.process_lock import hold_process_lock
 
-with hold(Path(sys.argv[1]), holder="Hutch server"):
+with hold_process_lock(Path(sys.argv[1]), holder="Hutch server"):
     pass
 """
 
@@ -308,8 +310,8 @@ with hold(Path(sys.argv[1]), holder="Hutch server"):
 def test_a_second_server_on_one_data_directory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data" / "server.lock"
     command = [sys.executable, "-c", HOLD_AND_TRY, str(path)]
-    with hold(path, holder="Hutch server"):
-        again = hold(path, holder="Hutch server")
+    with hold_process_lock(path, holder="Hutch server"):
+        again = hold_process_lock(path, holder="Hutch server")
         with pytest.raises(Conflict, match=r"Another Hutch server \(process \d+\) is using .*data"), again:
             pass
         refused = subprocess.run(command, capture_output=True, text=True)

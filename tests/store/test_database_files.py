@@ -14,7 +14,7 @@ import pytest
 from hutch.domain.errors import DataGone, Unavailable
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
-from hutch.store.database_files import Presence
+from hutch.store.database_files import DatabaseFiles
 from hutch.store.log import SqlLog, open_log
 
 from .sql import sql
@@ -51,7 +51,7 @@ async def test_damage_that_sqlite_finds_while_reading_ends_all_writing(log: SqlL
     with pytest.raises(DataGone):
         await log.append(new_session_id(), [OPENED])
     with pytest.raises(DataGone):
-        log.presence.check()
+        log.database_files.check()
 
 
 async def test_what_sqlite_and_other_processes_do_to_the_files_is_no_damage(
@@ -63,7 +63,7 @@ async def test_what_sqlite_and_other_processes_do_to_the_files_is_no_damage(
     async def look() -> None:
         nonlocal looks
         while True:
-            await asyncio.to_thread(log.presence.check)
+            await asyncio.to_thread(log.database_files.check)
             looks += 1
 
     looking = asyncio.ensure_future(look())
@@ -84,11 +84,11 @@ def test_a_write_ahead_file_that_is_emptied_during_the_look_is_no_damage(tmp_pat
     database = sqlite3.connect(tmp_path / "hutch.db", isolation_level=None)
     database.execute("PRAGMA journal_mode = wal")
     database.execute("CREATE TABLE pages (page)")
-    presence, over = Presence(tmp_path / "hutch.db", wal_kept_bytes=1 << 22), threading.Event()
+    database_files, over = DatabaseFiles(tmp_path / "hutch.db", max_idle_wal_bytes=1 << 22), threading.Event()
 
     def look() -> None:
         while not over.is_set():
-            presence.check()
+            database_files.check()
 
     with ThreadPoolExecutor(2) as lookers, closing(database):
         looking = [lookers.submit(look) for _ in range(2)]
@@ -98,7 +98,7 @@ def test_a_write_ahead_file_that_is_emptied_during_the_look_is_no_damage(tmp_pat
         over.set()
         for each in looking:
             each.result()
-    presence.close()
+    database_files.close()
 
 
 @pytest.mark.parametrize("left", [0, 32, 4096, 9000])

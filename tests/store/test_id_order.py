@@ -22,7 +22,7 @@ async def main(home, ahead):
         run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", prompt="x", queued_ms=0)
         await log.change(lambda rows: (add_session(rows, session), add_run(rows, run)))
         await Users(log).add(f"user{ahead}", "owner")
-        queue = await Runs(log).places([run.id])
+        queue = await Runs(log).queue_positions([run.id])
         print(queue[run.id], [user.name for user in await Users(log).list()])
         # As if all of this had been made with the clock ahead by so much.
         for table in ("runs", "users"):

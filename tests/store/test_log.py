@@ -22,8 +22,8 @@ from hutch.store import notary
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
 from hutch.store.log import SqlLog, open_log
-from hutch.store.record_export import export
-from hutch.store.record_verifier import verify_bundle
+from hutch.store.record_export import export_record
+from hutch.store.record_verifier import verify_record
 from hutch.store.retention import Pruned, prune
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
@@ -141,7 +141,7 @@ async def test_a_tail_that_stays_unsigned_for_long_is_signed_by_time(log: SqlLog
         assert time.monotonic() - started < 30
         await asyncio.sleep(0.1)
     assert rows == [("checkpoint", 1)]
-    assert time.monotonic() - started >= notary.CHECKPOINT_S - 0.2
+    assert time.monotonic() - started >= notary.CHECKPOINT_INTERVAL_S - 0.2
 
 
 def bytes_under(directory: Path) -> bytes:
@@ -177,7 +177,7 @@ async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: P
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened(), said("battery staple"), said("battery staple " * 5000)])
     erasing = asyncio.create_task(log.erase(session_id, None, reason="test"))
-    while await log.kept(session_id) == 3:
+    while await log.count_payloads(session_id) == 3:
         pass
     erasing.cancel()
     await asyncio.gather(erasing, return_exceptions=True)
@@ -244,7 +244,7 @@ async def test_what_a_crash_left_beside_the_blobs_is_collected(log: SqlLog, tmp_
         os.utime(file, (0, 0))
     fresh = named.with_name("1" * 64)
     fresh.write_bytes(b"its commit is on its way")
-    assert await log.collect() == 2
+    assert await log.collect_garbage() == 2
     assert named.exists() and fresh.exists() and not orphan.exists() and not draft.exists()
 
 
@@ -287,8 +287,8 @@ async def test_a_live_session_exports_a_good_record(log: SqlLog, tmp_path: Path,
     busy = [asyncio.create_task(write()) for _ in range(writers)]
     for number in range(25):
         acknowledged = (await log.head(session_id)).seq
-        await export(log, session_id, tmp_path / f"{number}.zip", WHOLE, overwrite=False)
-        report = await asyncio.to_thread(verify_bundle, tmp_path / f"{number}.zip")
+        await export_record(log, session_id, tmp_path / f"{number}.zip", WHOLE, overwrite=False)
+        report = await asyncio.to_thread(verify_record, tmp_path / f"{number}.zip")
         assert (report.problem, report.events >= acknowledged) == (None, True)
     for task in busy:
         task.cancel()

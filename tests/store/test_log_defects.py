@@ -13,8 +13,8 @@ from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.sessions.channel import PAGE_ENTRIES, Channels
 from hutch.store.log import SqlLog, open_log
-from hutch.store.record_export import export
-from hutch.store.record_verifier import verify_bundle
+from hutch.store.record_export import export_record
+from hutch.store.record_verifier import verify_record
 from tests.deadline import DEADLINE_S
 
 from .sql import sql
@@ -60,11 +60,11 @@ async def test_what_is_left_of_a_damaged_log_is_exported_and_does_not_verify(
         await log.receipt(session_id)
     record = tmp_path / "left.zip"
     with pytest.raises(Unavailable, match="damaged"):
-        await export(log, session_id, record, WHOLE, overwrite=False)
+        await export_record(log, session_id, record, WHOLE, overwrite=False)
     assert not record.exists()
-    evidence = await export(log, session_id, record, WHOLE, overwrite=False, damaged=True)
+    evidence = await export_record(log, session_id, record, WHOLE, overwrite=False, damaged=True)
     assert list(evidence.defects) == found
-    report = verify_bundle(record)
+    report = verify_record(record)
     expected = 7 if what == "the statements" and ended else first_bad  # an end is looked for where it is
     assert (report.ok, report.first_bad) == (False, expected), report.problem
 

@@ -23,7 +23,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import SqlLog, open_log
-from hutch.store.log_gaps import MAX_KEPT_EVENTS
+from hutch.store.log_gaps import MAX_BUFFERED_EVENTS
 
 pytestmark = pytest.mark.anyio
 STARTED = CommandStarted(shell="main", command="make", cwd="/workspace")
@@ -110,12 +110,12 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_rest_counted(tmp_path: 
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])
         with locked(path), pytest.raises(Unavailable):
-            await log.append(session_id, [ENDED] * (MAX_KEPT_EVENTS + 7))
+            await log.append(session_id, [ENDED] * (MAX_BUFFERED_EVENTS + 7))
         await log.append(session_id, [SAID])
         omitted = (await _events(log, session_id))[1]
         assert isinstance(omitted, EventsOmitted)
-        assert (omitted.types, omitted.late) == ({"command.ended": 7}, MAX_KEPT_EVENTS)
-        assert (await log.head(session_id)).seq == 2 + MAX_KEPT_EVENTS + 1
+        assert (omitted.types, omitted.late) == ({"command.ended": 7}, MAX_BUFFERED_EVENTS)
+        assert (await log.head(session_id)).seq == 2 + MAX_BUFFERED_EVENTS + 1
 
 
 async def _first(log: SqlLog, session_id: SessionId, count: int):  # type: ignore[no-untyped-def]

@@ -18,8 +18,8 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import SqlLog, open_log
-from hutch.store.record_verifier import verify_bundle
-from hutch.store.record_writer import write_bundle
+from hutch.store.record_verifier import verify_record
+from hutch.store.record_writer import write_record
 from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio
@@ -73,7 +73,7 @@ async def test_a_full_log_refuses_what_begins_and_takes_what_ends(tmp_path: Path
         assert (await log.head(session_id)).seq == 6
         assert [each.types for each in await _omitted(log, session_id)] == [{"egress.attempted": 1000}]
         async with log.evidence(session_id, WHOLE) as evidence:
-            await write_bundle(
+            await write_record(
                 tmp_path / "record.zip",
                 session_id=session_id,
                 records=evidence.records,
@@ -81,7 +81,7 @@ async def test_a_full_log_refuses_what_begins_and_takes_what_ends(tmp_path: Path
                 public_keys=evidence.public_keys,
                 overwrite=False,
             )
-    assert verify_bundle(tmp_path / "record.zip").problem is None
+    assert verify_record(tmp_path / "record.zip").problem is None
 
 
 async def test_a_bound_that_was_raised_lets_output_in_again(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import SqlLog, open_log
-from hutch.store.record_export import export
-from hutch.store.record_verifier import verify_bundle
+from hutch.store.record_export import export_record
+from hutch.store.record_verifier import verify_record
 from hutch.store.signing import Statement
 from tests.deadline import DEADLINE_S
 
@@ -131,8 +131,8 @@ class LogStates(RuleBasedStateMachine):
         session_id = data.draw(st.sampled_from(sorted(self.model)))
         self.exports += 1
         path = self.home / f"{self.exports}.zip"
-        self.runner.run(export(self.log, session_id, path, WHOLE, overwrite=False))
-        report = verify_bundle(path, receipts=self.receipts[session_id])
+        self.runner.run(export_record(self.log, session_id, path, WHOLE, overwrite=False))
+        report = verify_record(path, receipts=self.receipts[session_id])
         model = self.model[session_id]
         assert (report.ok, report.problem) == (True, None)
         assert (report.events, report.erased) == (len(model), model.count(None))

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from hutch.store.log import SqlLog
-from hutch.store.login_attempts import FORGOTTEN_MS, Attempts, Meter
+from hutch.store.login_attempts import RETENTION_MS, LoginAttempts, Meter
 
 pytestmark = pytest.mark.anyio
-METER = Meter("somebody", free=3, longest_s=60)
+METER = Meter("somebody", free=3, max_wait_s=60)
 
 
 def test_the_wait_doubles_up_to_the_longest() -> None:
@@ -17,14 +17,14 @@ def test_the_wait_doubles_up_to_the_longest() -> None:
 
 
 async def test_attempts_are_counted_before_they_are_made(log: SqlLog) -> None:
-    attempts = Attempts(log)
+    attempts = LoginAttempts(log)
     waits = await asyncio.gather(*(attempts.begin([METER]) for _ in range(20)))
     assert sum(wait == 0 for wait in waits) == 4
     assert all(0 < wait <= 1000 for wait in waits if wait)
 
 
 async def test_one_that_must_wait_stops_all_and_none_is_counted(log: SqlLog) -> None:
-    attempts, other = Attempts(log), Meter("other", free=3, longest_s=60)
+    attempts, other = LoginAttempts(log), Meter("other", free=3, max_wait_s=60)
     for _ in range(4):
         await attempts.begin([METER])
     assert await attempts.begin([METER, other]) > 0
@@ -32,20 +32,20 @@ async def test_one_that_must_wait_stops_all_and_none_is_counted(log: SqlLog) -> 
 
 
 async def test_what_was_right_is_forgiven_or_not_counted(log: SqlLog) -> None:
-    attempts, other = Attempts(log), Meter("other", free=1, longest_s=60)
+    attempts, other = LoginAttempts(log), Meter("other", free=1, max_wait_s=60)
     for _ in range(2):
         await attempts.begin([METER, other])
-    await attempts.succeeded([METER], [other])
+    await attempts.record_success([METER], [other])
     assert [await attempts.begin([METER]) for _ in range(4)] == [0, 0, 0, 0]
     assert await attempts.begin([other]) == 0
     assert await attempts.begin([other]) > 0
 
 
 async def test_after_a_day_it_is_forgotten_and_the_rows_are_gone(log: SqlLog) -> None:
-    attempts = Attempts(log)
+    attempts = LoginAttempts(log)
     for number in range(50):
-        await attempts.begin([Meter(f"stranger {number}", free=0, longest_s=60)])
-    age = f"UPDATE login_attempts SET last_ms = last_ms - {FORGOTTEN_MS + 1}"
+        await attempts.begin([Meter(f"stranger {number}", free=0, max_wait_s=60)])
+    age = f"UPDATE login_attempts SET last_ms = last_ms - {RETENTION_MS + 1}"
     await log.change(lambda db: db.exec_driver_sql(age).rowcount)
     assert await attempts.begin([METER]) == 0
     count = await log.fetch(lambda db: db.exec_driver_sql("SELECT count(*) FROM login_attempts").scalar_one())
@@ -56,7 +56,7 @@ async def test_after_a_day_it_is_forgotten_and_the_rows_are_gone(log: SqlLog) ->
 async def test_a_clock_that_was_set_back_locks_nobody_out_and_forgives_nothing(
     log: SqlLog, by_s: int
 ) -> None:
-    attempts = Attempts(log)
+    attempts = LoginAttempts(log)
     for _ in range(4):
         await attempts.begin([METER])
     ahead = f"UPDATE login_attempts SET last_ms = last_ms + {by_s}000, until_ms = until_ms + {by_s}000"
@@ -68,6 +68,6 @@ async def test_a_clock_that_was_set_back_locks_nobody_out_and_forgives_nothing(
 
 
 async def test_what_was_typed_is_not_kept(log: SqlLog) -> None:
-    await Attempts(log).begin([Meter("login\0my secret password", free=1, longest_s=1)])
+    await LoginAttempts(log).begin([Meter("login\0my secret password", free=1, max_wait_s=1)])
     (key,) = await log.fetch(lambda db: db.exec_driver_sql("SELECT key FROM login_attempts").one())
     assert "secret" not in key

@@ -11,7 +11,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.append_batch import INLINE_BYTES
 from hutch.store.database import open_database
 from hutch.store.log import SqlLog, open_log
-from hutch.store.notifier import FRESH, Bell, Bells, News
+from hutch.store.notifier import MAX_BUFFERED_ENTRIES, LogGrowth, Notifier, Subscription
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -24,45 +24,45 @@ def entries(*seqs: int) -> list[Entry]:
 
 
 def test_only_what_follows_without_a_gap_is_taken_and_once() -> None:
-    bell = Bell()
-    bell.ring(News(5, entries(3, 4, 5)))
-    bell.ring(News(8, entries(7, 8)))
+    bell = Subscription()
+    bell.notify(LogGrowth(5, entries(3, 4, 5)))
+    bell.notify(LogGrowth(8, entries(7, 8)))
     assert [entry.seq for entry in bell.take(3)] == [4, 5]
     assert bell.take(5) == []
 
 
 def test_nothing_is_taken_when_the_next_one_is_not_at_hand() -> None:
-    bell = Bell()
-    bell.ring(News(5, entries(4, 5)))
+    bell = Subscription()
+    bell.notify(LogGrowth(5, entries(4, 5)))
     assert bell.take(2) == []
 
 
 def test_a_bell_that_nobody_hears_holds_little() -> None:
-    bell = Bell()
+    bell = Subscription()
     for seq in range(1, 1000):
-        bell.ring(News(seq, entries(seq)))
+        bell.notify(LogGrowth(seq, entries(seq)))
     assert bell.take(0) == []
     for seq in range(1, 1000):
-        bell.ring(News(seq, entries(seq)))
-    assert len(bell.take(999 - FRESH)) == FRESH
+        bell.notify(LogGrowth(seq, entries(seq)))
+    assert len(bell.take(999 - MAX_BUFFERED_ENTRIES)) == MAX_BUFFERED_ENTRIES
 
 
 async def test_a_bell_is_not_heard_for_what_is_known() -> None:
-    bell = Bell()
-    bell.ring(News(5))
+    bell = Subscription()
+    bell.notify(LogGrowth(5))
     waiting = asyncio.ensure_future(bell.wait(5))
     await asyncio.sleep(0)
-    bell.ring(News(5))
+    bell.notify(LogGrowth(5))
     await asyncio.sleep(0.01)
     assert not waiting.done()
-    bell.ring(News(6))
+    bell.notify(LogGrowth(6))
     await waiting
 
 
 async def test_a_bell_without_news_is_heard_once() -> None:
-    bell = Bell()
-    bell.ring(News(5))
-    bell.ring()
+    bell = Subscription()
+    bell.notify(LogGrowth(5))
+    bell.notify()
     await bell.wait(5)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(bell.wait(5), 0.01)
@@ -99,7 +99,7 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
 
 async def test_a_follower_who_leaves_during_the_end_does_not_hold_that_up(tmp_path: Path) -> None:
     engine = open_database(tmp_path / "hutch.db")
-    bells = Bells(engine)
+    bells = Notifier(engine)
     with bells.subscribe(new_session_id()):
         closing = asyncio.create_task(bells.close())
         await asyncio.sleep(0)

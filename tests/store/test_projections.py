@@ -53,7 +53,7 @@ def test_live_rebuilt_and_folded_are_equal(made: list[tuple[str, int]], batch_ev
             assert live == await read_folded(log)
             await folding.rebuild()
             assert await read_rows(log) == live
-            assert await Usage(log).behind() == 0
+            assert await Usage(log).count_unprocessed() == 0
 
     with tempfile.TemporaryDirectory() as home:
         asyncio.run(run(Path(home)))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.hash_chain import link
 from hutch.store.receipt import read_receipt
-from hutch.store.record_format import FILES, PAYLOAD_LIMIT_BYTES, PAYLOAD_VALUES, README, statement_line
-from hutch.store.record_verifier import Report, verify_bundle
+from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
+from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signing import Statement
 
 from .sealed import (
@@ -52,7 +52,7 @@ ERASED = replace(
 
 
 def test_good_record_is_reported_in_full(tmp_path: Path) -> None:
-    assert verify_bundle(GOOD.write(tmp_path / "record.zip"), keys=[OURS]) == Report(
+    assert verify_record(GOOD.write(tmp_path / "record.zip"), keys=[OURS]) == Report(
         ok=True,
         session=SESSION,
         events=7,
@@ -73,7 +73,7 @@ def test_report_says_what_a_good_record_does_not_prove(tmp_path: Path) -> None:
     signers = [SIGNER, FOREIGN_SIGNER]
     statements = [*OPEN.statements, sign("erasure", OPEN.records[2], FOREIGN_SIGNER)]
     log = replace(OPEN.at(3, salt=None, payload=None), statements=statements, signers=signers)
-    report = verify_bundle(log.write(tmp_path / "record.zip"))
+    report = verify_record(log.write(tmp_path / "record.zip"))
     assert (report.ok, report.ended, report.erased, report.pinned) == (True, False, 1, False)
     assert report.keys == tuple(sorted([OURS, THEIRS]))
     assert report.warnings == (
@@ -86,7 +86,7 @@ def test_report_says_what_a_good_record_does_not_prove(tmp_path: Path) -> None:
 
 
 def test_erased_payload_keeps_the_record_good(tmp_path: Path) -> None:
-    report = verify_bundle(ERASED.write(tmp_path / "record.zip"), keys=[OURS])
+    report = verify_record(ERASED.write(tmp_path / "record.zip"), keys=[OURS])
     assert (report.ok, report.erased) == (True, 1)
     assert report.warnings == ("1 of 7 payloads were erased, by signed statement.",)
 
@@ -106,7 +106,7 @@ def test_gaps_that_the_record_admits_are_counted(
     gaps = [{"type": "events.omitted", "v": 1, "cause": "limit", "count": count} for count in counts]
     records = chain([opened, *gaps, ended])
     log = Sealed(records, [sign("end", records[-1])])
-    report = verify_bundle(log.write(tmp_path / "record.zip"), keys=[OURS])
+    report = verify_record(log.write(tmp_path / "record.zip"), keys=[OURS])
     assert (report.ok, report.gaps, report.omitted) == (True, len(counts), omitted)
     assert report.warnings == (f"Not everything was recorded: events.omitted stands in the record {said}",)
 
@@ -115,7 +115,7 @@ def test_an_erased_gap_is_still_a_gap(tmp_path: Path) -> None:
     opened, *_, ended = story(0)
     records = chain([opened, {"type": "events.omitted", "v": 1, "count": 3}, ended])
     log = Sealed(records, [sign("end", records[-1]), sign("erasure", records[1])])
-    report = verify_bundle(log.at(2, salt=None, payload=None).write(tmp_path / "record.zip"), keys=[OURS])
+    report = verify_record(log.at(2, salt=None, payload=None).write(tmp_path / "record.zip"), keys=[OURS])
     assert (report.ok, report.erased, report.gaps, report.omitted) == (True, 1, 1, 0)
 
 
@@ -292,12 +292,12 @@ TAMPERED: dict[str, tuple[Sealed, int | None, str]] = {
     ),
     "payload with an infinite number": (_payload(b'{"n":1e999,"type":"message.sent"}'), 2, "not good JSON"),
     "payload too long": (
-        _payload(b'{"a":"%s","type":"message.sent"}' % (b"x" * PAYLOAD_LIMIT_BYTES)),
+        _payload(b'{"a":"%s","type":"message.sent"}' % (b"x" * MAX_PAYLOAD_BYTES)),
         2,
         "over the limit of 16777216",
     ),
     "payload of too many values": (
-        _payload(b'{"a":[%s{}],"type":"message.sent"}' % (b"{}," * PAYLOAD_VALUES)),
+        _payload(b'{"a":[%s{}],"type":"message.sent"}' % (b"{}," * MAX_PAYLOAD_VALUES)),
         2,
         "more than 1000000 names and values",
     ),
@@ -317,7 +317,7 @@ TAMPERED: dict[str, tuple[Sealed, int | None, str]] = {
 @pytest.mark.parametrize("name", TAMPERED)
 def test_tampering_is_found_at_the_first_bad_event(tmp_path: Path, name: str) -> None:
     log, first_bad, words = TAMPERED[name]
-    report = verify_bundle(log.write(tmp_path / "record.zip"))
+    report = verify_record(log.write(tmp_path / "record.zip"))
     assert (report.ok, report.first_bad, report.session) == (False, first_bad, SESSION)
     assert words in (report.problem or "")
 
@@ -326,14 +326,14 @@ def test_payload_that_is_good_but_not_canonical_is_accepted(tmp_path: Path) -> N
     log = _payload(
         b'{ "type": "message.sent", "text": "\\u0041\\":\\\\", "b": {"n": 1.0}, "c": {"n": [":"]} }'
     )
-    assert verify_bundle(log.write(tmp_path / "record.zip")).ok
+    assert verify_record(log.write(tmp_path / "record.zip")).ok
 
 
-@pytest.mark.parametrize("text", [b'\\"' * (PAYLOAD_LIMIT_BYTES // 2 - 100), b"x, {[:" * 2_000_000])
+@pytest.mark.parametrize("text", [b'\\"' * (MAX_PAYLOAD_BYTES // 2 - 100), b"x, {[:" * 2_000_000])
 def test_longest_payload_of_a_writer_is_accepted(tmp_path: Path, text: bytes) -> None:
     """Escaped, and escaped again in its line."""
     log = _payload(b'{"text":"%s","type":"message.sent"}' % text)
-    assert verify_bundle(log.write(tmp_path / "record.zip")).ok
+    assert verify_record(log.write(tmp_path / "record.zip")).ok
 
 
 HOSTILE = {
@@ -356,7 +356,7 @@ HOSTILE = {
 def test_hostile_payload_costs_little(tmp_path: Path, name: str) -> None:
     """As long as a payload may be, and as costly to read: a small file, since it packs so well."""
     begin, unit, end = HOSTILE[name]
-    times = (PAYLOAD_LIMIT_BYTES - len(begin) - len(end)) // len(unit)
+    times = (MAX_PAYLOAD_BYTES - len(begin) - len(end)) // len(unit)
     path = _payload(begin + unit * times + end).write(tmp_path / "record.zip")
     assert path.stat().st_size < 100_000
     used = _cost(path)
@@ -365,7 +365,7 @@ def test_hostile_payload_costs_little(tmp_path: Path, name: str) -> None:
 
 
 def test_line_longer_than_any_payload_needs_costs_little(tmp_path: Path) -> None:
-    path = _payload(b'{"a":"%s"}' % (b"\x01" * (2 * PAYLOAD_LIMIT_BYTES))).write(tmp_path / "record.zip")
+    path = _payload(b'{"a":"%s"}' % (b"\x01" * (2 * MAX_PAYLOAD_BYTES))).write(tmp_path / "record.zip")
     used = _cost(path)
     assert "longer than" in used["problem"]
     assert used["rss_bytes"] < 250 * 1024**2
@@ -386,9 +386,9 @@ def _cost(path: Path) -> dict[str, Any]:
     script = """
 import json, re, sys, time
 from pathlib import Path
-from hutch.store.record_verifier import verify_bundle
+from hutch.store.record_verifier import verify_record
 start = time.process_time()
-report = verify_bundle(Path(sys.argv[1]))
+report = verify_record(Path(sys.argv[1]))
 seconds, status = time.process_time() - start, Path("/proc/self/status").read_text()
 rss_bytes = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", status)[1])
 print(json.dumps({"problem": report.problem, "seconds": seconds, "rss_bytes": rss_bytes}))
@@ -490,7 +490,7 @@ def test_malformed_file_is_reported(
 ) -> None:
     files = unpack(GOOD.write(tmp_path / "record.zip"))
     files[name] = change(files[name])
-    report = verify_bundle(pack(tmp_path / "bad.zip", files))
+    report = verify_record(pack(tmp_path / "bad.zip", files))
     assert (report.ok, report.first_bad) == (False, first_bad)
     assert words in (report.problem or "")
 
@@ -502,20 +502,20 @@ def test_signature_with_stray_bits_in_its_last_character_is_refused(tmp_path: Pa
     files["statements.ndjson"] = (
         files["statements.ndjson"][:at] + stray + files["statements.ndjson"][at + 1 :]
     )
-    assert "not 64 bytes in base64" in (verify_bundle(pack(tmp_path / "bad.zip", files)).problem or "")
+    assert "not 64 bytes in base64" in (verify_record(pack(tmp_path / "bad.zip", files)).problem or "")
 
 
 @pytest.mark.parametrize("readme", [b"Run verify.exe.\n", README[:-1], README + b"\n", b""])
 def test_other_readme_is_refused(tmp_path: Path, readme: bytes) -> None:
     files = unpack(GOOD.write(tmp_path / "record.zip")) | {"README.txt": readme}
-    report = verify_bundle(pack(tmp_path / "odd.zip", files), keys=[OURS])
+    report = verify_record(pack(tmp_path / "odd.zip", files), keys=[OURS])
     assert (report.ok, report.first_bad) == (False, None)
     assert (report.problem or "").startswith("README.txt ")
 
 
 def test_record_without_events_is_refused(tmp_path: Path) -> None:
     files = unpack(GOOD.write(tmp_path / "record.zip")) | {"events.ndjson": b"", "statements.ndjson": b""}
-    report = verify_bundle(pack(tmp_path / "bad.zip", files))
+    report = verify_record(pack(tmp_path / "bad.zip", files))
     assert (report.ok, report.first_bad) == (False, 1)
     assert report.problem == "The record holds no events: not even session.opened."
 
@@ -528,17 +528,17 @@ def test_any_changed_byte_shows(tmp_path: Path, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(files[name]) - 1))
     new = data.draw(st.integers(0, 255).filter(lambda byte: byte != files[name][at]))
     files[name] = files[name][:at] + bytes([new]) + files[name][at + 1 :]
-    report = verify_bundle(pack(tmp_path / "bad.zip", files), keys=[OURS])
+    report = verify_record(pack(tmp_path / "bad.zip", files), keys=[OURS])
     assert not report.ok and report.problem
 
 
 def test_any_changed_byte_of_the_zip_shows_or_changes_nothing(tmp_path: Path) -> None:
     path = ERASED.write(tmp_path / "record.zip")
-    raw, files, good = path.read_bytes(), unpack(path), verify_bundle(path)
+    raw, files, good = path.read_bytes(), unpack(path), verify_record(path)
     for at in range(len(raw)):
         path.write_bytes(raw[:at] + bytes([raw[at] ^ (1 << at % 8)]) + raw[at + 1 :])
         try:
-            report = verify_bundle(path)
+            report = verify_record(path)
         except BadRequest:
             continue
         assert (report == good and unpack(path) == files) or (not report.ok and report.problem), at
@@ -550,7 +550,7 @@ def test_zip_cut_anywhere_is_refused(tmp_path: Path) -> None:
     for size in range(len(raw)):
         path.write_bytes(raw[:size])
         try:
-            assert not verify_bundle(path).ok, size
+            assert not verify_record(path).ok, size
         except BadRequest:
             assert size < 4
 
@@ -561,7 +561,7 @@ def test_flipped_bit_on_disk_is_named_by_its_event(tmp_path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
-    report = verify_bundle(path)
+    report = verify_record(path)
     assert report.first_bad is not None and 500 < report.first_bad < 1500
 
 
@@ -570,7 +570,7 @@ def test_flipped_bit_on_disk_is_named_by_its_event(tmp_path: Path) -> None:
 
 def test_record_signed_by_somebody_else_is_found_with_a_key(tmp_path: Path) -> None:
     path = sealed(signer=FOREIGN_SIGNER).write(tmp_path / "record.zip")
-    unpinned, pinned = verify_bundle(path), verify_bundle(path, keys=[OURS])
+    unpinned, pinned = verify_record(path), verify_record(path, keys=[OURS])
     assert (unpinned.ok, unpinned.keys, unpinned.warnings) == (True, (THEIRS,), (UNPINNED,))
     assert (pinned.ok, pinned.first_bad) == (False, 4)
     assert pinned.problem == (
@@ -585,22 +585,22 @@ def test_with_a_key_every_statement_must_be_by_it(tmp_path: Path, kind: Any) -> 
     others = [each for each in log.statements if (each.kind, each.seq) != (kind, about)]
     log = log.saying(*others, sign(kind, GOOD.records[about - 1], FOREIGN_SIGNER))
     path = log.write(tmp_path / "record.zip")
-    report = verify_bundle(path, keys=[OURS])
-    assert (verify_bundle(path).ok, report.ok, report.first_bad) == (True, False, about)
+    report = verify_record(path, keys=[OURS])
+    assert (verify_record(path).ok, report.ok, report.first_bad) == (True, False, about)
     assert "not by the key you gave" in (report.problem or "")
 
 
 def test_any_of_several_given_keys_will_do(tmp_path: Path) -> None:
     path = GOOD.write(tmp_path / "record.zip")
-    assert verify_bundle(path, keys=[THEIRS, f" {OURS.upper()}\n"]).ok
-    report = verify_bundle(path, keys=[THEIRS, "0" * 64])
+    assert verify_record(path, keys=[THEIRS, f" {OURS.upper()}\n"]).ok
+    report = verify_record(path, keys=[THEIRS, "0" * 64])
     assert "not by one of the keys you gave" in (report.problem or "")
 
 
 @pytest.mark.parametrize("key", ["", "abc", "g" * 64, OURS + "0", OURS[:-1] + "\n"])
 def test_key_that_is_no_fingerprint_is_a_bad_request(tmp_path: Path, key: str) -> None:
     with pytest.raises(BadRequest, match="is not the fingerprint of a key"):
-        verify_bundle(GOOD.write(tmp_path / "record.zip"), keys=[key])
+        verify_record(GOOD.write(tmp_path / "record.zip"), keys=[key])
 
 
 # Receipts
@@ -614,11 +614,11 @@ def _cut(log: Sealed, seq: int) -> Sealed:
 
 def test_tail_cut_at_a_checkpoint_shows_only_with_a_receipt(tmp_path: Path) -> None:
     path = _cut(GOOD, 4).write(tmp_path / "record.zip")
-    assert verify_bundle(path, keys=[OURS]).warnings == (
+    assert verify_record(path, keys=[OURS]).warnings == (
         "The session has not ended: events after 4 may have been cut off. "
         "Only a receipt from later would show it.",
     )
-    report = verify_bundle(path, receipts=[sign("receipt", GOOD.records[5])])
+    report = verify_record(path, receipts=[sign("receipt", GOOD.records[5])])
     assert (report.ok, report.first_bad) == (False, 5)
     assert report.problem == (
         "The record was truncated: it ends at event 4, and the receipt statement for event 6 "
@@ -630,8 +630,8 @@ def test_rewritten_record_shows_with_a_receipt(tmp_path: Path) -> None:
     records = chain([*story(2)[:3], *story(9)[6:9]])
     path = Sealed(records, [sign("checkpoint", records[-1])]).write(tmp_path / "record.zip")
     receipts = [sign("receipt", GOOD.records[n]) for n in (4, 1, 3)]
-    report = verify_bundle(path, keys=[OURS], receipts=receipts)
-    assert verify_bundle(path, keys=[OURS]).ok
+    report = verify_record(path, keys=[OURS], receipts=receipts)
+    assert verify_record(path, keys=[OURS]).ok
     assert (report.ok, report.first_bad) == (False, 4)
     assert (report.problem or "").startswith(
         "The record was rewritten: a receipt says that event 4 has the hash"
@@ -641,7 +641,7 @@ def test_rewritten_record_shows_with_a_receipt(tmp_path: Path) -> None:
 def test_receipts_that_agree_are_accepted(tmp_path: Path) -> None:
     path = GOOD.write(tmp_path / "record.zip")
     receipts = [sign("receipt", GOOD.records[n]) for n in (6, 2, 2, 0)]
-    assert verify_bundle(path, keys=[OURS], receipts=receipts).ok
+    assert verify_record(path, keys=[OURS], receipts=receipts).ok
 
 
 RECEIPTS: dict[str, tuple[Statement, str]] = {
@@ -655,7 +655,7 @@ RECEIPTS: dict[str, tuple[Statement, str]] = {
 @pytest.mark.parametrize("name", RECEIPTS)
 def test_receipt_that_proves_nothing_is_refused(tmp_path: Path, name: str) -> None:
     receipt, words = RECEIPTS[name]
-    report = verify_bundle(GOOD.write(tmp_path / "record.zip"), receipts=[receipt])
+    report = verify_record(GOOD.write(tmp_path / "record.zip"), receipts=[receipt])
     assert (report.ok, report.first_bad) == (False, None)
     assert words in (report.problem or "")
 
@@ -663,8 +663,8 @@ def test_receipt_that_proves_nothing_is_refused(tmp_path: Path, name: str) -> No
 def test_receipt_must_be_by_the_given_key(tmp_path: Path) -> None:
     path = replace(GOOD, signers=[SIGNER, FOREIGN_SIGNER]).write(tmp_path / "record.zip")
     receipt = sign("receipt", GOOD.records[2], FOREIGN_SIGNER)
-    assert verify_bundle(path, receipts=[receipt]).ok
-    report = verify_bundle(path, keys=[OURS], receipts=[receipt])
+    assert verify_record(path, receipts=[receipt]).ok
+    report = verify_record(path, keys=[OURS], receipts=[receipt])
     assert "receipt statement for event 3 is signed by" in (report.problem or "")
 
 
@@ -717,7 +717,7 @@ def test_missing_receipt_is_not_found(tmp_path: Path) -> None:
 def test_two_verifiers_agree_on_every_vector(case: dict[str, Any]) -> None:
     keys = [EXPECTED["key"]] if case["pinned"] else []
     receipts = [VECTORS / "receipt.json"] if case["receipt"] else []
-    report = verify_bundle(
+    report = verify_record(
         VECTORS / case["file"], keys=keys, receipts=[read_receipt(each) for each in receipts]
     )
     arguments = [str(VECTORS / case["file"]), *(f"--key={key}" for key in keys)]

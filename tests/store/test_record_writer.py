@@ -14,8 +14,8 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.store.hash_chain import Record, link
 from hutch.store.record_format import FILES, README
-from hutch.store.record_verifier import verify_bundle
-from hutch.store.record_writer import write_bundle
+from hutch.store.record_verifier import verify_record
+from hutch.store.record_writer import write_record
 
 from .sealed import FOREIGN_SIGNER, OTHER_SESSION, SESSION, SIGNER, chain, sealed, sign, story, stream, unpack
 
@@ -185,7 +185,7 @@ def test_long_log_needs_little_memory_to_write_and_to_verify(tmp_path: Path) -> 
     tracemalloc.start()
     try:
         asyncio.run(_export(path, records()))
-        report = verify_bundle(path)
+        report = verify_record(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -200,7 +200,7 @@ def _after(last: Record, payload: bytes) -> Record:
 
 
 async def _export(path: Path, records: AsyncIterator[Record], *, overwrite: bool = False) -> None:
-    await write_bundle(
+    await write_record(
         path, session_id=SESSION, records=records, statements=[], public_keys=KEYS, overwrite=overwrite
     )
 

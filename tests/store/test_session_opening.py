@@ -13,7 +13,7 @@ from hutch.store.log import SqlLog
 from hutch.store.runs import Runs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
-from hutch.store.webhook_inbox import BegunByInput, BegunInSession, Deliveries
+from hutch.store.webhook_inbox import StartedByInput, StartedInSession, WebhookInbox
 from hutch.system.clock import wall_ms
 
 pytestmark = pytest.mark.anyio
@@ -39,13 +39,13 @@ class Fails:
 
 async def test_row_run_log_and_what_else_is_to_be_written_come_together(log: SqlLog) -> None:
     opened = opening()
-    await Deliveries(log).take(delivery())
+    await WebhookInbox(log).add(delivery())
     events = [SessionOpened(), RunQueued(run_id=opened.run.id, prompt="Go.", by="ada")]
-    await open_session(log, opened, events, BegunInSession("one"))
+    await open_session(log, opened, events, StartedInSession("one"))
     assert await Sessions(log).get(opened.session.id) == opened.session
     assert await Runs(log).get(opened.run.id) == opened.run
     assert [entry.event for entry in await log.read(opened.session.id)] == events
-    noted = await Deliveries(log).get("one")
+    noted = await WebhookInbox(log).get("one")
     assert noted and (noted.state, noted.session_id) == ("working", opened.session.id)
 
 
@@ -61,8 +61,8 @@ async def test_when_one_part_fails_nothing_is_left(log: SqlLog) -> None:
 async def test_an_input_is_noted_with_the_delivery_that_it_is_for(log: SqlLog) -> None:
     opened = opening()
     await open_session(log, opened, [SessionOpened()])
-    await Deliveries(log).take(delivery())
+    await WebhookInbox(log).add(delivery())
     session_id = opened.session.id
-    given = await Inputs(log).add(session_id, "ada", "{}", max_untaken=9, also=BegunByInput("one"))
-    noted = await Deliveries(log).get("one")
+    given = await Inputs(log).add(session_id, "ada", "{}", max_untaken=9, also=StartedByInput("one"))
+    noted = await WebhookInbox(log).get("one")
     assert noted and (noted.state, noted.session_id, noted.input) == ("working", session_id, given.seq)

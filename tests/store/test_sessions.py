@@ -46,7 +46,7 @@ async def test_a_user_sees_own_sessions_and_shared_ones(log: SqlLog) -> None:
     assert [each.id for each in await sessions.page(user_id="ada")] == [other.id, mine.id]
     assert [each.id for each in await sessions.page(user_id=None)] == [hidden.id, other.id, mine.id]
     assert [each.id for each in await sessions.page(user_id=None, before=other.id)] == [mine.id]
-    assert set(await sessions.many([mine.id, hidden.id])) == {mine.id, hidden.id}
+    assert set(await sessions.get_many([mine.id, hidden.id])) == {mine.id, hidden.id}
 
 
 async def test_sessions_are_found_by_words_taken_literally(log: SqlLog) -> None:
@@ -60,7 +60,7 @@ async def test_sessions_are_found_by_words_taken_literally(log: SqlLog) -> None:
 
 async def test_what_has_ended_stays_ended(log: SqlLog) -> None:
     made, sessions = await add(log, "ada", state="running"), Sessions(log)
-    assert await sessions.settle(["running"], "parked") == [made.id]
+    assert await sessions.correct_states(["running"], "parked") == [made.id]
     await sessions.set(made.id, state="ended", reason="done")
     await sessions.set(made.id, state="idle")
     found = await sessions.get(made.id)

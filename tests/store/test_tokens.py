@@ -59,8 +59,8 @@ async def test_a_user_ends_no_token_of_another(log: SqlLog) -> None:
 async def test_time_ends_a_token(log: SqlLog) -> None:
     ada = await Users(log).add("ada", "owner")
     token, _ = await Tokens(log).create(ada.id, name="", scopes=READ, expires_ms=1000)
-    assert token.is_good(999)
-    assert not token.is_good(1000)
+    assert token.is_valid(999)
+    assert not token.is_valid(1000)
 
 
 async def test_a_token_needs_a_user(log: SqlLog) -> None:

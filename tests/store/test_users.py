@@ -42,7 +42,7 @@ async def test_what_is_no_name(users: Users, name: str) -> None:
 
 
 async def test_of_many_who_start_first_one_makes_the_owner(users: Users) -> None:
-    made = await asyncio.gather(*(users.first(f"user{n}") for n in range(8)))
+    made = await asyncio.gather(*(users.add_first_owner(f"user{n}") for n in range(8)))
     assert sum(user is not None for user in made) == 1
     assert [user.role for user in await users.list()] == ["owner"]
 
@@ -61,29 +61,29 @@ async def test_somebody_stays_in_charge(users: Users) -> None:
 
 async def test_a_password_is_kept_beside_its_user(users: Users) -> None:
     ada = await users.add("Ada", "owner")
-    assert await users.password("ada") == (ada, "")
+    assert await users.find_with_password_hash("ada") == (ada, "")
     await users.set_password(ada.id, "$argon2id$…")
-    assert await users.password("ada") == (ada, "$argon2id$…")
-    assert await users.password("eve") is None
+    assert await users.find_with_password_hash("ada") == (ada, "$argon2id$…")
+    assert await users.find_with_password_hash("eve") is None
     with pytest.raises(NotFound):
         await users.set_password("usr_0", "x")
 
 
 async def test_an_identity_is_somebody_new_or_whom_an_owner_expected(users: Users) -> None:
     expected = await users.add("grace@example.org", "assessor")
-    new = await users.adopt("https://id.example", "1", "ada@example.org", "member")
+    new = await users.link_identity("https://id.example", "1", "ada@example.org", "member")
     assert (new.name, new.role) == ("ada@example.org", "member")
-    assert await users.adopt("https://id.example", "2", "Grace@example.org", "member") == expected
-    assert await users.identity("https://id.example", "1") == new
-    assert await users.identity("https://other.example", "1") is None
+    assert await users.link_identity("https://id.example", "2", "Grace@example.org", "member") == expected
+    assert await users.find_by_identity("https://id.example", "1") == new
+    assert await users.find_by_identity("https://other.example", "1") is None
 
 
 async def test_an_identity_does_not_take_over_an_account(users: Users) -> None:
     ada = await users.add("ada@example.org", "owner", password_hash="x")
     with pytest.raises(Conflict, match="another way in"):
-        await users.adopt("https://id.example", "666", "ada@example.org", "member")
-    await users.adopt("https://id.example", "1", "bob@example.org", "member")
+        await users.link_identity("https://id.example", "666", "ada@example.org", "member")
+    await users.link_identity("https://id.example", "1", "bob@example.org", "member")
     with pytest.raises(Conflict, match="another way in"):
-        await users.adopt("https://id.example", "666", "bob@example.org", "member")
-    assert await users.identity("https://id.example", "666") is None
+        await users.link_identity("https://id.example", "666", "bob@example.org", "member")
+    assert await users.find_by_identity("https://id.example", "666") is None
     assert await users.get(ada.id) == ada

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.forge_request import WebhookDelivery
 from hutch.store.log import open_log
-from hutch.store.webhook_inbox import KEPT_MS, LONGEST_WAIT_MS, Deliveries
+from hutch.store.webhook_inbox import MAX_WAIT_MS, RETENTION_MS, WebhookInbox
 from hutch.system.clock import wall_ms
 
 pytestmark = pytest.mark.anyio
@@ -17,34 +17,34 @@ async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
     told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
     paths = (tmp_path / "db", tmp_path / "blobs", tmp_path / "key")
     async with open_log(*paths) as log:
-        assert await Deliveries(log).take(told)
-        assert not await Deliveries(log).take(replace(told, digest="bb"))
+        assert await WebhookInbox(log).add(told)
+        assert not await WebhookInbox(log).add(replace(told, digest="bb"))
     async with open_log(*paths) as log:
-        kept = Deliveries(log)
-        assert not await kept.take(told)
-        assert not await kept.take(replace(told, id="two"))
-        assert await kept.take(replace(told, id="two", digest="bb"))
-        assert [each.id for each in await kept.open()] == ["one", "two"]
-        await kept.note("one", next_ms=wall_ms() + 60_000)
-        assert [each.id for each in await kept.open()] == ["two"]
-        await kept.note("two", state="working")
-        await kept.note("one", state="ended")
-        assert [each.id for each in await kept.open()] == ["two"]
+        kept = WebhookInbox(log)
+        assert not await kept.add(told)
+        assert not await kept.add(replace(told, id="two"))
+        assert await kept.add(replace(told, id="two", digest="bb"))
+        assert [each.id for each in await kept.list_open()] == ["one", "two"]
+        await kept.update("one", next_ms=wall_ms() + 60_000)
+        assert [each.id for each in await kept.list_open()] == ["two"]
+        await kept.update("two", state="working")
+        await kept.update("one", state="ended")
+        assert [each.id for each in await kept.list_open()] == ["two"]
         over = await kept.get("one")
         assert over is not None and over.wish == ""
-        old = replace(told, id="old", digest="cc", at_ms=wall_ms() - KEPT_MS - 1000)
-        assert await kept.take(old)
-        assert await kept.take(replace(told, id="three", digest="dd"))
+        old = replace(told, id="old", digest="cc", at_ms=wall_ms() - RETENTION_MS - 1000)
+        assert await kept.add(old)
+        assert await kept.add(replace(told, id="three", digest="dd"))
         assert await kept.get("old") is None
 
 
 async def test_a_clock_that_was_set_back_does_not_put_off_the_next_try_for_hours(tmp_path: Path) -> None:
     told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
-        kept = Deliveries(log)
-        assert await kept.take(told)
-        await kept.note("one", next_ms=wall_ms() + LONGEST_WAIT_MS)
-        assert await kept.open() == []
+        kept = WebhookInbox(log)
+        assert await kept.add(told)
+        await kept.update("one", next_ms=wall_ms() + MAX_WAIT_MS)
+        assert await kept.list_open() == []
         for by_ms in (3_600_000, 24 * 3_600_000):
-            await kept.note("one", next_ms=wall_ms() + by_ms)
-            assert [each.id for each in await kept.open()] == ["one"]
+            await kept.update("one", next_ms=wall_ms() + by_ms)
+            assert [each.id for each in await kept.list_open()] == ["one"]

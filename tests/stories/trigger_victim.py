@@ -13,7 +13,7 @@ from hutch import logs
 from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
 from hutch.flows.triggers import Manners
 from hutch.gateway.context import Server
-from hutch.store.webhook_inbox import Deliveries
+from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving
 
@@ -48,7 +48,7 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
 
 async def over(server: Server, id: str) -> WebhookDelivery:
     async def look() -> WebhookDelivery | None:
-        found = await Deliveries(server.rows).get(id)
+        found = await WebhookInbox(server.rows).get(id)
         return found if found and found.state in ("ended", "ignored") else None
 
     found: WebhookDelivery = await eventually(look)

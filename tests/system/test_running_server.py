@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.settings import Paths
-from hutch.store.process_lock import hold
+from hutch.store.process_lock import hold_process_lock
 from hutch.system.process import birth_of
 from hutch.system.running_server import Running, ServerFiles, announced, find_server, local_token
 
@@ -23,7 +23,10 @@ def files(tmp_path: Path) -> ServerFiles:
 
 
 def test_a_server_that_is_announced_is_found_with_its_token(files: ServerFiles) -> None:
-    with hold(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret") as running:
+    with (
+        hold_process_lock(files.lock, holder="Hutch server"),
+        announced(files, URL, token="hutch_secret") as running,
+    ):
         assert find_server(files) == running
         assert (running.pid, running.url, local_token(files)) == (
             os.getpid(),
@@ -33,14 +36,14 @@ def test_a_server_that_is_announced_is_found_with_its_token(files: ServerFiles) 
 
 
 def test_what_is_announced_is_for_its_owner_alone(files: ServerFiles) -> None:
-    with hold(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret"):
+    with hold_process_lock(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret"):
         modes = {file.stat().st_mode & 0o777 for file in (files.announcement, files.token)}
         assert modes == {0o600}
         assert {files.lock.parent.stat().st_mode & 0o077, files.token.parent.stat().st_mode & 0o077} == {0}
 
 
 def test_a_server_that_has_ended_is_not_found(files: ServerFiles) -> None:
-    with hold(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret"):
+    with hold_process_lock(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret"):
         pass
     assert (find_server(files), local_token(files)) == (None, None)
 
@@ -53,9 +56,10 @@ def test_one_that_does_not_hold_the_lock_is_not_the_server(files: ServerFiles) -
 def test_what_a_killed_server_left_is_stale(files: ServerFiles) -> None:
     script = (
         "import sys, time; from hutch.settings import find_paths\n"
-        "from hutch.store.process_lock import hold; from hutch.system.running_server import announced\n"
+        "from hutch.store.process_lock import hold_process_lock\n"
+        "from hutch.system.running_server import announced\n"
         "files = find_paths().server_files\n"
-        f"with hold(files.lock, holder='Hutch server'), announced(files, {URL!r}):\n"
+        f"with hold_process_lock(files.lock, holder='Hutch server'), announced(files, {URL!r}):\n"
         "    print('up', flush=True); time.sleep(60)\n"
     )
     environment = {"HUTCH_HOME": str(files.lock.parent.parent)}
@@ -71,7 +75,7 @@ def test_what_a_killed_server_left_is_stale(files: ServerFiles) -> None:
 
 
 def test_another_process_with_its_number_is_not_taken_for_it(files: ServerFiles) -> None:
-    with hold(files.lock, holder="Hutch server"), announced(files, URL) as running:
+    with hold_process_lock(files.lock, holder="Hutch server"), announced(files, URL) as running:
         files.announcement.write_text(json.dumps(asdict(replace(running, born="another boot/1"))))
         assert find_server(files) is None
 
@@ -80,7 +84,7 @@ def test_another_process_with_its_number_is_not_taken_for_it(files: ServerFiles)
     "text", ["", "{", "[]", "{}", '{"pid": 1}', '{"pid":"x","url":1,"started_ms":2,"born":""}']
 )
 def test_nonsense_in_its_place_is_no_server(files: ServerFiles, text: str) -> None:
-    with hold(files.lock, holder="Hutch server"):
+    with hold_process_lock(files.lock, holder="Hutch server"):
         files.announcement.write_text(text)
         assert find_server(files) is None
 

@@ -32,7 +32,7 @@ from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.warm_pool import WarmPool
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
-from hutch.store.runs import Room
+from hutch.store.runs import RunCapacity
 from hutch.workspace.preparation.record import Record
 from hutch.workspace.workspaces import session_name
 
@@ -48,7 +48,7 @@ async def local_host(
     With `reserved_for` they are those of a command, and as many `jobs` at a time as it wants.
     """
     settings = loaded.settings.sessions
-    room = Room(jobs, jobs) if jobs else Room(settings.runs, settings.runs_per_user)
+    room = RunCapacity(jobs, jobs) if jobs else RunCapacity(settings.runs, settings.runs_per_user)
     channels = Channels(log)
     pool = WarmPool()
 

@@ -21,7 +21,7 @@ from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
-from hutch.store.run_reservation import own_name
+from hutch.store.run_reservation import reservation_name
 from hutch.workspace.workspace import Workspace
 
 
@@ -39,7 +39,7 @@ class Local:
 @asynccontextmanager
 async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
     """A session host in this process, for whoever runs the command: the first owner of the installation."""
-    paths, redactor, name = loaded.paths, models.redactor(loaded), own_name()
+    paths, redactor, name = loaded.paths, models.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))

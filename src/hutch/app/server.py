@@ -19,14 +19,14 @@ from hutch.flows.removal import finish_removals
 from hutch.flows.site import Site
 from hutch.gateway.context import Server
 from hutch.settings import Loaded
-from hutch.store.integrity_check import check_soundness
+from hutch.store.integrity_check import check_integrity
 from hutch.store.log import open_log
 
 
 @asynccontextmanager
 async def _sound(database: Path) -> AsyncIterator[None]:
     """Refuse a damaged database, before anything is begun with it."""
-    await asyncio.to_thread(check_soundness, database)
+    await asyncio.to_thread(check_integrity, database)
     yield
 
 
@@ -57,7 +57,7 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
                 loaded=loaded,
                 site=site,
                 triggers=triggers,
-                presence=log.presence,
+                database_files=log.database_files,
                 changes=change_context(loaded, log),
                 list_models=partial(models.list_usable, loaded),
                 approvals=partial(kept_approvals, paths),

@@ -57,7 +57,7 @@ async def deliver(site: Site, who: Caller, run_id: str, *, failing: bool = False
     if not told.asked or (failing and not told.failing):
         asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
         await site.log.append(session.id, [asked])
-    await Runs(site.rows).again(run_id, worker=site.reserved_for)
+    await Runs(site.rows).requeue_ended(run_id, worker=site.reserved_for)
     await site.host.input(session.id)  # somebody looks at the queue
     return await run(site, who, run_id)
 

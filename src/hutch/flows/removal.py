@@ -11,7 +11,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
-from hutch.store.session_removal import NotedRemoval, Removals, remove_session
+from hutch.store.session_removal import PendingRemoval, PendingRemovals, remove_session
 from hutch.store.sessions import Sessions
 
 TIMEOUT_S = 20.0  # for whatever is under way in it
@@ -28,18 +28,18 @@ async def remove(site: Site, who: Caller, session_id: str) -> None:
     session = await allowed(site, who, session_id, "manage")
     try:
         if session.state != "ended":
-            await give(site, who, session.id, End(reason="it was removed"), also=NotedRemoval())
+            await give(site, who, session.id, End(reason="it was removed"), also=PendingRemoval())
         else:
-            await Removals(site.rows).note(session.id)
+            await PendingRemovals(site.rows).add(session.id)
         await _remove(site, session)
     except HutchError:
-        await Removals(site.rows).forget(session.id)
+        await PendingRemovals(site.rows).remove(session.id)
         raise
 
 
 async def finish_removals(site: Site) -> None:
     """Remove the sessions whose removal was cut by the end of the last server."""
-    for session_id in await Removals(site.rows).noted():
+    for session_id in await PendingRemovals(site.rows).list():
         try:
             await _remove(site, await Sessions(site.rows).get(session_id))
             logger.info("session.removed", session_id=session_id)

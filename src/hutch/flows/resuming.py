@@ -40,7 +40,7 @@ async def resume(
         return await handing_over.deliver(site, who, run_id)
     if model:
         await check_request(site, who, NewSession(model=model))
-    await Sessions(site.rows).change(
+    await Sessions(site.rows).set_run_options(
         session.id,
         limits=limits.or_else(session.limits),
         model=model or session.model,
@@ -56,7 +56,7 @@ async def resume(
         **limits.event_fields(),
     )
     await site.log.append(session.id, [resumed])
-    await runs.again(run.id, worker=site.reserved_for)
+    await runs.requeue_ended(run.id, worker=site.reserved_for)
     await site.host.input(session.id)
     return await sessions.run(site, who, run_id)
 

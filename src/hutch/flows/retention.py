@@ -20,7 +20,7 @@ from hutch.jail.launch.orphans import end_orphans
 from hutch.store.interface import EventLog
 from hutch.store.log import SqlLog
 from hutch.store.rows import Rows
-from hutch.store.session_expiry import Expiry
+from hutch.store.session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.system.clock import STEADY
 from hutch.workspace.workspaces import Workspaces, session_of
@@ -98,7 +98,7 @@ class Retention:
         ids = [SessionId(id) for id in made]
         for start in range(0, len(ids), PAGE):
             part = ids[start : start + PAGE]
-            known = await Sessions(self.log).many(part)
+            known = await Sessions(self.log).get_many(part)
             for id in part:
                 session = known.get(id)
                 if session is None and not await _has_log(self.log, id):
@@ -147,7 +147,7 @@ async def remove_expired(
         reason = f"Its workspace was removed after {words}."
         after = ""
         while kept_ms and len(gone) < MAX_SESSIONS:
-            found = await Expiry(rows).untouched(at_ms - kept_ms, once=once, limit=PAGE, after=after)
+            found = await SessionExpiry(rows).list_idle(at_ms - kept_ms, once=once, limit=PAGE, after=after)
             if not found:
                 break
             after = found[-1].id
@@ -175,7 +175,7 @@ async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
 async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str) -> bool:
     """End it, then take its files: nobody can wake it in between."""
     try:
-        if not await Expiry(rows).let_go(session, reason):
+        if not await SessionExpiry(rows).end_idle(session, reason):
             return False
         id = SessionId(session.id)
         if not (await log.head(id)).ended:
@@ -183,7 +183,7 @@ async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: S
             await log.append(id, [SessionEnded(outcome=outcome, reason=reason)])
         with suppress(NotFound):  # somebody else has tidied up
             await remove(session.workspace_id)
-        await Expiry(rows).forget_workspace(id)
+        await SessionExpiry(rows).clear_workspace(id)
     except Conflict:  # its files are looked at this moment: the next sweep
         return False
     except HutchError as error:

@@ -39,10 +39,10 @@ from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
-from hutch.store.bulk_queries import Batches
-from hutch.store.inputs import Inputs, has_ended
+from hutch.store.bulk_queries import BulkQueries
+from hutch.store.inputs import Inputs, session_has_ended
 from hutch.store.interface import Head
-from hutch.store.rows import Also
+from hutch.store.rows import ExtraWrite
 from hutch.store.runs import Runs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
@@ -105,7 +105,7 @@ async def create(
     new: NewSession,
     *,
     forked_from: str = "",
-    also: Also[OpenedSession] | None = None,
+    also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     return (await create_with_run(site, who, new, forked_from=forked_from, also=also)).session
@@ -117,7 +117,7 @@ async def create_with_run(
     new: NewSession,
     *,
     forked_from: str = "",
-    also: Also[OpenedSession] | None = None,
+    also: ExtraWrite[OpenedSession] | None = None,
 ) -> OpenedSession:
     """The same, for callers that follow its first run."""
     check_may_open(who)
@@ -195,7 +195,7 @@ def _check_lines(new: NewSession) -> None:
 
 async def show(site: Site, who: Caller, session_id: str) -> Shown:
     session, heads = await asyncio.gather(
-        allowed(site, who, session_id), Batches(site.rows).heads([session_id])
+        allowed(site, who, session_id), BulkQueries(site.rows).heads([session_id])
     )
     if session.id not in heads:  # it is being removed
         raise no_session(session_id)
@@ -216,11 +216,11 @@ async def page(
     found = await Sessions(site.rows).page(
         user_id=user_id, states=states, text=text, before=before, limit=limit
     )
-    return await _shown(site, found, await Batches(site.rows).heads([each.id for each in found]))
+    return await _shown(site, found, await BulkQueries(site.rows).heads([each.id for each in found]))
 
 
 async def give(
-    site: Site, who: Caller, session_id: str, asked: Input, *, also: Also[SessionInput] | None = None
+    site: Site, who: Caller, session_id: str, asked: Input, *, also: ExtraWrite[SessionInput] | None = None
 ) -> SessionInput:
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
     session = await allowed(site, who, session_id, "input")
@@ -265,7 +265,7 @@ async def fork(
     session_id: str,
     *,
     snapshot: int | None = None,
-    also: Also[OpenedSession] | None = None,
+    also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
     """A new session that begins with the files of this one, as they are or were.
 
@@ -324,7 +324,7 @@ def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
 def _check_fits(session: Session, asked: Input) -> None:
     """Refuse what could not be done anyhow."""
     if session.state == "ended":
-        raise has_ended(session.id)
+        raise session_has_ended(session.id)
     if isinstance(asked, Undo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":
@@ -338,7 +338,7 @@ async def _shown(site: Site, found: Sequence[Session], heads: Mapping[str, Head]
         queued = await Runs(site.rows).page(
             session_ids=waiting, states=["queued"], preparing=True, limit=1000
         )
-        by_run = await Runs(site.rows).places([each.id for each in queued])
+        by_run = await Runs(site.rows).queue_positions([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
     delivered = await Runs(site.rows).last_delivered([each.id for each in found])
     return [

@@ -37,12 +37,12 @@ from hutch.store.changes import Changes
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
-from hutch.store.webhook_inbox import LONGEST_WAIT_MS, BegunByInput, BegunInSession, Deliveries
+from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
 from hutch.system.clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12
-FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, LONGEST_WAIT_MS / 1000
+FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, MAX_WAIT_MS / 1000
 AT_ONCE = 16
 logger = structlog.get_logger()
 
@@ -94,7 +94,7 @@ class Triggers:
             event=event,
             wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
         )
-        is_new = await Deliveries(self.site.rows).take(told)
+        is_new = await WebhookInbox(self.site.rows).add(told)
         self._bell.set()
         return is_new
 
@@ -118,7 +118,7 @@ class Triggers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look(self) -> None:
-        for told in await Deliveries(self.site.rows).open():
+        for told in await WebhookInbox(self.site.rows).list_open():
             if len(self._tasks) >= AT_ONCE:
                 return
             if told.id not in self._tasks:
@@ -137,7 +137,7 @@ class Triggers:
 
     async def _see_through(self, told: WebhookDelivery) -> None:
         """One wish, from where it is."""
-        notes = Deliveries(self.site.rows)
+        notes = WebhookInbox(self.site.rows)
         try:
             now = await notes.get(told.id)  # the list may be older than what was done about it
             if now is None or now.state not in ("queued", "working"):
@@ -152,9 +152,9 @@ class Triggers:
                 await self._follow(told, wish, forge)
             except NotPossible as why:  # what comes of saying so is seen to below
                 await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
-                await notes.note(told.id, state="ended", reason=str(why))
+                await notes.update(told.id, state="ended", reason=str(why))
         except NotWanted as why:
-            await notes.note(told.id, state="ignored", reason=str(why))
+            await notes.update(told.id, state="ignored", reason=str(why))
         except Unavailable as error:  # the forge is down: later
             attempts = told.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
@@ -162,15 +162,15 @@ class Triggers:
             wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
             next_ms = wall_ms() + int(wait_s * 1000)
             reason = self.site.redactor.clean(str(error))
-            await notes.note(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
+            await notes.update(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
             if told.state == "working":
                 await asyncio.sleep(wait_s)
         except HutchError as error:
             logger.info("trigger.ended", delivery=told.id, problem=str(error))
-            await notes.note(told.id, state="ended", reason=self.site.redactor.clean(str(error)))
+            await notes.update(told.id, state="ended", reason=self.site.redactor.clean(str(error)))
         except Exception:
             logger.exception("trigger.failed", delivery=told.id)
-            await notes.note(told.id, state="ended", reason="Hutch itself failed.")
+            await notes.update(told.id, state="ended", reason="Hutch itself failed.")
 
     async def _who(self) -> Caller:
         """As whom it is done."""
@@ -212,7 +212,7 @@ class Triggers:
             delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision),
             prompt=text,
         )
-        session = await sessions.create(self.site, who, new, also=BegunInSession(told.id))
+        session = await sessions.create(self.site, who, new, also=StartedInSession(told.id))
         return replace(told, state="working", session_id=session.id)
 
     async def _change(self, wish: ForgeRequest) -> Change | None:
@@ -228,7 +228,9 @@ class Triggers:
         """Give it to the session that made the change; None when that is over or somebody else's."""
         asked = Prompt(text=text[:200_000])
         try:
-            given = await sessions.give(self.site, who, change.session_id, asked, also=BegunByInput(told.id))
+            given = await sessions.give(
+                self.site, who, change.session_id, asked, also=StartedByInput(told.id)
+            )
         except (NotFound, Conflict, Denied):
             return None
         return replace(told, state="working", session_id=change.session_id, input=given.seq)
@@ -237,7 +239,7 @@ class Triggers:
 
     async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
         """Keep one comment up to date until the run is over, then answer."""
-        notes, log = Deliveries(self.site.rows), self.site.log
+        notes, log = WebhookInbox(self.site.rows), self.site.log
         session = await Sessions(self.site.rows).get(told.session_id)
         link = (
             f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
@@ -248,14 +250,14 @@ class Triggers:
             run = await self._run_of(told)
             if run is not None and not progress.run_id:
                 progress.run_id, told = run.id, replace(told, run_id=run.id)
-                await notes.note(told.id, run_id=run.id)
+                await notes.update(told.id, run_id=run.id)
             session = await Sessions(self.site.rows).get(told.session_id)
             over = session.state == "ended" if run is None else run.state == "ended"
             if run is not None:
                 while entries := await log.read(SessionId(session.id), after=seen):
                     progress.apply(show(entry, PUBLIC).event for entry in entries)
                     seen = entries[-1].seq
-                places = await Runs(self.site.rows).places([run.id])
+                places = await Runs(self.site.rows).queue_positions([run.id])
                 progress.place = places.get(run.id)
             said = await self._said(session, progress) if over else ""
             text = progress.text(id=told.id, by=wish.by, link=link, said=said)
@@ -273,7 +275,7 @@ class Triggers:
                 lambda: forge.find(wish.number, mark, among="lines"),
                 lambda: forge.reply(wish.number, wish.comment_id, answer),
             )
-        await notes.note(told.id, state="ended", reason="")
+        await notes.update(told.id, state="ended", reason="")
 
     async def _comment(
         self, forge: GitHub, wish: ForgeRequest, told: WebhookDelivery, comment_id: int, text: str
@@ -290,7 +292,7 @@ class Triggers:
             if not is_new:
                 posted = await forge.comment(wish.number, text, id=posted.id)
         if posted.id != comment_id:
-            await Deliveries(self.site.rows).note(told.id, comment_id=posted.id)
+            await WebhookInbox(self.site.rows).update(told.id, comment_id=posted.id)
         return posted.id
 
     async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
@@ -300,16 +302,16 @@ class Triggers:
         than anybody can see it. So before it is asked for, the moment is noted until which that can be, and
         nobody looks before it.
         """
-        notes = Deliveries(self.site.rows)
+        notes = WebhookInbox(self.site.rows)
         noted = await notes.get(told.id)
         if noted is not None:
             settle_s = self.manners.settle_s
             await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, wall_ms()))
         if found := await find():
             return found, False
-        await notes.note(told.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
+        await notes.update(told.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
         posted = await post()
-        await notes.note(told.id, next_ms=0)
+        await notes.update(told.id, next_ms=0)
         return posted, True
 
     async def _run_of(self, told: WebhookDelivery) -> QueuedRun | None:

@@ -41,4 +41,4 @@ async def page(
         offset=offset,
         limit=limit,
     )
-    return UsagePage(totals, await rows.behind())
+    return UsagePage(totals, await rows.count_unprocessed())

@@ -11,9 +11,9 @@ from hutch.domain.ids import parse_session_id
 from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of
 from hutch.flows.passwords import Passwords
 from hutch.store.audit import Audit
-from hutch.store.browser_sessions import Browsers
-from hutch.store.login_attempts import Attempts, Meter
-from hutch.store.one_time_links import Link, Links
+from hutch.store.browser_sessions import BrowserSessions
+from hutch.store.login_attempts import LoginAttempts, Meter
+from hutch.store.one_time_links import Link, OneTimeLinks
 from hutch.store.rows import Rows
 from hutch.store.shares import Shares
 from hutch.store.tokens import Token, Tokens
@@ -58,11 +58,11 @@ class Accounts:
         self.rows = rows
         self.users = Users(rows)
         self.tokens = Tokens(rows)
-        self.browsers = Browsers(rows)
-        self.links = Links(rows)
+        self.browsers = BrowserSessions(rows)
+        self.links = OneTimeLinks(rows)
         self.shares = Shares(rows)
         self.audit = Audit(rows)
-        self.attempts = Attempts(rows)
+        self.attempts = LoginAttempts(rows)
         self.passwords = passwords or Passwords()
 
     async def note(
@@ -81,7 +81,7 @@ class Accounts:
 
     async def ensure_owner(self, name: str, actor: Actor = LOCAL) -> User:
         """The first owner there is; made, with this name, in an installation without users."""
-        made = await self.users.first(name)
+        made = await self.users.add_first_owner(name)
         if made is not None:
             await self.note(actor, "user.added", made.id, detail="the first owner")
             return made
@@ -114,8 +114,8 @@ class Accounts:
 
     async def login(self, name: str, password: str, actor: Actor) -> User:
         """The user with this name and password; anything wrong looks alike, and is counted."""
-        found = await self.users.password(name)
-        known = await self.browsers.knows(found[0].id if found else "", actor.address)
+        found = await self.users.find_with_password_hash(name)
+        known = await self.browsers.has_address(found[0].id if found else "", actor.address)
         pair, meters = _meters(name, actor.address, known=known)
         await self._count(meters)
         right = await self.passwords.is_right(password, found[1] if found else "")
@@ -123,7 +123,7 @@ class Accounts:
             await self.note(actor, "login.refused", found[0].id if found else "", ok=False)
             raise Unauthenticated("The name or the password is wrong.")
         user, hashed = found
-        await self.attempts.succeeded([pair], [meter for meter in meters if meter is not pair])
+        await self.attempts.record_success([pair], [meter for meter in meters if meter is not pair])
         if self.passwords.is_old(hashed):
             await self.users.set_password(user.id, await self.passwords.hash(password))
         return user
@@ -140,7 +140,7 @@ class Accounts:
         """Whom a one-time link logs in. It does not work a second time."""
         await self.attempt(actor)
         try:
-            link = await self.links.spend(secret, "login")
+            link = await self.links.redeem(secret, "login")
         except Denied:
             await self.note(actor, "login.refused", ok=False, detail="link")
             raise
@@ -221,7 +221,7 @@ class Accounts:
         await self._count([_address_meter(actor.address)])
 
     async def attempt_was_right(self, actor: Actor) -> None:
-        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.attempts.record_success([], [_address_meter(actor.address)])
 
     async def _count(self, meters: list[Meter]) -> None:
         wait_ms = await self.attempts.begin(meters)
@@ -251,10 +251,10 @@ def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]
     count for an address where this user is at home: strangers cannot keep anybody out for long.
     """
     key = name_key(name)[:256]
-    pair = Meter(f"login\0{address_key(address)}\0{key}", free=5, longest_s=15 * 60)
-    anywhere = Meter(f"name\0{key}", free=100, longest_s=30)
+    pair = Meter(f"login\0{address_key(address)}\0{key}", free=5, max_wait_s=15 * 60)
+    anywhere = Meter(f"name\0{key}", free=100, max_wait_s=30)
     return pair, [pair, _address_meter(address), *(() if known else (anywhere,))]
 
 
 def _address_meter(address: str) -> Meter:
-    return Meter(f"address\0{address_key(address)}", free=20, longest_s=15 * 60)
+    return Meter(f"address\0{address_key(address)}", free=20, max_wait_s=15 * 60)

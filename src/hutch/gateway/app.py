@@ -126,7 +126,7 @@ def make_app(server: Server) -> FastAPI:
     previews = Previews(server, guard, app.state.streams, app.state.tickets)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
-    handle_problems(app, server.redactor, server.presence.check)
+    handle_problems(app, server.redactor, server.database_files.check)
     app.add_middleware(PreviewNames, previews=previews)
     app.add_middleware(Ticketed)
     app.add_middleware(metrics.Routed)

@@ -12,7 +12,7 @@ from hutch.flows.site import Site
 from hutch.flows.triggers import Triggers
 from hutch.sessions.seam import SessionHost
 from hutch.settings import Loaded
-from hutch.store.database_files import Presence
+from hutch.store.database_files import DatabaseFiles
 from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
 from hutch.system.clock import wall_ms
@@ -25,7 +25,7 @@ class Server:
     loaded: Loaded
     site: Site
     triggers: Triggers
-    presence: Presence
+    database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[], Awaitable[UsableModels]]
     approvals: Callable[[str], KeptApprovals]  # of a user, by their id

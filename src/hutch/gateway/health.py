@@ -29,7 +29,7 @@ from hutch.gateway.problem import problem
 from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
 from hutch.jail.probe import attempt, jail
 from hutch.sessions.host import LocalHost
-from hutch.store.readiness import check_schema, write_nothing
+from hutch.store.readiness import check_schema, check_writable
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
@@ -86,7 +86,7 @@ class Health:
 
     async def _database(self) -> str:
         await check_schema(self._server.rows)
-        await write_nothing(self._server.rows)
+        await check_writable(self._server.rows)
         return ""
 
     async def _jail(self) -> str:
@@ -100,11 +100,11 @@ class Health:
 
 async def check_data(server: Server) -> None:
     """Raise `DataGone` when the database is not there, or not whole."""
-    await asyncio.to_thread(server.presence.check)
-    if server.presence.is_wal_in_doubt:  # the next write tells whether SQLite has emptied it
+    await asyncio.to_thread(server.database_files.check)
+    if server.database_files.is_wal_in_doubt:  # the next write tells whether SQLite has emptied it
         with suppress(HutchError):  # what is wrong is found below
-            await write_nothing(server.rows)
-        await asyncio.to_thread(server.presence.check)
+            await check_writable(server.rows)
+        await asyncio.to_thread(server.database_files.check)
 
 
 def host_of(server: Server) -> LocalHost:

@@ -28,15 +28,15 @@ from hutch.flows.access import Action, check_may_open
 from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.answered_requests import (
-    BEING_ANSWERED,
-    NOT_KEPT,
+    IN_PROGRESS,
+    NOT_STORED,
     Answer,
     AnsweredRequests,
-    Earlier,
-    KeptAnswer,
+    EarlierRequest,
     RequestKey,
+    StoredAnswer,
 )
-from hutch.store.rows import Also, Rows
+from hutch.store.rows import ExtraWrite, Rows
 
 SWEEP_S = 600.0
 TIMEOUT_S = 30.0  # for the first of two that came at once
@@ -65,7 +65,7 @@ class Once:
         said = f"{self.request.user_id}\n{self.request.key}\n{self.request.request_hash}"
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
-    def keep(self, of: Callable[[T], Response]) -> Also[T] | None:
+    def keep(self, of: Callable[[T], Response]) -> ExtraWrite[T] | None:
         """For a flow, which writes the answer in its transaction; None without a key."""
         if self.request is None:
             return None
@@ -74,7 +74,7 @@ class Once:
             self.kept = True
             return to_answer(of(made))
 
-        return KeptAnswer(self.request, render)
+        return StoredAnswer(self.request, render)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Answered:
             return
         try:
             if not once.kept:
-                await AnsweredRequests(self.rows).keep(once.request, to_answer(response))
+                await AnsweredRequests(self.rows).store(once.request, to_answer(response))
         finally:
             self._end(once.request)
 
@@ -154,21 +154,21 @@ def to_answer(response: Response) -> Answer:
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     body = getattr(response, "body", None)
     if body is None or len(body) > MAX_BYTES:
-        return Answer(NOT_KEPT, headers, b"")
+        return Answer(NOT_STORED, headers, b"")
     return Answer(response.status_code, headers, bytes(body))
 
 
-def _again(earlier: Earlier) -> Exception:
+def _again(earlier: EarlierRequest) -> Exception:
     """What a request hears whose key was used before."""
     answer = earlier.answer
     if not earlier.is_same:
         return KeyReused("This Idempotency-Key was used for another request. Take a new one for each.")
-    if answer.status == BEING_ANSWERED:
+    if answer.status == IN_PROGRESS:
         return Conflict(
             "The server ended while it did this, and nobody knows how far it came. Look at what is there, "
             "and send it with another Idempotency-Key if it is still wanted."
         )
-    if answer.status == NOT_KEPT:
+    if answer.status == NOT_STORED:
         return Conflict("This was done already, and its answer was not kept: it was too long, or was erased.")
     return Replay(Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"}))
 

@@ -61,7 +61,7 @@ async def _renew(accounts: Accounts, paths: Paths) -> None:
             found = await accounts.tokens.recognise(secret) if secret else None
             if found is None or found[0].revoked_ms is not None:  # by somebody who wanted that
                 continue
-            if not found[0].is_good(wall_ms() + RENEW_BEFORE_MS):
+            if not found[0].is_valid(wall_ms() + RENEW_BEFORE_MS):
                 new = await create(accounts, secret)
                 await asyncio.to_thread(write_private, paths.local_token, new)
                 logger.info("local_token.renewed")

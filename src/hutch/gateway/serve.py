@@ -36,8 +36,8 @@ from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
-from hutch.store.process_lock import hold
-from hutch.store.readiness import write_nothing
+from hutch.store.process_lock import hold_process_lock
+from hutch.store.readiness import check_writable
 from hutch.system.queued_output import drain_output
 from hutch.system.running_server import Running, announced, local_token, withdraw
 from hutch.system.signals import ENDS, is_answered
@@ -69,7 +69,7 @@ async def serve(loaded: Loaded, open_server: OpenServer, ready: Callable[[Ready]
     """Serve what `open_server` opens until a signal ends it; `ready` is called once everything answers."""
     settings, paths = loaded.settings.server, loaded.paths
     certificate = _tls_files(loaded)
-    alone = hold(paths.server_lock, holder="Hutch server")
+    alone = hold_process_lock(paths.server_lock, holder="Hutch server")
     with alone, listen(settings.host, settings.port) as listener, preferring_self():
         _allow_many_files()
         sys.setswitchinterval(SWITCH_S)
@@ -168,7 +168,7 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
             await check_data(server)
         except DataGone as gone:
             with suppress(HutchError):  # the writer refuses, and saves what it can before
-                await write_nothing(server.rows)
+                await check_writable(server.rows)
             logger.error("server.data_gone", problem=str(gone))
             # A thread: closing sessions may wait for files that are not there.
             timer = threading.Timer(GONE_S, _give_up, [str(gone)])

@@ -19,7 +19,7 @@ from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
 from hutch.store.interface import EventLog
-from hutch.store.log_defects import end_missing
+from hutch.store.log_defects import missing_end
 
 KEPT_BYTES = 1 << 19
 KEPT_UPDATES = 256
@@ -70,7 +70,7 @@ class Channel:
         while True:
             if place is None:
                 if head.ended and after >= known:
-                    raise end_missing(self._session_id)
+                    raise missing_end(self._session_id)
                 if after >= max(self._before, known):
                     place = self._place_after(after)
                     continue

@@ -25,9 +25,9 @@ from hutch.sessions.seam import Stream, Update, Viewer
 from hutch.sessions.taking import take_all
 from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
-from hutch.store.runs import Room, Runs
+from hutch.store.runs import RunCapacity, Runs
 from hutch.store.sessions import Sessions
-from hutch.store.unfinished_work import Unfinished, find_unfinished
+from hutch.store.unfinished_work import UnfinishedWork, find_unfinished_work
 from hutch.system.clock import STEADY
 
 T = TypeVar("T")
@@ -40,14 +40,14 @@ LOST_MS = 500  # of output, usually less: what is printed is gathered, and check
 logger = structlog.get_logger()
 
 
-ROOM = Room(total=8, per_user=4)
+ROOM = RunCapacity(total=8, per_user=4)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much a host does at one time."""
 
-    runs: Room = ROOM
+    runs: RunCapacity = ROOM
     open: int = 200  # jails
     idle_s: float = 900.0  # after which a session is parked
     lease_ms: int = 30_000
@@ -84,7 +84,7 @@ class LocalHost:
         if not self._grounds.reserved_for:
             left = await Runs(rows).reclaim_all()
             await self._recover({run.session_id for run in left})
-            for session_id in await Inputs(rows).waiting():
+            for session_id in await Inputs(rows).sessions_with_untaken():
                 self._take_soon(self._live(session_id))
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())
@@ -261,11 +261,11 @@ class LocalHost:
                 await self._note_lost_output(session_id)
         await Runs(rows).requeue_unpaused()
         # The last run was over when the server was killed, and the session did not say so yet.
-        for session_id in await sessions.settle(["queued"], "parked", without_runs=True):
+        for session_id in await sessions.correct_states(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
         alive: tuple[SessionState, ...] = ("starting", "idle", "running", "waiting")
-        for session_id in await sessions.settle(alive, "parked", but=others):
+        for session_id in await sessions.correct_states(alive, "parked", but=others):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
                 continue
@@ -277,7 +277,7 @@ class LocalHost:
         """Say in a log that its newest output may be missing: it is shown a moment before it is recorded."""
         log = self._grounds.log
         head = await log.head(session_id)
-        left = await find_unfinished(self._grounds.rows, session_id)
+        left = await find_unfinished_work(self._grounds.rows, session_id)
         if not left or head.ended:
             return
         gap = EventsOmitted(
@@ -291,7 +291,7 @@ class LocalHost:
         await log.append(session_id, [gap, *(TerminalEnded(terminal=id) for id in left.terminals)])
 
 
-def _describe(left: Unfinished) -> str:
+def _describe(left: UnfinishedWork) -> str:
     many = len(left.terminals) > 1
     open_ = f"terminal{'s' if many else ''} {', '.join(left.terminals)} {'were' if many else 'was'} open"
     ran = "1 command was running" if left.commands == 1 else f"{left.commands} commands were running"

@@ -84,7 +84,7 @@ class Live:
         """Note beside a run what the log says of its delivery."""
         names = ("outcome", "reason", "failing", "change_id", "url")
         told = DeliveryResult(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
-        await self.runs.deliver(ended.run_id, told)
+        await self.runs.record_delivery(ended.run_id, told)
 
     async def taken(self, given: SessionInput, kind: str = "", *, refused: str = "") -> None:
         """What was to come of an input is in the log; nothing did when it was `refused`."""
@@ -92,7 +92,7 @@ class Live:
         self.handed.pop(given.seq, None)
         self.done.add(given.seq)
         await self.append([InputTaken(input=given.seq, kind=kind, by=given.by, refused=refused)])
-        await self.inputs.take(self.id, given.seq)
+        await self.inputs.mark_taken(self.id, given.seq)
 
     async def _note(self, events: Sequence[Event]) -> None:
         """Keep rows and inputs in step with events that were written."""

@@ -49,7 +49,7 @@ async def take_all(live: Live) -> None:
         waiting = [given for given in await _untaken(live) if given.seq not in live.handed]
         waiting.sort(key=lambda given: not _stops(given))  # who wants it to stop does not wait behind others
         if waiting and (await live.sessions.get(live.id)).state == "ended":
-            await live.inputs.take_all(live.id)
+            await live.inputs.mark_all_taken(live.id)
             return
         for given in waiting:
             await _take(live, given)
@@ -93,7 +93,7 @@ async def _recover(live: Live) -> None:
         elif isinstance(event, Event):
             unnoted.append(event)
     for seq in done & set(waiting):
-        await live.inputs.take(live.id, seq)
+        await live.inputs.mark_taken(live.id, seq)
     for seq in sorted(set(waiting) - done):
         if any(_came_of(waiting[seq], event) for event in unnoted):
             await live.taken(waiting[seq])
@@ -164,7 +164,7 @@ async def _queue(live: Live, given: SessionInput, prompt: str) -> None:
         queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
-    await live.inputs.take_as_run(run)
+    await live.inputs.queue_run(run)
     if session.state in ("idle", "parked"):
         await live.set_state("queued")
     taken = InputTaken(input=given.seq, kind="prompt", by=given.by)
@@ -180,7 +180,7 @@ async def _cancel(live: Live) -> None:
         if not waiting or waiting[0].kind != "prompt":
             return
         next_run = waiting.pop(0)
-        if not await live.runs.hold_waiting(next_run.id) and tries_left:
+        if not await live.runs.hold_queued(next_run.id) and tries_left:
             await asyncio.sleep(TRY_INTERVAL_S)
             continue  # the worker has taken it up this moment, or its end could not be written
         await give_up(live, next_run, CANCELLED)
@@ -268,4 +268,4 @@ async def _end(live: Live, given: SessionInput, reason: str) -> None:
     with suppress(Conflict):  # it had ended already, before a crash
         await live.append(ended)
     await live.sessions.set(live.id, state="ended", reason=reason)
-    await live.inputs.take_all(live.id)
+    await live.inputs.mark_all_taken(live.id)

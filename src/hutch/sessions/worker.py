@@ -23,7 +23,7 @@ from hutch.sessions.leases import LeaseWatch
 from hutch.sessions.live import Live
 from hutch.store.log_gaps import is_storage_failure
 from hutch.store.run_reservation import is_reserved
-from hutch.store.runs import Room, Runs
+from hutch.store.runs import RunCapacity, Runs
 
 POLL_INTERVAL_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
 RETRY_S = 1.0  # after the end of a run could not be recorded
@@ -42,7 +42,7 @@ class Worker:
         live: Callable[[SessionId], Live],
         freed: Callable[[Live], None],
         *,
-        room: Room,
+        room: RunCapacity,
         lease_ms: int,
         give_up: Callable[[HutchError], None] | None = None,
     ) -> None:
@@ -94,7 +94,7 @@ class Worker:
         while not self.closing:
             self._bell.clear()
             try:
-                run = await self.runs.claim(self.name, lease_ms=self._lease_ms, room=self._room)
+                run = await self.runs.claim(self.name, lease_ms=self._lease_ms, capacity=self._room)
             except HutchError as error:
                 if self._gives_up(error):
                     return
@@ -128,7 +128,7 @@ class Worker:
                 kept = await self.runs.renew(self.name, list(held), lease_ms=self._lease_ms)
                 await self.runs.pause_abandoned()
                 if not is_reserved(self.name):
-                    await self.runs.reclaim(self._leases.lost(await self.runs.leases(but=self.name)))
+                    await self.runs.reclaim(self._leases.lost(await self.runs.leases(excluding=self.name)))
             except HutchError as error:
                 logger.warning("worker.cannot_renew", error=str(error))
                 continue

@@ -12,8 +12,8 @@ from hutch.store.rows import Rows
 from hutch.store.schema import answered_requests as table
 from hutch.system.clock import STEADY, wall_ms
 
-KEPT_MS = 24 * 3600 * 1000
-BEING_ANSWERED, NOT_KEPT = 0, 1  # instead of a status
+RETENTION_MS = 24 * 3600 * 1000
+IN_PROGRESS, NOT_STORED = 0, 1  # instead of a status
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierRequest:
     """What is known of a request whose key was used before."""
 
     answer: Answer
@@ -46,7 +46,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer(Generic[T]):
+class StoredAnswer(Generic[T]):
     """The answer to a request, written in the transaction that does what it asked for."""
 
     request: RequestKey
@@ -62,7 +62,9 @@ class AnsweredRequests:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def begin(self, request: RequestKey, *, atomic: bool, sweep: bool) -> tuple[Earlier | None, int]:
+    async def begin(
+        self, request: RequestKey, *, atomic: bool, sweep: bool
+    ) -> tuple[EarlierRequest | None, int]:
         """Note that a request is being answered, unless its key was used before: then what came of that.
 
         With `atomic`, one whose answer is missing was cut short by a crash and did nothing: it begins anew,
@@ -70,11 +72,11 @@ class AnsweredRequests:
         old requests are deleted.
         """
 
-        def begin(connection: Connection) -> tuple[Earlier | None, int]:
-            old = table.c.at_ms < STEADY.now_ms() - KEPT_MS
+        def begin(connection: Connection) -> tuple[EarlierRequest | None, int]:
+            old = table.c.at_ms < STEADY.now_ms() - RETENTION_MS
             connection.execute(delete(table).where(old if sweep else old & and_(*_is(request))))
             earlier, tried_ms = _find(connection, request), 0
-            if earlier and earlier.is_same and earlier.answer.status == BEING_ANSWERED and atomic:
+            if earlier and earlier.is_same and earlier.answer.status == IN_PROGRESS and atomic:
                 _release(connection, request)
                 tried_ms, earlier = earlier.at_ms, None
             if earlier is None:
@@ -83,7 +85,7 @@ class AnsweredRequests:
 
         return await self._rows.change(begin)
 
-    async def keep(self, request: RequestKey, answer: Answer) -> None:
+    async def store(self, request: RequestKey, answer: Answer) -> None:
         await self._rows.change(lambda connection: _keep(connection, request, answer))
 
     async def release(self, request: RequestKey) -> None:
@@ -100,17 +102,17 @@ def _is(request: RequestKey) -> tuple[Any, ...]:
     return table.c.user_id == request.user_id, table.c.key == hash_key(request.key)
 
 
-def _find(connection: Connection, request: RequestKey) -> Earlier | None:
+def _find(connection: Connection, request: RequestKey) -> EarlierRequest | None:
     row = connection.execute(select(table).where(*_is(request))).first()
     if row is None:
         return None
     is_same = row.request_hash in (request.request_hash, "")  # an erased one may have been any
-    return Earlier(Answer(row.status, json.loads(row.headers), row.body), row.at_ms, is_same)
+    return EarlierRequest(Answer(row.status, json.loads(row.headers), row.body), row.at_ms, is_same)
 
 
 def _reserve(connection: Connection, request: RequestKey) -> None:
     names = {"user_id": request.user_id, "key": hash_key(request.key), "request_hash": request.request_hash}
-    nothing = {"status": BEING_ANSWERED, "headers": "{}", "body": b""}
+    nothing = {"status": IN_PROGRESS, "headers": "{}", "body": b""}
     connection.execute(insert(table).values(**names, **nothing, at_ms=wall_ms()))
 
 
@@ -120,4 +122,4 @@ def _keep(connection: Connection, request: RequestKey, answer: Answer) -> None:
 
 
 def _release(connection: Connection, request: RequestKey) -> None:
-    connection.execute(delete(table).where(*_is(request), table.c.status == BEING_ANSWERED))
+    connection.execute(delete(table).where(*_is(request), table.c.status == IN_PROGRESS))

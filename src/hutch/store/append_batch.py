@@ -15,8 +15,8 @@ from hutch.store.blobs import Blobs
 from hutch.store.hash_chain import hash_payload, link, new_salts
 from hutch.store.interface import Head
 from hutch.store.log_gaps import Gaps
-from hutch.store.log_limit import Omitted, check_room, is_left_out
-from hutch.store.record_format import EVENT_TYPE, PAYLOAD_LIMIT_BYTES, Damaged, check_payload
+from hutch.store.log_limit import Omitted, check_capacity, is_omitted
+from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.transaction import LogState, Transaction
 from hutch.system.clock import wall_ms
 
@@ -34,7 +34,7 @@ class Append:
     also: Callable[[Connection], object] | None = None  # rows that are written with them, or not at all
 
 
-class Batch:
+class AppendBatch:
     """Rows gathered before the first of them is written."""
 
     def __init__(self, transaction: Transaction, blobs: Blobs, gaps: Gaps, log_bytes: int) -> None:
@@ -56,7 +56,7 @@ class Batch:
         log = self.logs.get(job.session_id) or self._transaction.log(job.session_id)
         try:
             _check_order(job, log)
-            check_room(job.session_id, job.events, log.payload_bytes if log else 0, self._log_bytes)
+            check_capacity(job.session_id, job.events, log.payload_bytes if log else 0, self._log_bytes)
         except (BadRequest, LimitReached) as refusal:
             return refusal
         if log is None:
@@ -85,7 +85,7 @@ class Batch:
         written = []
         used, omitted = log.payload_bytes, Omitted.from_row(log.omitted)
         for event, payload in events:
-            if is_left_out(event, used + len(payload), self._log_bytes):
+            if is_omitted(event, used + len(payload), self._log_bytes):
                 omitted.add(event.type, len(payload))
             else:
                 used += len(payload)
@@ -132,16 +132,16 @@ def _payload(event: Event | UnknownEvent) -> bytes:
         payload = to_json(event)
     except TypeError as error:
         raise BadRequest(f"A {event.type} event cannot be recorded: {error}.") from None
-    if len(payload) > PAYLOAD_LIMIT_BYTES:
+    if len(payload) > MAX_PAYLOAD_BYTES:
         raise LimitReached(
-            f"A {event.type} event of {len(payload):,} bytes is over the limit of {PAYLOAD_LIMIT_BYTES:,}. "
+            f"A {event.type} event of {len(payload):,} bytes is over the limit of {MAX_PAYLOAD_BYTES:,}. "
             "Keep large content in a file and name it in the event.",
             limit="event_bytes",
         )
     if isinstance(event, UnknownEvent) or len(payload) > INLINE_BYTES:  # ours are sound while they are small
         try:
             check_payload(payload, event.type)
-        except Damaged as damage:
+        except InvalidRecord as damage:
             raise BadRequest(f"A {event.type} event cannot be recorded: {damage}.") from None
     return payload
 

@@ -8,7 +8,7 @@ from hutch.store.rows import Rows
 from hutch.store.schema import audit
 from hutch.system.clock import wall_ms
 
-LONGEST_TEXT = 200
+MAX_TEXT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Audit:
             user_id=user_id,
             credential_id=credential_id,
             action=action,
-            object=object[:LONGEST_TEXT],
+            object=object[:MAX_TEXT_CHARS],
             address=address,
             ok=ok,
-            detail=detail[:LONGEST_TEXT],
+            detail=detail[:MAX_TEXT_CHARS],
             trace_id=trace_id,
         )
         await self._rows.change(lambda db: db.execute(row).rowcount)

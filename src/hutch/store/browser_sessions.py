@@ -14,31 +14,31 @@ from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000
 ABSOLUTE_MS = 30 * 24 * 3600 * 1000
-LONGEST_AGENT = 200
+MAX_AGENT_CHARS = 200
 
-Began = Literal["password", "link", "oidc"]
+LoginMethod = Literal["password", "link", "oidc"]
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
+class BrowserSession:
     """A browser that is logged in."""
 
     id: BrowserId
     user_id: UserId
-    began_by: Began
+    began_by: LoginMethod
     address: str
     agent: str
     created_ms: int
     used_ms: int
 
-    def is_good(self, now_ms: int) -> bool:
+    def is_valid(self, now_ms: int) -> bool:
         return now_ms < min(self.used_ms + IDLE_MS, self.created_ms + ABSOLUTE_MS)
 
 
-_COLUMNS = tuple(browser_sessions.c[name] for name in Browser.__dataclass_fields__)
+_COLUMNS = tuple(browser_sessions.c[name] for name in BrowserSession.__dataclass_fields__)
 
 
-class Browsers:
+class BrowserSessions:
     """Browser sessions: begun, recognised, ended."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
@@ -46,14 +46,14 @@ class Browsers:
         self._clock = clock
 
     async def begin(
-        self, user_id: str, *, began_by: Began, address: str, agent: str, instead_of: str | None = None
-    ) -> tuple[Browser, str]:
+        self, user_id: str, *, began_by: LoginMethod, address: str, agent: str, instead_of: str | None = None
+    ) -> tuple[BrowserSession, str]:
         """A new session and the secret for its cookie. The one that the browser had before ends."""
         secret, now_ms = new_secret(), wall_ms()
-        browser = Browser(
-            new_browser_id(), UserId(user_id), began_by, address, agent[:LONGEST_AGENT], now_ms, now_ms
+        browser = BrowserSession(
+            new_browser_id(), UserId(user_id), began_by, address, agent[:MAX_AGENT_CHARS], now_ms, now_ms
         )
-        values = {name: getattr(browser, name) for name in Browser.__dataclass_fields__}
+        values = {name: getattr(browser, name) for name in BrowserSession.__dataclass_fields__}
 
         def change(db: Any) -> None:
             steady_ms = self._clock.now_ms()
@@ -68,7 +68,7 @@ class Browsers:
         await self._rows.change(change)
         return browser, secret
 
-    async def recognise(self, secret: str) -> tuple[Browser, User] | None:
+    async def recognise(self, secret: str) -> tuple[BrowserSession, User] | None:
         wanted = (
             select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
             .join(users, users.c.id == browser_sessions.c.user_id)
@@ -77,10 +77,12 @@ class Browsers:
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
         if row is None:
             return None
-        browser = Browser(*row[:-4])
+        browser = BrowserSession(*row[:-4])
         return browser, User(browser.user_id, row[-4], row[-3], row[-2], bool(row[-1]))
 
-    async def list(self, user_id: str, *, before: str = "", limit: int | None = None) -> "list[Browser]":
+    async def list(
+        self, user_id: str, *, before: str = "", limit: int | None = None
+    ) -> "list[BrowserSession]":
         """Those that still count, the newest first."""
         now_ms = wall_ms()
         wanted = (
@@ -95,9 +97,9 @@ class Browsers:
         )
         if before:
             wanted = wanted.where(browser_sessions.c.id < before)
-        return await self._rows.fetch(lambda db: [Browser(*row) for row in db.execute(wanted)])
+        return await self._rows.fetch(lambda db: [BrowserSession(*row) for row in db.execute(wanted)])
 
-    async def knows(self, user_id: str, address: str) -> bool:
+    async def has_address(self, user_id: str, address: str) -> bool:
         """Whether this user is logged in from that address."""
         wanted = select(browser_sessions.c.id).where(
             browser_sessions.c.user_id == user_id, browser_sessions.c.address == address

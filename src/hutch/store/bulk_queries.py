@@ -19,7 +19,7 @@ from hutch.store.shares import Share
 Ids = Collection[str]
 
 
-class Batches:
+class BulkQueries:
     """Rows of many sessions or users."""
 
     def __init__(self, rows: Rows) -> None:
@@ -65,7 +65,7 @@ class Batches:
             lambda connection: {row.session_id: to_head(row) for row in connection.execute(wanted)}
         )
 
-    async def seen_by(self, user_id: str | None, session_ids: Ids) -> set[str]:
+    async def visible_to(self, user_id: str | None, session_ids: Ids) -> set[str]:
         """Those of these sessions that there are and that a user owns or shares; all of them with None."""
         wanted = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
         if user_id is not None:

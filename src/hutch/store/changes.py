@@ -124,7 +124,7 @@ class Changes:
         wanted = wanted.order_by(changes.c.id.desc()).limit(1)
         return next(iter(await _select(self._rows, wanted)), None)
 
-    async def move(self, change: Change) -> None:
+    async def update(self, change: Change) -> None:
         """What was proposed has grown: another commit, by another run."""
         names = ("run_id", "commit", "title", "body", "tests", "number", "web_url", "state")
         wanted = update(changes).where(changes.c.id == change.id)

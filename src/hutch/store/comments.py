@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.domain.untrusted_text import echo
-from hutch.store.rows import Also, Rows
+from hutch.store.rows import ExtraWrite, Rows
 from hutch.store.schema import comments, reviews, runs, sessions
 from hutch.system.clock import wall_ms
 
@@ -20,7 +20,7 @@ class Comments:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def add(self, comment: Comment, also: Also[Comment] | None = None) -> None:
+    async def add(self, comment: Comment, also: ExtraWrite[Comment] | None = None) -> None:
         """Keep one; `also` is written in the same stroke."""
 
         def add(connection: Connection) -> None:
@@ -62,7 +62,9 @@ class Reviews:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def add(self, review: Review, remarks: list[Comment], also: Also[Review] | None = None) -> Review:
+    async def add(
+        self, review: Review, remarks: list[Comment], also: ExtraWrite[Review] | None = None
+    ) -> Review:
         """Keep a review with its comments, in one stroke.
 
         One by the agent takes the place of its last one about the same commit, comments and all; of two
@@ -83,7 +85,7 @@ class Reviews:
 
         return await self._rows.change(add)
 
-    async def posted(self, review: Review, url: str) -> Review:
+    async def mark_posted(self, review: Review, url: str) -> Review:
         """One that was noted before is where others see it now, in place of the last one."""
 
         def note(connection: Connection) -> Review:
@@ -95,7 +97,7 @@ class Reviews:
 
         return await self._rows.change(note)
 
-    async def drop(self, review: Review) -> None:
+    async def delete(self, review: Review) -> None:
         """One that was noted before was never posted."""
         await self._rows.change(lambda connection: _drop(connection, [review.id]))
 
@@ -125,7 +127,7 @@ class Reviews:
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         return Review(**row) if row else None
 
-    async def under_way(self, names: Sequence[str], commit: str) -> str | None:
+    async def find_in_progress(self, names: Sequence[str], commit: str) -> str | None:
         """The session in which an agent reads what has one of these names, at a commit, right now."""
         told = [f'"review": {json.dumps(name)}' for name in names]
         wanted = (

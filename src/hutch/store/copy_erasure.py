@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from hutch.domain.ids import SessionId
-from hutch.store.answered_requests import NOT_KEPT
+from hutch.store.answered_requests import NOT_STORED
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.schema import (
     answered_requests,
@@ -32,7 +32,7 @@ ERASED = "(erased)"
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
 CHOICES = ("type", "outcome", "scope", "kind")  # keys in JSON: their texts are words of Hutch, of no user
 # Keys in JSON whose texts are names that programs match on; with `delivery`, what an open session needs.
-KEPT_KEYS = {
+PRESERVED_KEYS = {
     "delivery": ("review",),
     "delivered": ("change_id", "url"),
     "body": (),
@@ -64,15 +64,15 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
             values = {name: ERASED for name in plain.split() if row[name] and is_copy(row[name])}
             for name in in_json.split():
                 if row[name]:
-                    kept = () if some else KEPT_KEYS[name]
+                    kept = () if some else PRESERVED_KEYS[name]
                     cleaned = _clean_json(row[name], is_copy, kept)
                     values |= {name: cleaned} if cleaned != row[name] else {}
             if values:
                 connection.execute(update(table).where(key == row[key.name]).values(values))
     if not some:
         _erase_settings(connection, session_id)
-    answered = answered_requests.c.status > NOT_KEPT
-    nothing = {"status": NOT_KEPT, "headers": "{}", "body": b""}
+    answered = answered_requests.c.status > NOT_STORED
+    nothing = {"status": NOT_STORED, "headers": "{}", "body": b""}
     connection.execute(update(answered_requests).where(answered).values(nothing))
     connection.execute(update(answered_requests).values(request_hash=""))
 
@@ -83,7 +83,9 @@ def _erase_settings(connection: Connection, session_id: SessionId) -> None:
     if row is None:
         return
     delivery = json.loads(row["delivery"]) if row["delivery"] else {}
-    values: dict[str, Any] = {"delivery": json.dumps(_without_texts(delivery, keep=KEPT_KEYS["delivery"]))}
+    values: dict[str, Any] = {
+        "delivery": json.dumps(_without_texts(delivery, keep=PRESERVED_KEYS["delivery"]))
+    }
     if row["state"] == "ended":
         values = dict.fromkeys(WORKING_COLUMNS, "") | {"network": "[]"}
         values["delivery"] = json.dumps(_without_texts(delivery, keep=()))
@@ -96,7 +98,7 @@ def _without_texts(value: dict[str, Any], keep: Collection[str]) -> dict[str, An
     return {**value, **{name: each for name, each in empty.items() if name not in keep}}
 
 
-def texts_of(connection: Connection, blobs: Blobs, log_id: int, seqs: Collection[int]) -> set[str]:
+def collect_texts(connection: Connection, blobs: Blobs, log_id: int, seqs: Collection[int]) -> set[str]:
     """Every text in the payloads of these events, as far as they are there."""
     here = (events.c.log_id == log_id, events.c.seq.in_(seqs), events.c.salt.is_not(None))
     found: set[str] = set()

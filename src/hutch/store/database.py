@@ -26,14 +26,14 @@ from hutch.system.file_lock import locked
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
 
 BUSY_TIMEOUT_S = 15.0
-BACKUPS_KEPT = 3
-WAL_KEPT_BYTES = 16 * 1024 * 1024
+MAX_BACKUPS = 3
+MAX_IDLE_WAL_BYTES = 16 * 1024 * 1024
 READERS_AND_WRITER = 8
-EXPORTS = 8
+MAX_CONCURRENT_EXPORTS = 8
 WAL_INDEX_STEP_BYTES = 32 * 1024  # by which SQLite makes the index of its write-ahead file longer
 
 
-LEFT_BEHIND = {  # names for people, and the files that an installation makes only after its database
+REMAINING_FILES = {  # names for people, and the files that an installation makes only after its database
     "keys/signing.pem": "keys/signing.pem",
     "keys/local.token": "keys/local.token",
     "blobs": "blobs/*",
@@ -42,7 +42,7 @@ LEFT_BEHIND = {  # names for people, and the files that an installation makes on
 }
 # Of these, what is made only after a user or a log is in the database: an empty one has lost them.
 MADE_BY_USERS = ("keys/local.token", "blobs", "workspaces of sessions")
-BEGUN_ANEW = 1  # as the database's user_version
+STARTED_EMPTY = 1  # as the database's user_version
 DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 PRIMARY_CODE = 0xFF  # the part of an error code of SQLite that names its kind
 
@@ -64,7 +64,7 @@ MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
 
 def replace_lost_database(path: Path) -> None:
     """Make an empty database where an installation has lost its own; its keys and blobs stay."""
-    open_database(path, begin_anew=True).dispose()
+    open_database(path, start_empty=True).dispose()
 
 
 def open_database(
@@ -72,25 +72,25 @@ def open_database(
     *,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     migrations: Migrations = MIGRATIONS,
-    begin_anew: bool = False,
+    start_empty: bool = False,
 ) -> Engine:
     """Connect to the database at `path`, made or migrated to the newest schema.
 
     Where an installation has lost its database, none is made, unless with `begin_anew`.
     """
-    with plain_errors(path):
+    with translate_errors(path):
         _make_directory(path.parent)
         _check_mark(path)
         _check_write_ahead_file(path)
         left = _left_behind(path.parent)  # first: another process may be making both
-        if begin_anew and has_records(path):
+        if start_empty and has_records(path):
             raise Conflict(f"There is a database at {path}. Start without --new, or move it away.")
-        if left and not begin_anew:
+        if left and not start_empty:
             _check_records(path, left, _revision(path, migrations))
         _make_file(path)
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
-        if begin_anew:
+        if start_empty:
             _mark_as_new(path)
         return _connect(path, busy_timeout_s)
 
@@ -106,7 +106,7 @@ def _check_mark(path: Path) -> None:
 
 
 @contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn what the database or the disk says into what a person can act on."""
     try:
         yield
@@ -159,7 +159,7 @@ def _has_room(directory: Path) -> bool:
 
 def _left_behind(data: Path) -> list[str]:
     """What an installation makes only after its database."""
-    return [name for name, pattern in LEFT_BEHIND.items() if any(data.glob(pattern))]
+    return [name for name, pattern in REMAINING_FILES.items() if any(data.glob(pattern))]
 
 
 def _check_records(path: Path, left: Sequence[str], revision: str | None) -> None:
@@ -178,14 +178,14 @@ def has_records(path: Path) -> bool:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         wanted = [table for table in ("users", "logs") if table in tables]
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        return version == BEGUN_ANEW or any(
+        return version == STARTED_EMPTY or any(
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in wanted
         )
 
 
 def _mark_as_new(path: Path) -> None:
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
-        connection.execute(f"PRAGMA user_version={BEGUN_ANEW}")
+        connection.execute(f"PRAGMA user_version={STARTED_EMPTY}")
 
 
 def _lost(path: Path, left: Sequence[str], problem: str) -> Unavailable:
@@ -243,7 +243,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),  # a path may hold ? and #
         pool_size=READERS_AND_WRITER,
-        max_overflow=EXPORTS,
+        max_overflow=MAX_CONCURRENT_EXPORTS,
         isolation_level="AUTOCOMMIT",  # the writer says BEGIN IMMEDIATE itself; a read is one statement
         connect_args={"check_same_thread": False, "timeout": busy_timeout_s},
     )
@@ -253,7 +253,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute(f"PRAGMA journal_size_limit={WAL_KEPT_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit={MAX_IDLE_WAL_BYTES}")
         connection.execute("PRAGMA secure_delete=ON")  # an erased payload leaves no bytes behind
 
     return engine
@@ -320,5 +320,5 @@ def _back_up(path: Path, revision: str) -> None:
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     draft.rename(target)
-    for old in sorted(directory.glob("hutch-*.db"), key=lambda file: file.stat().st_mtime)[:-BACKUPS_KEPT]:
+    for old in sorted(directory.glob("hutch-*.db"), key=lambda file: file.stat().st_mtime)[:-MAX_BACKUPS]:
         old.unlink()

@@ -29,12 +29,12 @@ class _Wal:
     salts: bytes = b""  # another one each time that SQLite begins at the front of the file
 
 
-class Presence:
+class DatabaseFiles:
     """The database at `path`, as it was when this was made: SQLite must have it open by then."""
 
-    def __init__(self, path: Path, wal_kept_bytes: int) -> None:
+    def __init__(self, path: Path, max_idle_wal_bytes: int) -> None:
         self._path = path
-        self._wal_kept_bytes = wal_kept_bytes
+        self._max_idle_wal_bytes = max_idle_wal_bytes
         self._files = [Path(f"{path}{ending}") for ending in ("", "-wal", "-shm")]
         self._known = [_identify(file) for file in self._files]
         self._size = 0
@@ -61,17 +61,17 @@ class Presence:
             with suppress(OSError):  # the directory is gone, or full: the log of the server says it
                 damage_mark(self._path).write_text(f"{problem}.\n")
 
-    def unmark(self) -> None:
+    def clear_damage_mark(self) -> None:
         """Nothing is missing after all."""
         damage_mark(self._path).unlink(missing_ok=True)
 
-    def give_up(self, problem: Exception) -> None:
+    def fail(self, problem: Exception) -> None:
         """The database itself says that it is damaged."""
         with self._lock:
             self._gone = self._gone or DataGone(str(problem))
 
     @property
-    def may_save_wal(self) -> bool:
+    def can_save_wal(self) -> bool:
         """True when only the name of the write-ahead file is gone, and nobody has begun another one."""
         found = [_identify(file) for file in self._files]
         is_same = [a is not None and a[:2] == (b and b[:2]) for a, b in zip(self._known, found, strict=True)]
@@ -119,7 +119,7 @@ class Presence:
         salts, size = header[16:24], os.fstat(wal.fd).st_size  # in this order: new salts come before a cut
         if salts == wal.salts:
             frame_bytes = FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
-            is_cut = size < min(wal.size, self._wal_kept_bytes)  # SQLite itself may cut it to that
+            is_cut = size < min(wal.size, self._max_idle_wal_bytes)  # SQLite itself may cut it to that
             is_whole = wal.size > WAL_HEADER_BYTES and (wal.size - WAL_HEADER_BYTES) % frame_bytes == 0
             # A frame begins with the number of a page, which is never 0: after a cut, zeros fill the gap.
             if is_cut or (is_whole and os.pread(wal.fd, 4, wal.size - frame_bytes) == bytes(4)):

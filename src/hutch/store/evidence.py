@@ -19,10 +19,10 @@ from hutch.domain.audience import Reader, audience_in
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
-from hutch.store.database import plain_errors
+from hutch.store.database import translate_errors
 from hutch.store.hash_chain import Record
 from hutch.store.interface import ErasedMeanwhile, Evidence
-from hutch.store.log_defects import VOUCHING, find_defects
+from hutch.store.log_defects import HEAD_STATEMENT_KINDS, find_defects
 from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
 from hutch.store.schema import events
 from hutch.store.signing import Signer, Statement
@@ -33,7 +33,7 @@ WITHHELD = "Withheld from this copy of the record: its reader may not see it."
 T = TypeVar("T")
 
 
-class View:
+class EvidenceView:
     """A read transaction and the thread it lives in."""
 
     def __init__(
@@ -66,7 +66,7 @@ class View:
 
     async def _run(self, do: Callable[[], T]) -> T:
         def run() -> T:
-            with plain_errors(self._path):
+            with translate_errors(self._path):
                 return do()
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
@@ -83,7 +83,7 @@ class View:
             withheld = self._withhold(connection, seq)
             records = self._records(seq)
             return Evidence(head, records, [*statements, *withheld], self._keys(connection), defects)
-        signed = max((one for one in statements if one.kind in VOUCHING), key=lambda one: one.seq)
+        signed = max((one for one in statements if one.kind in HEAD_STATEMENT_KINDS), key=lambda one: one.seq)
         until = replace(head, seq=signed.seq, hash=signed.hash, ended=head.ended and signed.seq == head.seq)
         withheld = self._withhold(connection, signed.seq)
         return Evidence(

@@ -7,14 +7,14 @@ from sqlalchemy import Connection, func, insert, select, update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, SessionInput
-from hutch.store.rows import Also, Rows
+from hutch.store.rows import ExtraWrite, Rows
 from hutch.store.runs import add_run
 from hutch.store.schema import inputs
 from hutch.store.sessions import find_session
 from hutch.system.clock import wall_ms
 
 
-def has_ended(session_id: str) -> Conflict:
+def session_has_ended(session_id: str) -> Conflict:
     return Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
 
 
@@ -49,14 +49,14 @@ class Inputs:
         *,
         max_untaken: int,
         audience: str | None = None,
-        also: Also[SessionInput] | None = None,
+        also: ExtraWrite[SessionInput] | None = None,
     ) -> SessionInput:
         """Give a session its next input; refused when it has ended, or when too many inputs wait."""
 
         def add(connection: Connection) -> SessionInput:
             session = find_session(connection, session_id)
             if session is None or session.state == "ended":
-                raise has_ended(session_id)
+                raise session_has_ended(session_id)
             if count_untaken(connection, session_id) >= max_untaken:
                 raise LimitReached(
                     f"{max_untaken} inputs wait in the session {session_id} already. "
@@ -84,12 +84,12 @@ class Inputs:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [SessionInput(**row) for row in found]
 
-    async def take(self, session_id: SessionId, seq: int) -> None:
+    async def mark_taken(self, session_id: SessionId, seq: int) -> None:
         """What was to come of it is in the log."""
         wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
         await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
 
-    async def take_as_run(self, run: QueuedRun) -> None:
+    async def queue_run(self, run: QueuedRun) -> None:
         """Queue the run that an input asks for, and take the input: both are seen at once."""
 
         def take(connection: Connection) -> None:
@@ -99,13 +99,13 @@ class Inputs:
 
         await self._rows.change(take)
 
-    async def take_all(self, session_id: SessionId) -> None:
+    async def mark_all_taken(self, session_id: SessionId) -> None:
         """Nothing more can come of those that wait."""
         here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
         wanted = update(inputs).where(*here).values(taken=True)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
-    async def waiting(self) -> list[SessionId]:
+    async def sessions_with_untaken(self) -> list[SessionId]:
         """Sessions with inputs that nobody has taken."""
         wanted = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
         found = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))

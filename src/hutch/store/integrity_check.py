@@ -11,19 +11,22 @@ from pathlib import Path
 
 import structlog
 
-from hutch.store.database import BUSY_TIMEOUT_S, plain_errors
+from hutch.store.database import BUSY_TIMEOUT_S, translate_errors
 
-MAX_CHECK_S = 3.0
+CHECK_TIMEOUT_S = 3.0
 STEPS = 10_000  # of SQLite's machine between two looks at the clock
 
 logger = structlog.get_logger()
 
 
-def check_soundness(path: Path, within_s: float = MAX_CHECK_S) -> None:
+def check_integrity(path: Path, within_s: float = CHECK_TIMEOUT_S) -> None:
     """Raise `DatabaseDamaged` for a database that is not sound, as far as there is time to see. Blocks."""
     until = time.monotonic() + within_s
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    with plain_errors(path), closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection:
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection,
+    ):
         connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
         try:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -117,11 +117,11 @@ class EventLog(Protocol):
         """
         ...
 
-    async def kept(self, session_id: SessionId) -> int:
+    async def count_payloads(self, session_id: SessionId) -> int:
         """How many payloads are not erased."""
         ...
 
-    async def collect(self) -> int:
+    async def collect_garbage(self) -> int:
         """Delete what crashes left lying about and no event names; how many things."""
         ...
 

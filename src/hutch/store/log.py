@@ -17,32 +17,32 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.store import schema
 from hutch.store.blobs import Blobs
-from hutch.store.copy_erasure import erase_copies, texts_of
+from hutch.store.copy_erasure import collect_texts, erase_copies
 from hutch.store.database import (
     BUSY_TIMEOUT_S,
-    EXPORTS,
-    WAL_KEPT_BYTES,
+    MAX_CONCURRENT_EXPORTS,
+    MAX_IDLE_WAL_BYTES,
     DatabaseDamaged,
     open_database,
-    plain_errors,
+    translate_errors,
 )
-from hutch.store.database_files import Presence
+from hutch.store.database_files import DatabaseFiles
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
-from hutch.store.evidence import View
+from hutch.store.evidence import EvidenceView
 from hutch.store.interface import Evidence, Head, Listener
-from hutch.store.log_defects import damaged, end_missing, find_defects
+from hutch.store.log_defects import damaged_log, find_defects, missing_end
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_reader import (
     count_payloads,
-    no_session,
     read_entries,
     read_head,
     read_public_keys,
     read_size,
+    session_not_found,
     to_head,
 )
 from hutch.store.notary import Notary
-from hutch.store.notifier import Bells
+from hutch.store.notifier import Notifier
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
 from hutch.store.signing import Signer, Statement
@@ -52,9 +52,9 @@ from hutch.store.usage_fold import UsageChange, UsageState
 from hutch.store.writer import Writer
 
 PAGE_EVENTS = 500
-READERS = 4
-REASON_LETTERS = 1000
-LARGEST_SEQ = 2**63 - 1
+MAX_CONCURRENT_READS = 4
+MAX_REASON_CHARS = 1000
+MAX_SEQ = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ async def open_log(
     """The event log in the database at `path`; at the end all is written and signed."""
     engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
     try:
-        with plain_errors(path):
+        with translate_errors(path):
             await asyncio.to_thread(_keep_ids_in_order, engine)
             signer = Signer.open(signing_key)
             await asyncio.to_thread(_warn_of_new_key, engine, signer, signing_key)
@@ -123,15 +123,15 @@ class SqlLog:
         self._blobs = blobs
         self._signer = signer
         self._log_bytes = log_bytes
-        self._bells = Bells(engine)
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+        self._bells = Notifier(engine)
+        self._readers = ThreadPoolExecutor(MAX_CONCURRENT_READS, thread_name_prefix="store-read")
         self._notary = Notary(signer)
         transaction = Transaction(engine)
-        self.presence = Presence(path, WAL_KEPT_BYTES)
+        self.database_files = DatabaseFiles(path, MAX_IDLE_WAL_BYTES)
         self._writer = Writer(
-            transaction, path, blobs, self._notary, self._bells.ring, log_bytes, self.presence
+            transaction, path, blobs, self._notary, self._bells.notify, log_bytes, self.database_files
         )
-        self._exports = asyncio.Semaphore(EXPORTS)
+        self._exports = asyncio.Semaphore(MAX_CONCURRENT_EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -169,7 +169,7 @@ class SqlLog:
     async def page(
         self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS
     ) -> tuple[list[Entry], bool]:
-        if not 0 <= after <= LARGEST_SEQ or not 1 <= limit <= LARGEST_SEQ:
+        if not 0 <= after <= MAX_SEQ or not 1 <= limit <= MAX_SEQ:
             raise BadRequest(
                 f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
             )
@@ -196,7 +196,7 @@ class SqlLog:
                     if entry.event.type == "session.ended":
                         return
                 if head.ended and after >= head.seq:
-                    raise end_missing(session_id)
+                    raise missing_end(session_id)
                 if not more:
                     await bell.wait(after)
 
@@ -204,7 +204,7 @@ class SqlLog:
         return await self._read(lambda connection: read_head(connection, session_id))
 
     async def heads(self, *, limit: int = 100, before: SessionId | None = None) -> list[Head]:
-        if not 1 <= limit <= LARGEST_SEQ:
+        if not 1 <= limit <= MAX_SEQ:
             raise BadRequest(f"A page has 1 session or more, not {limit}.")
         query = select(logs).order_by(logs.c.session_id.desc()).limit(limit)
         if before is not None:
@@ -212,9 +212,9 @@ class SqlLog:
         return await self._read(lambda connection: [to_head(row) for row in connection.execute(query)])
 
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
-        if len(reason) > REASON_LETTERS or _is_broken(reason):
+        if len(reason) > MAX_REASON_CHARS or _is_broken(reason):
             raise BadRequest(
-                f"A reason is text of at most {REASON_LETTERS} letters; this one has {len(reason)}."
+                f"A reason is text of at most {MAX_REASON_CHARS} letters; this one has {len(reason)}."
             )
         head = await self.head(session_id)
         if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
@@ -222,10 +222,10 @@ class SqlLog:
         wanted = range(1, head.seq + 1) if seqs is None else set(seqs)
         return await self._finish(self._erase(session_id, wanted, reason, everything=seqs is None))
 
-    async def kept(self, session_id: SessionId) -> int:
+    async def count_payloads(self, session_id: SessionId) -> int:
         return await self._read(lambda connection: count_payloads(connection, session_id))
 
-    async def collect(self) -> int:
+    async def collect_garbage(self) -> int:
         return await self._read(lambda connection: collect_blobs(connection, self._blobs))
 
     async def defects(self, session_id: SessionId) -> list[str]:
@@ -234,7 +234,7 @@ class SqlLog:
     async def receipt(self, session_id: SessionId) -> Statement:
         def look(connection: Connection) -> Head:
             if defects := find_defects(connection, session_id):
-                raise damaged(session_id, defects)
+                raise damaged_log(session_id, defects)
             return read_head(connection, session_id)
 
         head = await self._read(look)
@@ -245,7 +245,7 @@ class SqlLog:
         async with self._exports:
             await self.head(session_id)
             await self._writer.work(lambda transaction: self._notary.sign_head(transaction, session_id))
-            view = View(self._engine, self._path, self._blobs, session_id, reader, self._signer)
+            view = EvidenceView(self._engine, self._path, self._blobs, session_id, reader, self._signer)
             async with view as evidence:
                 yield evidence
 
@@ -272,7 +272,7 @@ class SqlLog:
         await self._writer.close()
         await self._bells.close()
         await asyncio.to_thread(self._readers.shutdown)
-        self.presence.close()
+        self.database_files.close()
 
     async def _erase(
         self, session_id: SessionId, seqs: Collection[int], reason: str, *, everything: bool
@@ -282,8 +282,8 @@ class SqlLog:
         def erase(chunk: Sequence[int], transaction: Transaction) -> int:
             log = transaction.log(session_id)
             if log is None:
-                raise no_session(session_id)
-            texts = None if everything else texts_of(transaction.rows, self._blobs, log.id, chunk)
+                raise session_not_found(session_id)
+            texts = None if everything else collect_texts(transaction.rows, self._blobs, log.id, chunk)
             erase_copies(transaction.rows, session_id, texts)
             erase_usage(transaction.rows, session_id)
             return erase_payloads(transaction, self._signer, log, chunk, reason)
@@ -310,10 +310,10 @@ class SqlLog:
 
         def run() -> T:
             try:
-                with plain_errors(self._path), self._engine.connect() as connection:
+                with translate_errors(self._path), self._engine.connect() as connection:
                     return query(connection)
-            except DatabaseDamaged as damaged:
-                self.presence.give_up(damaged)
+            except DatabaseDamaged as error:
+                self.database_files.fail(error)
                 raise
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)

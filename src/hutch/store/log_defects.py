@@ -15,7 +15,7 @@ from hutch.store.log_reader import log_and_newest
 from hutch.store.schema import events, logs, statements
 
 NO_END = "The session has ended, and the event that says so is missing."
-VOUCHING = ("checkpoint", "end")  # the kinds of statement that sign a head
+HEAD_STATEMENT_KINDS = ("checkpoint", "end")  # the kinds of statement that sign a head
 
 
 def find_defects(connection: Connection, session_id: SessionId) -> list[str]:
@@ -25,12 +25,12 @@ def find_defects(connection: Connection, session_id: SessionId) -> list[str]:
     return [*found, *_unsigned(connection, log_id), *_unexplained(connection, log_id)]
 
 
-def end_missing(session_id: SessionId) -> RecordDamaged:
+def missing_end(session_id: SessionId) -> RecordDamaged:
     """For those who follow a log: nothing more will come, and the last event is not there."""
-    return damaged(session_id, [NO_END])
+    return damaged_log(session_id, [NO_END])
 
 
-def damaged(session_id: SessionId, defects: Sequence[str]) -> RecordDamaged:
+def damaged_log(session_id: SessionId, defects: Sequence[str]) -> RecordDamaged:
     return RecordDamaged(
         f"The log of session {session_id} is damaged. {' '.join(defects)} Save what is left, on the machine "
         f"of the database: hutch export {session_id}"
@@ -52,7 +52,7 @@ def _unsigned(connection: Connection, log_id: int) -> Iterator[str]:
     """A head that was signed, and whose statement is not there; a head that is not the last event."""
     log = connection.execute(select(logs).where(logs.c.id == log_id)).one()
     vouched = select(func.max(statements.c.seq)).where(
-        statements.c.log_id == log_id, statements.c.kind.in_(VOUCHING)
+        statements.c.log_id == log_id, statements.c.kind.in_(HEAD_STATEMENT_KINDS)
     )
     if (connection.scalar(vouched) or 0) < log.signed_seq:
         yield f"The signed statement about event {log.signed_seq} is missing."

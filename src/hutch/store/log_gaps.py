@@ -15,7 +15,7 @@ from hutch.domain.events import Event, EventsOmitted, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.system.clock import wall_ms
 
-KEPT_TYPES = frozenset(
+BUFFERED_TYPES = frozenset(
     {
         "command.ended",
         "command.yielded",
@@ -31,8 +31,8 @@ KEPT_TYPES = frozenset(
 COUNTED_TYPES = frozenset(
     {"model.replied", "shell.printed", "terminal.printed", "tests.run", "tool.returned"}
 )
-MAX_KEPT_EVENTS = 500
-MAX_KEPT_BYTES = 1024 * 1024  # of each session
+MAX_BUFFERED_EVENTS = 500
+MAX_BUFFERED_BYTES = 1024 * 1024  # of each session
 
 AnEvent = Event | UnknownEvent
 
@@ -49,17 +49,17 @@ class Gap:
     reason: str
     since_ms: int
     until_ms: int
-    kept: list[AnEvent] = field(default_factory=list)
-    kept_bytes: int = 0
+    buffered: list[AnEvent] = field(default_factory=list)
+    buffered_bytes: int = 0
     types: Counter[str] = field(default_factory=Counter)
     payload_bytes: int = 0
 
     def add(self, event: AnEvent) -> None:
         size = len(to_json(event))
-        room = len(self.kept) < MAX_KEPT_EVENTS and self.kept_bytes + size <= MAX_KEPT_BYTES
-        if event.type in KEPT_TYPES and room:
-            self.kept.append(event)
-            self.kept_bytes += size
+        room = len(self.buffered) < MAX_BUFFERED_EVENTS and self.buffered_bytes + size <= MAX_BUFFERED_BYTES
+        if event.type in BUFFERED_TYPES and room:
+            self.buffered.append(event)
+            self.buffered_bytes += size
         else:
             self.types[event.type] += 1
             self.payload_bytes += size
@@ -74,9 +74,9 @@ class Gap:
             count=self.types.total(),
             payload_bytes=self.payload_bytes,
             types=dict(self.types),
-            late=len(self.kept),
+            late=len(self.buffered),
         )
-        return [marker, *self.kept]
+        return [marker, *self.buffered]
 
 
 class Gaps:
@@ -94,7 +94,7 @@ class Gaps:
 
     def note(self, session_id: SessionId, events: Sequence[AnEvent], error: Exception) -> None:
         """These could not be written; those of them that have happened already are a gap."""
-        happened = [event for event in events if event.type in KEPT_TYPES | COUNTED_TYPES]
+        happened = [event for event in events if event.type in BUFFERED_TYPES | COUNTED_TYPES]
         if not happened:
             return
         now_ms = wall_ms()

@@ -21,7 +21,7 @@ SETTING = "sessions.log_bytes"
 DEFAULT_LOG_BYTES = 256 * 1024 * 1024
 OUTPUT_TYPES = frozenset({"shell.printed", "terminal.printed"})
 FREQUENT_TYPES = frozenset({"egress.attempted", "terminal.resized"})  # a program or a client decides how many
-BEGINNING_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tool.called"})
+START_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tool.called"})
 
 AnEvent = Event | UnknownEvent
 
@@ -76,14 +76,14 @@ class Omitted:
         )
 
 
-def is_left_out(event: AnEvent, used_bytes: int, log_bytes: int) -> bool:
+def is_omitted(event: AnEvent, used_bytes: int, log_bytes: int) -> bool:
     """True when this event has no room any more in a log of so many bytes."""
     if event.type in OUTPUT_TYPES:
         return used_bytes > log_bytes - log_bytes // 4
     return event.type in FREQUENT_TYPES and used_bytes > log_bytes
 
 
-def check_room(session_id: SessionId, events: Sequence[AnEvent], used_bytes: int, log_bytes: int) -> None:
+def check_capacity(session_id: SessionId, events: Sequence[AnEvent], used_bytes: int, log_bytes: int) -> None:
     """Refuse to begin something in a log that is full."""
-    if used_bytes > log_bytes and any(event.type in BEGINNING_TYPES for event in events):
+    if used_bytes > log_bytes and any(event.type in START_TYPES for event in events):
         raise log_is_full(session_id, log_bytes)

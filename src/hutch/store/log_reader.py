@@ -19,7 +19,7 @@ PAGE_BYTES = 512 * 1024  # what a follower who does not read costs
 def read_head(connection: Connection, session_id: SessionId) -> Head:
     row = connection.execute(select(logs).where(logs.c.session_id == session_id)).one_or_none()
     if row is None:
-        raise no_session(session_id)
+        raise session_not_found(session_id)
     return to_head(row)
 
 
@@ -106,7 +106,7 @@ def to_head(row: Row[tuple[object, ...]]) -> Head:
     return Head(row.session_id, row.seq, row.hash, row.at_ms, row.opened_ms, row.ended)
 
 
-def no_session(session_id: SessionId) -> NotFound:
+def session_not_found(session_id: SessionId) -> NotFound:
     return NotFound(f"There is no session {session_id}. List them with: hutch log")
 
 
@@ -116,14 +116,14 @@ def log_and_newest(connection: Connection, session_id: SessionId) -> tuple[int, 
     query = select(logs.c.id, logs.c.seq, stated).where(logs.c.session_id == session_id)
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise no_session(session_id)
+        raise session_not_found(session_id)
     return row[0], max(row[1], row[2] or 0)
 
 
 def _log_id(connection: Connection, session_id: SessionId) -> int:
     log_id = connection.scalar(select(logs.c.id).where(logs.c.session_id == session_id))
     if log_id is None:
-        raise no_session(session_id)
+        raise session_not_found(session_id)
     return int(log_id)
 
 

@@ -14,7 +14,7 @@ from hutch.store.rows import Rows
 from hutch.store.schema import login_attempts
 from hutch.system.clock import STEADY, SteadyClock
 
-FORGOTTEN_MS = 24 * 3600 * 1000
+RETENTION_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Meter:
 
     name: str
     free: int
-    longest_s: int
+    max_wait_s: int
 
     @property
     def key(self) -> str:
@@ -32,10 +32,10 @@ class Meter:
     def wait_ms(self, failures: int) -> int:
         if failures <= self.free:
             return 0
-        return 1000 * min(self.longest_s, 1 << min(failures - self.free - 1, 30))
+        return 1000 * min(self.max_wait_s, 1 << min(failures - self.free - 1, 30))
 
 
-class Attempts:
+class LoginAttempts:
     """Attempts that are counted before they are made, and struck out when they were right."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
@@ -49,7 +49,7 @@ class Attempts:
         """
         return await self._rows.change(lambda db: _begin(db, meters, self._clock.now_ms()))
 
-    async def succeeded(self, forgiven: Sequence[Meter], uncounted: Sequence[Meter] = ()) -> None:
+    async def record_success(self, forgiven: Sequence[Meter], uncounted: Sequence[Meter] = ()) -> None:
         """It was right: forget the failures on `forgiven`, and take this one off `uncounted`."""
 
         def change(db: Connection) -> None:
@@ -66,7 +66,7 @@ class Attempts:
 
 
 def _begin(db: Connection, meters: Sequence[Meter], now_ms: int) -> int:
-    db.execute(delete(login_attempts).where(login_attempts.c.last_ms < now_ms - FORGOTTEN_MS))
+    db.execute(delete(login_attempts).where(login_attempts.c.last_ms < now_ms - RETENTION_MS))
     # The clock was set back: the waits begin anew, instead of lasting until it has caught up.
     left_ms = login_attempts.c.until_ms - login_attempts.c.last_ms
     ahead = update(login_attempts).where(login_attempts.c.last_ms > now_ms)

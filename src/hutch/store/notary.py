@@ -7,7 +7,7 @@ from hutch.store.signing import Kind, Signer
 from hutch.store.transaction import LogState, Transaction
 
 CHECKPOINT_EVENTS = 64
-CHECKPOINT_S = 5.0
+CHECKPOINT_INTERVAL_S = 5.0
 
 
 class Notary:
@@ -46,10 +46,10 @@ class Notary:
         """How long until a signature is due; None when nothing waits for one."""
         if not self._unsigned_since:
             return None
-        return max(0.0, min(self._unsigned_since.values()) + CHECKPOINT_S - time.monotonic())
+        return max(0.0, min(self._unsigned_since.values()) + CHECKPOINT_INTERVAL_S - time.monotonic())
 
     def due(self, *, everything: bool) -> list[SessionId]:
-        before = time.monotonic() - CHECKPOINT_S
+        before = time.monotonic() - CHECKPOINT_INTERVAL_S
         return [id_ for id_, since in self._unsigned_since.items() if everything or since <= before]
 
     def signed(self, session_ids: list[SessionId]) -> None:

@@ -24,29 +24,31 @@ from hutch.domain.ids import SessionId
 WATCH_INTERVAL_S = 0.008
 NEWEST = "SELECT max(position) FROM events"
 GROWN = "SELECT session_id, seq FROM logs WHERE id IN (SELECT DISTINCT log_id FROM events WHERE position > ?)"
-FRESH = 32  # entries that a bell holds; they are small ones, and who is further behind reads the log
+MAX_BUFFERED_ENTRIES = (
+    32  # entries that a bell holds; they are small ones, and who is further behind reads the log
+)
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class LogGrowth:
     """How far a log has grown, and the entries it grew by, as far as they are at hand."""
 
     seq: int
     entries: Sequence[Entry] = ()
 
 
-class Bell:
+class Subscription:
     """One follower's."""
 
     def __init__(self) -> None:
         self._seq = 0
         self._must_look = False
-        self._fresh: deque[Entry] = deque(maxlen=FRESH)
+        self._fresh: deque[Entry] = deque(maxlen=MAX_BUFFERED_ENTRIES)
         self._rung = asyncio.Event()
 
-    def ring(self, news: News | None = None) -> None:
+    def notify(self, news: LogGrowth | None = None) -> None:
         """The log has grown; without news: look whether it has."""
         if news is None:
             self._must_look = True
@@ -72,24 +74,24 @@ class Bell:
         return found
 
 
-class Bells:
+class Notifier:
     """The bells of all followers."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self._bells: dict[SessionId, set[Bell]] = {}
+        self._bells: dict[SessionId, set[Subscription]] = {}
         self._followed = Event()
         self._closed = False
         self._thread: Thread | None = None
 
     @contextmanager
-    def subscribe(self, session_id: SessionId) -> Iterator[Bell]:
+    def subscribe(self, session_id: SessionId) -> Iterator[Subscription]:
         """A bell for one follower of this session."""
         if self._thread is None:
             self._thread = Thread(target=self._watch, name="store-watch", daemon=True)
             self._thread.start()
-        bell = Bell()
+        bell = Subscription()
         self._bells.setdefault(session_id, set()).add(bell)
         self._followed.set()
         try:
@@ -101,15 +103,15 @@ class Bells:
             if not self._bells and not self._closed:  # else the thread would never see that it is over
                 self._followed.clear()
 
-    def ring(self, grown: Mapping[SessionId, News]) -> None:
+    def notify(self, grown: Mapping[SessionId, LogGrowth]) -> None:
         for session_id, news in grown.items():
             for bell in self._bells.get(session_id, ()):
-                bell.ring(news)
+                bell.notify(news)
 
-    def ring_all(self) -> None:
+    def notify_all(self) -> None:
         for bells in self._bells.values():
             for bell in bells:
-                bell.ring()
+                bell.notify()
 
     async def close(self) -> None:
         """Stop watching; followers are rung once more so that they see the end."""
@@ -117,7 +119,7 @@ class Bells:
         self._followed.set()
         if self._thread:
             await asyncio.to_thread(self._thread.join)
-        self.ring_all()
+        self.notify_all()
 
     # --- below here, everything runs in the watcher's thread ---
 
@@ -136,7 +138,7 @@ class Bells:
         database = cast(sqlite3.Connection, connection.connection.driver_connection)
         version = _version(database)
         position = _newest(database)
-        self._loop.call_soon_threadsafe(self.ring_all)  # for what came before this thread looked
+        self._loop.call_soon_threadsafe(self.notify_all)  # for what came before this thread looked
         while self._followed.is_set() and not self._closed:
             pause.wait(WATCH_INTERVAL_S)
             now = _version(database)
@@ -147,10 +149,10 @@ class Bells:
             if newest == position:
                 continue
             if newest < position:  # somebody has deleted rows: let followers find out
-                self._loop.call_soon_threadsafe(self.ring_all)
-            news = {SessionId(id): News(seq) for id, seq in database.execute(GROWN, (position,))}
+                self._loop.call_soon_threadsafe(self.notify_all)
+            news = {SessionId(id): LogGrowth(seq) for id, seq in database.execute(GROWN, (position,))}
             position = newest
-            self._loop.call_soon_threadsafe(self.ring, news)
+            self._loop.call_soon_threadsafe(self.notify, news)
 
 
 def _version(database: sqlite3.Connection) -> int:

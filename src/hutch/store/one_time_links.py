@@ -16,7 +16,7 @@ from hutch.store.shares import set_share
 from hutch.store.users import add_user
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
-KEPT_MS = 30 * 24 * 3600 * 1000  # after they are over
+RETENTION_MS = 30 * 24 * 3600 * 1000  # after they are over
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Link:
 _COLUMNS = tuple(links.c[name] for name in Link.__dataclass_fields__)
 
 
-class Links:
+class OneTimeLinks:
     """Links: made, spent, withdrawn."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
@@ -90,7 +90,7 @@ class Links:
             wanted = wanted.where(links.c.id < before)
         return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(wanted)])
 
-    async def spend(self, secret: str, kind: Literal["login", "invite"]) -> Link:
+    async def redeem(self, secret: str, kind: Literal["login", "invite"]) -> Link:
         """Use a link: of many who try at once, one is let through."""
         return await self._rows.change(lambda db: _spend(db, secret, kind))
 
@@ -139,7 +139,7 @@ class Links:
         values = {name: getattr(link, name) for name in Link.__dataclass_fields__}
 
         def change(db: Connection) -> None:
-            db.execute(delete(links).where(links.c.expires_ms < self._clock.now_ms() - KEPT_MS))
+            db.execute(delete(links).where(links.c.expires_ms < self._clock.now_ms() - RETENTION_MS))
             for statement in first:
                 db.execute(statement)
             db.execute(insert(links).values(hash=hash_of(secret), **values))

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hutch.domain.errors import Conflict
-from hutch.store.database import plain_errors
+from hutch.store.database import translate_errors
 from hutch.system.file_lock import take
 
 
 @contextmanager
-def hold(path: Path, *, holder: str) -> Iterator[None]:
+def hold_process_lock(path: Path, *, holder: str) -> Iterator[None]:
     """Hold the lock at `path`, or say who does. The file stays; only the lock counts."""
-    with plain_errors(path):
+    with translate_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = take(path)
     if held is None:

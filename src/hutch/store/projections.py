@@ -25,10 +25,10 @@ from hutch.store.rows import Rows
 from hutch.store.schema import events, logs, projections, refolds
 
 BATCH_EVENTS = 500
-SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read holds up the checkpoints of the database
-PAUSE_S = 0.5  # after an append: those that follow it share a commit
-LOOK_S = 5.0  # for what other processes have written or erased
-RETRY_S = 5.0
+MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read holds up the checkpoints of the database
+COALESCE_DELAY_S = 0.5  # after an append: those that follow it share a commit
+POLL_INTERVAL_S = 5.0  # for what other processes have written or erased
+RETRY_DELAY_S = 5.0
 logger = structlog.get_logger()
 
 State = TypeVar("State")
@@ -61,7 +61,7 @@ class Projection(Protocol[State, Change]):
         ...
 
 
-class Log(Rows, Protocol):
+class ProjectedLog(Rows, Protocol):
     """The log, as far as a projection needs it."""
 
     listeners: list[Listener]
@@ -81,7 +81,7 @@ class Projector(Generic[State, Change]):
 
     def __init__(
         self,
-        log: Log,
+        log: ProjectedLog,
         blobs: Blobs,
         projection: Projection[State, Change],
         *,
@@ -104,12 +104,12 @@ class Projector(Generic[State, Change]):
                     await self.catch_up()
                 except (HutchError, OSError) as error:
                     logger.warning("projection.failed", name=self._projection.name, problem=str(error))
-                    await asyncio.sleep(RETRY_S)
+                    await asyncio.sleep(RETRY_DELAY_S)
                 except Exception:  # a bug in here must not be the end of it
                     logger.exception("projection.failed", name=self._projection.name)
-                    await asyncio.sleep(RETRY_S)
+                    await asyncio.sleep(RETRY_DELAY_S)
                 await self._wait()
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(COALESCE_DELAY_S)
         finally:
             self._log.listeners.remove(self._wake)
 
@@ -131,7 +131,7 @@ class Projector(Generic[State, Change]):
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(LOOK_S):
+            async with asyncio.timeout(POLL_INTERVAL_S):
                 await self._woken.wait()
         except TimeoutError:
             return
@@ -160,7 +160,7 @@ class Projector(Generic[State, Change]):
 
     def _read_next(self, connection: Connection) -> Callable[[Connection], None] | None:
         begin = read_position(connection, self._projection.name)
-        last = min(read_newest(connection), begin + SCANNED_EVENTS)
+        last = min(read_newest(connection), begin + MAX_SCANNED_EVENTS)
         if begin >= last:
             return None
         found = self._read(connection, events.c.position.between(begin + 1, last), events.c.position)

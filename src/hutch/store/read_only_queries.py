@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Unreadable(Exception):
+class DatabaseUnreadable(Exception):
     """SQLite could not look: that says nothing about the database itself."""
 
 
-class Unsound(Exception):
+class DatabaseUnsound(Exception):
     """SQLite has looked, and the database is damaged, or none at all."""
 
 
@@ -42,7 +42,7 @@ def newest_event_ms(file: Path, *, within_s: float) -> int | None:
     return newest if isinstance(newest, int) else None
 
 
-def check_whole(file: Path, *, within_s: float) -> tuple[str | None, bool]:
+def check_integrity(file: Path, *, within_s: float) -> tuple[str | None, bool]:
     """The schema of a sound database, and whether there was the time to look at all of it."""
 
     def look(connection: sqlite3.Connection) -> tuple[str | None, bool]:
@@ -60,14 +60,14 @@ def check_whole(file: Path, *, within_s: float) -> tuple[str | None, bool]:
         return schema, True
 
     try:
-        return glance(file, look, within_s=within_s)
+        return query_read_only(file, look, within_s=within_s)
     except sqlite3.OperationalError as error:
-        raise Unreadable(str(error)) from error
+        raise DatabaseUnreadable(str(error)) from error
     except sqlite3.Error as error:
-        raise Unsound(str(error)) from error
+        raise DatabaseUnsound(str(error)) from error
 
 
-def glance(file: Path, ask: Callable[[sqlite3.Connection], T], *, within_s: float) -> T:
+def query_read_only(file: Path, ask: Callable[[sqlite3.Connection], T], *, within_s: float) -> T:
     """What `ask` finds in the database; the last error when it cannot be read in any way.
 
     A query that takes longer than `within_s` is interrupted.
@@ -87,7 +87,7 @@ def glance(file: Path, ask: Callable[[sqlite3.Connection], T], *, within_s: floa
 
 def _read(file: Path, query: str, limit: int, within_s: float) -> list[Any]:
     try:
-        return glance(
+        return query_read_only(
             file, lambda connection: connection.execute(query, (limit,)).fetchall(), within_s=within_s
         )
     except (sqlite3.Error, OSError):

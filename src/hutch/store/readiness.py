@@ -18,7 +18,7 @@ async def check_schema(rows: Rows) -> None:
         )
 
 
-async def write_nothing(rows: Rows) -> None:
+async def check_writable(rows: Rows) -> None:
     """Write a row and delete it in the same transaction; raise when that cannot be done."""
 
     def write(connection: Connection) -> None:

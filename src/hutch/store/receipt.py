@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.store.record_format import STATEMENT_LIMIT_BYTES, Damaged, parse_statement, recanonical
+from hutch.store.record_format import STATEMENT_LIMIT_BYTES, InvalidRecord, parse_statement, recanonical
 from hutch.store.signing import Statement
 
 
@@ -23,7 +23,7 @@ def read_receipt(path: Path) -> Statement:
     try:
         # Mail and editors reformat; the signature sees to the rest.
         receipt = parse_statement(recanonical(text))
-    except Damaged as damage:
+    except InvalidRecord as damage:
         raise BadRequest(f"{shown} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
     if receipt.kind != "receipt":
         raise BadRequest(f"{shown} holds a statement of kind {receipt.kind}, not a receipt.")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.store.record_format import FILES, Damaged
+from hutch.store.record_format import FILES, InvalidRecord
 
 BLOCK_BYTES = 256 * 1024
 
@@ -33,30 +33,30 @@ _UNIX = 3 << 8
 _DEFLATED = 8
 _DATE = 33  # 1 January 1980, the first day there is
 _MODE = 0o100644 << 16
-_LARGEST = 2**31 - 1  # where zip libraries go over to 64 bits
+_MAX_32_BIT = 2**31 - 1  # where zip libraries go over to 64 bits
 _IN_EXTRA = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class ZipMember:
     """A file in the zip: what its headers say of it."""
 
     name: str
-    place: int
+    offset: int
     packed_bytes: int
     size_bytes: int
     checksum: int
 
     @property
     def start(self) -> int:
-        return self.place + _header_bytes(self.name)
+        return self.offset + _header_bytes(self.name)
 
     @property
     def end(self) -> int:
         return self.start + self.packed_bytes
 
 
-def header(file: Packed) -> bytes:
+def header(file: ZipMember) -> bytes:
     """What stands before the data of a file."""
     name, wide = file.name.encode(), (_IN_EXTRA, _IN_EXTRA)
     fixed = _LOCAL.pack(
@@ -65,24 +65,24 @@ def header(file: Packed) -> bytes:
     return fixed + name + _LOCAL_EXTRA.pack(1, 16, file.size_bytes, file.packed_bytes)
 
 
-def directory(files: Sequence[Packed]) -> bytes:
+def directory(files: Sequence[ZipMember]) -> bytes:
     """What stands after the last file, up to the end of the zip."""
     start, entries = files[-1].end, b"".join(map(_entry, files))
     count, wide = len(files), b""
-    if start > _LARGEST:
+    if start > _MAX_32_BIT:
         wide = _END64.pack(b"PK\6\6", 44, _VERSION, _VERSION, 0, 0, count, count, len(entries), start)
         wide += _LOCATOR.pack(b"PK\6\7", 0, start + len(entries), 1)
     end = _END.pack(b"PK\5\6", 0, 0, count, count, len(entries), min(start, _IN_EXTRA), 0)
     return entries + wide + end
 
 
-def _entry(file: Packed) -> bytes:
+def _entry(file: ZipMember) -> bytes:
     name, extra = file.name.encode(), []
-    size, packed, place = file.size_bytes, file.packed_bytes, file.place
-    if max(size, packed) > _LARGEST:
+    size, packed, place = file.size_bytes, file.packed_bytes, file.offset
+    if max(size, packed) > _MAX_32_BIT:
         extra += [size, packed]
         size = packed = _IN_EXTRA
-    if place > _LARGEST:
+    if place > _MAX_32_BIT:
         extra.append(place)
         place = _IN_EXTRA
     more = struct.pack(f"<2H{len(extra)}Q", 1, 8 * len(extra), *extra) if extra else b""
@@ -104,7 +104,7 @@ class Archive:
         self._files = {file.name: file for file in _files(source)}
         total = sum(file.size_bytes for file in self._files.values())
         if total > size_limit_bytes:
-            raise Damaged(
+            raise InvalidRecord(
                 f"The record unpacks to {total} bytes, over the limit of {size_limit_bytes}. "
                 "If you expect one so large, raise size_limit_bytes."
             )
@@ -112,7 +112,7 @@ class Archive:
     def read(self, name: str, limit_bytes: int) -> bytes:
         """A small file as a whole."""
         if self._files[name].size_bytes > limit_bytes:
-            raise Damaged(
+            raise InvalidRecord(
                 f"{name} unpacks to {self._files[name].size_bytes} bytes, over its limit of {limit_bytes}."
             )
         return b"".join(self._blocks(name))
@@ -132,7 +132,7 @@ class Archive:
             if len(begun) > limit_bytes:
                 raise _too_long(name, count + 1, limit_bytes)
         if begun:
-            raise Damaged(f"{name} is cut short: line {count + 1} has no end.")
+            raise InvalidRecord(f"{name} is cut short: line {count + 1} has no end.")
 
     def _blocks(self, name: str) -> Iterator[bytes]:
         file = self._files[name]
@@ -146,23 +146,23 @@ class Archive:
             try:
                 block = inflater.decompress(packed, BLOCK_BYTES)
             except zlib.error as error:
-                raise Damaged(f"{name} cannot be unpacked ({error}).") from None
+                raise InvalidRecord(f"{name} cannot be unpacked ({error}).") from None
             size, checksum = size + len(block), zlib.crc32(block, checksum)
             if not block and not packed:
-                raise Damaged(f"{name} cannot be unpacked: its data is cut short.")
+                raise InvalidRecord(f"{name} cannot be unpacked: its data is cut short.")
             if size > file.size_bytes:
-                raise Damaged(f"{name} unpacks to more than the {file.size_bytes} bytes it declares.")
+                raise InvalidRecord(f"{name} unpacks to more than the {file.size_bytes} bytes it declares.")
             packed = inflater.unconsumed_tail
             yield block
         if left + len(inflater.unused_data) or size != file.size_bytes:
-            raise Damaged(f"{name} does not fill the place that the zip's directory gives it.")
+            raise InvalidRecord(f"{name} does not fill the place that the zip's directory gives it.")
         if checksum != file.checksum:
-            raise Damaged(f"{name} does not match its checksum in the zip.")
+            raise InvalidRecord(f"{name} does not match its checksum in the zip.")
 
 
 @contextmanager
 def open_archive(path: Path, *, size_limit_bytes: int) -> Iterator[Archive]:
-    """Open a record. Raises `BadRequest` when it is no zip at all, `Damaged` when it is a bad one."""
+    """Open a record. Raises `BadRequest` when it is no zip at all, `InvalidRecord` when it is a bad one."""
     shown = repr(str(path))  # a name may hold what steers a terminal
     try:
         if not path.exists():
@@ -179,36 +179,36 @@ def open_archive(path: Path, *, size_limit_bytes: int) -> Iterator[Archive]:
         yield Archive(source, size_limit_bytes=size_limit_bytes)
 
 
-def _files(source: BinaryIO) -> list[Packed]:
+def _files(source: BinaryIO) -> list[ZipMember]:
     """The files of the zip, as they follow each other; and not a byte that is not theirs."""
     size = source.seek(0, os.SEEK_END)
-    files: list[Packed] = []
+    files: list[ZipMember] = []
     for name in FILES:
         place = files[-1].end if files else 0
         source.seek(place)
         found = source.read(_header_bytes(name))
         if len(found) < _header_bytes(name):
-            raise Damaged(f"The zip is cut short: it ends where {name} should begin.")
+            raise InvalidRecord(f"The zip is cut short: it ends where {name} should begin.")
         (checksum,) = struct.unpack_from("<L", found, 14)
         size_bytes, packed_bytes = struct.unpack_from("<2Q", found, len(found) - 16)
-        file = Packed(name, place, packed_bytes, size_bytes, checksum)
+        file = ZipMember(name, place, packed_bytes, size_bytes, checksum)
         if found != header(file):
-            raise Damaged(
+            raise InvalidRecord(
                 f"The zip does not hold {name} where a record has it, as Hutch packs it. "
                 "Use the file as it was exported."
             )
         if file.end > size:  # before anybody seeks there
-            raise Damaged(f"The zip is cut short: it ends within {name}.")
+            raise InvalidRecord(f"The zip is cut short: it ends within {name}.")
         files.append(file)
     source.seek(files[-1].end)
     expected = directory(files)
     found = source.read(len(expected) + 1)
     if len(found) < len(expected) and expected.startswith(found):
-        raise Damaged("The zip is cut short: it ends within its directory.")
+        raise InvalidRecord("The zip is cut short: it ends within its directory.")
     if found != expected:
-        raise Damaged("The zip's directory is not that of its files, or something stands beside it.")
+        raise InvalidRecord("The zip's directory is not that of its files, or something stands beside it.")
     return files
 
 
-def _too_long(name: str, line: int, limit_bytes: int) -> Damaged:
-    return Damaged(f"Line {line} of {name} is longer than {limit_bytes} bytes.")
+def _too_long(name: str, line: int, limit_bytes: int) -> InvalidRecord:
+    return InvalidRecord(f"Line {line} of {name} is longer than {limit_bytes} bytes.")

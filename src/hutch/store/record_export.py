@@ -5,11 +5,11 @@ from pathlib import Path
 from hutch.domain.audience import Reader
 from hutch.domain.ids import SessionId
 from hutch.store.interface import ErasedMeanwhile, EventLog, Evidence
-from hutch.store.log_defects import damaged as damaged_log
-from hutch.store.record_writer import write_bundle
+from hutch.store.log_defects import damaged_log
+from hutch.store.record_writer import write_record
 
 
-async def export(
+async def export_record(
     log: EventLog,
     session_id: SessionId,
     path: Path,
@@ -34,7 +34,7 @@ async def _export(
     async with log.evidence(session_id, reader) as evidence:
         if evidence.defects and not damaged:
             raise damaged_log(session_id, evidence.defects)
-        await write_bundle(
+        await write_record(
             path,
             session_id=session_id,
             records=evidence.records,

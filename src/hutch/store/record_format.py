@@ -31,11 +31,11 @@ Get the fingerprint, and a receipt if there is one, from somebody you trust and 
 The format is specified in docs/record.md of Hutch, so that anybody can write a verifier.
 """
 
-LARGEST_INT = 2**53 - 1  # what every JSON reader agrees on
-LATEST_MS = 253_402_300_799_999  # the end of the year 9999
-PAYLOAD_LIMIT_BYTES = 16 * 1024**2
+MAX_INT = 2**53 - 1  # what every JSON reader agrees on
+MAX_MS = 253_402_300_799_999  # the end of the year 9999
+MAX_PAYLOAD_BYTES = 16 * 1024**2
 STATEMENT_LIMIT_BYTES = 64 * 1024
-PAYLOAD_VALUES = 1_000_000  # names too; a short text of brackets becomes large when it is read
+MAX_PAYLOAD_VALUES = 1_000_000  # names too; a short text of brackets becomes large when it is read
 EVENT_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,99}")
 
 _EVENT = ("at_ms", "hash", "payload", "payload_hash", "salt", "seq", "type")
@@ -45,7 +45,7 @@ _HEX = re.compile(r"[0-9a-f]*")
 _STRING = re.compile(rb'"[^"]*+"?')
 
 
-class Damaged(Exception):
+class InvalidRecord(Exception):
     """What is wrong with a record, as a sentence; `seq` is the event to blame, when there is one."""
 
     def __init__(self, message: str, *, seq: int | None = None) -> None:
@@ -101,11 +101,11 @@ def parse_event(line: bytes, session_id: SessionId) -> Record:
     fields = _object(line, _EVENT)
     payload, salt = fields["payload"], fields["salt"]
     if payload is not None and not isinstance(payload, str):
-        raise Damaged(f"its payload is {_show(payload)}, not a string")
+        raise InvalidRecord(f"its payload is {_show(payload)}, not a string")
     return Record(
         session_id=session_id,
-        seq=_whole(fields, "seq", 1, LARGEST_INT),
-        at_ms=_whole(fields, "at_ms", 0, LATEST_MS),
+        seq=_whole(fields, "seq", 1, MAX_INT),
+        at_ms=_whole(fields, "at_ms", 0, MAX_MS),
         type=check_type(fields["type"]),
         salt=None if salt is None else bytes.fromhex(_hex(fields, "salt", SALT_BYTES)),
         payload=None if payload is None else payload.encode(),
@@ -118,15 +118,15 @@ def parse_statement(line: bytes) -> Statement:
     fields = _object(line, _STATEMENT)
     reason = fields["reason"]
     if fields["kind"] not in get_args(Kind):
-        raise Damaged(f"its kind is {_show(fields['kind'])}, not one of {', '.join(get_args(Kind))}")
+        raise InvalidRecord(f"its kind is {_show(fields['kind'])}, not one of {', '.join(get_args(Kind))}")
     if not isinstance(reason, str):
-        raise Damaged(f"its reason is {_show(reason)}, not a string")
+        raise InvalidRecord(f"its reason is {_show(reason)}, not a string")
     return Statement(
         kind=fields["kind"],
         session_id=_session(fields["session"]),
-        seq=_whole(fields, "seq", 1, LARGEST_INT),
+        seq=_whole(fields, "seq", 1, MAX_INT),
         hash=_hex(fields, "hash", 32),
-        at_ms=_whole(fields, "at_ms", 0, LATEST_MS),
+        at_ms=_whole(fields, "at_ms", 0, MAX_MS),
         reason=reason,
         key=_hex(fields, "key", 32),
         signature=_base64(fields["signature"], 64, "its signature"),
@@ -139,7 +139,7 @@ def parse_keys(line: bytes) -> dict[str, bytes]:
     for name, text in _object(line, None).items():
         raw = _base64(text, 32, f"the key {_show(name)}")
         if name != fingerprint(raw):
-            raise Damaged(f"the key named {_show(name)} has the fingerprint {fingerprint(raw)}")
+            raise InvalidRecord(f"the key named {_show(name)} has the fingerprint {fingerprint(raw)}")
         keys[name] = raw
     return keys
 
@@ -147,14 +147,16 @@ def parse_keys(line: bytes) -> dict[str, bytes]:
 def parse_manifest(line: bytes) -> Manifest:
     fields = _object(line, None)
     if fields.get("format") != FORMAT:
-        raise Damaged(f"its format is {_show(fields.get('format'))}, not '{FORMAT}'")
+        raise InvalidRecord(f"its format is {_show(fields.get('format'))}, not '{FORMAT}'")
     if fields.get("version") is True or fields.get("version") != VERSION:
         version = _show(fields.get("version"))
-        raise Damaged(f"its version is {version}, and this Hutch reads version {VERSION}: try a newer one")
+        raise InvalidRecord(
+            f"its version is {version}, and this Hutch reads version {VERSION}: try a newer one"
+        )
     _expect(fields, _MANIFEST)
     return Manifest(
         session_id=_session(fields["session"]),
-        events=_whole(fields, "events", 0, LARGEST_INT),
+        events=_whole(fields, "events", 0, MAX_INT),
         head=_hex(fields, "head", 32),
     )
 
@@ -162,46 +164,48 @@ def parse_manifest(line: bytes) -> Manifest:
 def check_type(value: object) -> str:
     """Refuse what is not the type of an event: it stands unescaped in the header that is hashed."""
     if not isinstance(value, str) or not EVENT_TYPE.fullmatch(value):
-        raise Damaged(f"its type is {_show(value)}; one looks like 'session.opened'")
+        raise InvalidRecord(f"its type is {_show(value)}; one looks like 'session.opened'")
     return value
 
 
 def check_payload(payload: bytes, type_: str) -> None:
     """Refuse a payload that readers could take in two ways, that costs them much, or of another type."""
-    if len(payload) > PAYLOAD_VALUES:  # a shorter one passes neither limit
+    if len(payload) > MAX_PAYLOAD_VALUES:  # a shorter one passes neither limit
         _check_size(payload)
     try:
         event = orjson.loads(payload)
         again = orjson.dumps(event, option=orjson.OPT_SORT_KEYS)
     except (ValueError, TypeError, RecursionError) as error:
-        raise Damaged(f"its payload is not good JSON ({str(error)[:100]})") from None
+        raise InvalidRecord(f"its payload is not good JSON ({str(error)[:100]})") from None
     if not isinstance(event, dict):
-        raise Damaged(f"its payload is {_show(event)}, not an object")
+        raise InvalidRecord(f"its payload is {_show(event)}, not an object")
     if event.get("type") != type_:
-        raise Damaged(f"its payload is of type {_show(event.get('type'))}, but it is filed as '{type_}'")
+        raise InvalidRecord(
+            f"its payload is of type {_show(event.get('type'))}, but it is filed as '{type_}'"
+        )
     if again != payload:  # allowed; but of a name that is repeated only the last was read
         del event
         if _structure(again).count(b":") != _structure(payload).count(b":"):
-            raise Damaged("a name is repeated in its payload")
+            raise InvalidRecord("a name is repeated in its payload")
 
 
 def _check_size(payload: bytes) -> None:
-    if len(payload) > PAYLOAD_LIMIT_BYTES:
-        raise Damaged(f"its payload is {len(payload)} bytes, over the limit of {PAYLOAD_LIMIT_BYTES}")
-    if sum(map(_structure(payload).count, (b",", b":", b"[", b"{"))) > PAYLOAD_VALUES:
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise InvalidRecord(f"its payload is {len(payload)} bytes, over the limit of {MAX_PAYLOAD_BYTES}")
+    if sum(map(_structure(payload).count, (b",", b":", b"[", b"{"))) > MAX_PAYLOAD_VALUES:
         raise _too_many_values()
 
 
 def _structure(text: bytes) -> bytes:
     """JSON without its strings: what is left has one colon for each name."""
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 2 * PAYLOAD_VALUES:  # each piece between them takes memory
+    if plain.count(b'"') > 2 * MAX_PAYLOAD_VALUES:  # each piece between them takes memory
         raise _too_many_values()
     return _STRING.sub(b"", plain)
 
 
-def _too_many_values() -> Damaged:
-    return Damaged(f"its payload holds more than {PAYLOAD_VALUES} names and values")
+def _too_many_values() -> InvalidRecord:
+    return InvalidRecord(f"its payload holds more than {MAX_PAYLOAD_VALUES} names and values")
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -213,7 +217,7 @@ def recanonical(text: bytes) -> bytes:
     try:
         return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
     except (ValueError, TypeError) as error:
-        raise Damaged(f"it is not good JSON ({str(error)[:100]})") from None
+        raise InvalidRecord(f"it is not good JSON ({str(error)[:100]})") from None
 
 
 def _object(line: bytes, names: Collection[str] | None) -> dict[str, Any]:
@@ -222,33 +226,35 @@ def _object(line: bytes, names: Collection[str] | None) -> dict[str, Any]:
         fields = orjson.loads(line)
         canonical = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) == line
     except (ValueError, TypeError) as error:  # TypeError: read, but nested too deep to be written
-        raise Damaged(f"it is not good JSON ({str(error)[:100]})") from None
+        raise InvalidRecord(f"it is not good JSON ({str(error)[:100]})") from None
     if not isinstance(fields, dict):
-        raise Damaged(f"it is {_show(fields)}, not an object")
+        raise InvalidRecord(f"it is {_show(fields)}, not an object")
     if names is not None:
         _expect(fields, names)
     if not canonical:
-        raise Damaged("it is not canonical JSON: names sorted and not repeated, no spaces, shortest escapes")
+        raise InvalidRecord(
+            "it is not canonical JSON: names sorted and not repeated, no spaces, shortest escapes"
+        )
     return fields
 
 
 def _expect(fields: Mapping[str, Any], names: Collection[str]) -> None:
     if wrong := sorted(fields.keys() ^ set(names)):
         which = "lacks" if wrong[0] in names else "has an unknown"
-        raise Damaged(f"it {which} {_show(wrong[0])}")
+        raise InvalidRecord(f"it {which} {_show(wrong[0])}")
 
 
 def _whole(fields: Mapping[str, Any], name: str, least: int, most: int) -> int:
     value = fields[name]
     if type(value) is not int or not least <= value <= most:  # a bool is an int, but not here
-        raise Damaged(f"its {name} is {_show(value)}, not a whole number from {least} to {most}")
+        raise InvalidRecord(f"its {name} is {_show(value)}, not a whole number from {least} to {most}")
     return value
 
 
 def _hex(fields: Mapping[str, Any], name: str, size_bytes: int) -> str:
     value = fields[name]
     if not isinstance(value, str) or len(value) != 2 * size_bytes or not _HEX.fullmatch(value):
-        raise Damaged(f"its {name} is {_show(value)}, not {2 * size_bytes} lower-case hex digits")
+        raise InvalidRecord(f"its {name} is {_show(value)}, not {2 * size_bytes} lower-case hex digits")
     return value
 
 
@@ -256,7 +262,7 @@ def _session(value: object) -> SessionId:
     try:
         return parse_session_id(value if isinstance(value, str) else repr(value))
     except BadRequest:
-        raise Damaged(f"its session is {_show(value)}, which is not a session id") from None
+        raise InvalidRecord(f"its session is {_show(value)}, which is not a session id") from None
 
 
 def _base64(value: object, size_bytes: int, what: str) -> bytes:
@@ -266,7 +272,7 @@ def _base64(value: object, size_bytes: int, what: str) -> bytes:
         raw = b""
     # Written again, because the last character has bits that do not count.
     if len(raw) != size_bytes or base64.b64encode(raw).decode() != value:
-        raise Damaged(f"{what} is {_show(value)}, not {size_bytes} bytes in base64")
+        raise InvalidRecord(f"{what} is {_show(value)}, not {size_bytes} bytes in base64")
     return raw
 
 

@@ -18,10 +18,10 @@ from hutch.domain.untrusted_text import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_archive import Archive, open_archive
 from hutch.store.record_format import (
-    PAYLOAD_LIMIT_BYTES,
+    MAX_PAYLOAD_BYTES,
     README,
     STATEMENT_LIMIT_BYTES,
-    Damaged,
+    InvalidRecord,
     Manifest,
     check_payload,
     parse_event,
@@ -32,7 +32,7 @@ from hutch.store.record_format import (
 from hutch.store.signing import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
-LINE_LIMIT_BYTES = 2 * PAYLOAD_LIMIT_BYTES + 4096  # a payload of nothing but quotes, and the rest
+LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of nothing but quotes, and the rest
 KEYS_LIMIT_BYTES = 64 * 1024
 MANIFEST_LIMIT_BYTES = 4 * 1024
 
@@ -58,7 +58,7 @@ class Report:
     warnings: tuple[str, ...]
 
 
-def verify_bundle(
+def verify_record(
     path: Path,
     *,
     keys: Sequence[str] = (),
@@ -75,7 +75,7 @@ def verify_bundle(
     try:
         with open_archive(path, size_limit_bytes=size_limit_bytes) as archive:
             check.run(archive, line_limit_bytes)
-    except Damaged as damage:
+    except InvalidRecord as damage:
         return check.report(damage)
     return check.report(None)
 
@@ -113,7 +113,7 @@ class _Check:
                 _check_receipt_hash(receipts.pop(0), record)
         self._check_end(manifest, statements.next, receipts)
 
-    def report(self, damage: Damaged | None) -> Report:
+    def report(self, damage: InvalidRecord | None) -> Report:
         return Report(
             ok=damage is None,
             session=self.session,
@@ -136,7 +136,7 @@ class _Check:
         keys = archive.read("keys.json", KEYS_LIMIT_BYTES)
         manifest = archive.read("manifest.json", MANIFEST_LIMIT_BYTES)
         if readme != README:
-            raise Damaged("README.txt is not the one that Hutch writes: do not follow what it says.")
+            raise InvalidRecord("README.txt is not the one that Hutch writes: do not follow what it says.")
         with _blaming("manifest.json"):
             parsed = parse_manifest(_only_line(manifest))
         self.session = parsed.session_id
@@ -150,8 +150,8 @@ class _Check:
             seq = self.events + 1
             try:
                 line = next(lines, None)
-            except Damaged as damage:  # past the last event, none of them is to blame
-                raise Damaged(str(damage), seq=seq if seq <= manifest.events else None) from None
+            except InvalidRecord as damage:  # past the last event, none of them is to blame
+                raise InvalidRecord(str(damage), seq=seq if seq <= manifest.events else None) from None
             if line is None:
                 return
             with _blaming(f"Event {seq}", seq):
@@ -162,19 +162,23 @@ class _Check:
         """Number, time, type and link: that the event belongs here, after the one before."""
         seq = self.events + 1
         if record.seq != seq:
-            raise Damaged(f"Event {seq} is missing: event {record.seq} stands in its place.", seq=seq)
+            raise InvalidRecord(f"Event {seq} is missing: event {record.seq} stands in its place.", seq=seq)
         if self.ended:
-            raise Damaged(f"Event {seq} follows session.ended, after which nothing can happen.", seq=seq)
+            raise InvalidRecord(
+                f"Event {seq} follows session.ended, after which nothing can happen.", seq=seq
+            )
         if seq == 1 and record.type != "session.opened":
-            raise Damaged(f"Event 1 is {record.type}, and every record starts with session.opened.", seq=1)
+            raise InvalidRecord(
+                f"Event 1 is {record.type}, and every record starts with session.opened.", seq=1
+            )
         if record.at_ms < self.at_ms:
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {seq} is from {record.at_ms} ms, before event {seq - 1} at {self.at_ms} ms.", seq=seq
             )
         if record.hash != link(
             record.session_id, seq, record.at_ms, record.type, record.payload_hash, prev=self.head
         ):
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {seq} is not the one that was recorded after event {seq - 1}: its hash does not fit.",
                 seq=seq,
             )
@@ -185,13 +189,17 @@ class _Check:
         seq = record.seq
         if record.payload is None:
             if record.salt is not None:
-                raise Damaged(f"Event {seq}: its payload is missing, though it was not erased.", seq=seq)
+                raise InvalidRecord(
+                    f"Event {seq}: its payload is missing, though it was not erased.", seq=seq
+                )
             self.erased += 1
             return
         if record.salt is None:
-            raise Damaged(f"Event {seq}: its salt is missing, so its payload cannot be checked.", seq=seq)
+            raise InvalidRecord(
+                f"Event {seq}: its salt is missing, so its payload cannot be checked.", seq=seq
+            )
         if hash_payload(record.salt, record.payload) != record.payload_hash:
-            raise Damaged(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
+            raise InvalidRecord(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
         with _blaming(f"Event {seq}", seq):
             check_payload(record.payload, record.type)
 
@@ -209,7 +217,7 @@ class _Check:
         for statement in statements:
             kind = self._check_statement(statement, record)
             if kind in kinds:
-                raise Damaged(f"Event {record.seq} has more than one {kind} statement.", seq=record.seq)
+                raise InvalidRecord(f"Event {record.seq} has more than one {kind} statement.", seq=record.seq)
             kinds.add(kind)
         return kinds
 
@@ -219,22 +227,22 @@ class _Check:
         self._check_signer(statement, seq)
         if statement.kind == "erasure":
             if record.payload is not None:
-                raise Damaged(
+                raise InvalidRecord(
                     f"Event {seq}: a statement says its payload was erased, but it is here.", seq=seq
                 )
             if statement.hash != record.payload_hash:
-                raise Damaged(
+                raise InvalidRecord(
                     f"Event {seq}: the payload that was erased by statement is another one.", seq=seq
                 )
             return statement.kind
         if statement.hash != record.hash:
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {seq} has another hash than its {statement.kind} statement signed: an event from "
                 f"{self.covered + 1} to {seq} was changed, added or removed, and the chain made anew.",
                 seq=seq,
             )
         if statement.kind == "end" and record.type != "session.ended":
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {seq} is signed as the end of the session, but it is {record.type}.", seq=seq
             )
         self.covered = seq
@@ -244,31 +252,37 @@ class _Check:
         """What must be said about this event, was said."""
         seq = record.seq
         if record.payload is None and "erasure" not in kinds:
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {seq}: its payload is missing, and no statement says it was erased.", seq=seq
             )
         if self.ended and "end" not in kinds:
-            raise Damaged(f"Event {seq} is session.ended, but no end statement signs it.", seq=seq)
+            raise InvalidRecord(f"Event {seq} is session.ended, but no end statement signs it.", seq=seq)
 
     def _check_signer(self, statement: Statement, seq: int | None) -> None:
         """Of this session, by an accepted key, with a good signature."""
         what = f"The {statement.kind} statement for event {statement.seq}"
         if statement.session_id != self.session:
-            raise Damaged(f"{what} is about session {statement.session_id}, not {self.session}.", seq=seq)
+            raise InvalidRecord(
+                f"{what} is about session {statement.session_id}, not {self.session}.", seq=seq
+            )
         if self.pins and statement.key not in self.pins:
             keys = "the key" if len(self.pins) == 1 else "one of the keys"
-            raise Damaged(f"{what} is signed by {statement.key}, not by {keys} you gave.", seq=seq)
+            raise InvalidRecord(f"{what} is signed by {statement.key}, not by {keys} you gave.", seq=seq)
         public_key = self.public_keys.get(statement.key)
         if public_key is None:
-            raise Damaged(f"{what} is signed by {statement.key}, which is not in keys.json.", seq=seq)
+            raise InvalidRecord(f"{what} is signed by {statement.key}, which is not in keys.json.", seq=seq)
         if not is_signed_by(statement, public_key):
-            raise Damaged(f"{what} has a false signature: it was not written by {statement.key}.", seq=seq)
+            raise InvalidRecord(
+                f"{what} has a false signature: it was not written by {statement.key}.", seq=seq
+            )
         self.signers.add(statement.key)
 
     def _check_receipt(self, receipt: Statement) -> None:
         """Before the events: a receipt that proves nothing blames none of them."""
         if receipt.kind != "receipt":
-            raise Damaged(f"The {receipt.kind} statement for event {receipt.seq} was given as a receipt.")
+            raise InvalidRecord(
+                f"The {receipt.kind} statement for event {receipt.seq} was given as a receipt."
+            )
         self._check_signer(receipt, None)
 
     def _check_end(self, manifest: Manifest, late: Statement | None, receipts: Sequence[Statement]) -> None:
@@ -278,25 +292,25 @@ class _Check:
             self._check_signer(late, after)
         for beyond in (late, *receipts[:1]):
             if beyond:
-                raise Damaged(
+                raise InvalidRecord(
                     f"The record was truncated: it ends at event {self.events}, and the {beyond.kind} "
                     f"statement for event {beyond.seq} says that there was more.",
                     seq=after,
                 )
         if not self.events:
-            raise Damaged("The record holds no events: not even session.opened.", seq=1)
+            raise InvalidRecord("The record holds no events: not even session.opened.", seq=1)
         if self.covered < self.events:
-            raise Damaged(
+            raise InvalidRecord(
                 f"Event {self.covered + 1} is not signed: no valid statement covers it or one after it.",
                 seq=self.covered + 1,
             )
         if manifest.events != self.events:
-            raise Damaged(
+            raise InvalidRecord(
                 f"manifest.json speaks of {manifest.events} events, and the record holds {self.events}.",
                 seq=min(manifest.events, self.events) + 1,
             )
         if manifest.head != self.head:
-            raise Damaged(
+            raise InvalidRecord(
                 f"manifest.json gives another hash for the last event, {self.events}.", seq=self.events
             )
 
@@ -334,7 +348,7 @@ class _Statements:
         """Those about this event; the ones before it are taken."""
         while self.next and self.next.seq <= seq:
             if self.next.seq < seq:
-                raise Damaged(
+                raise InvalidRecord(
                     f"statements.ndjson is out of order: the {self.next.kind} statement for event "
                     f"{self.next.seq} comes after one for a later event.",
                     seq=self.next.seq,
@@ -352,7 +366,7 @@ class _Statements:
 
 def _check_receipt_hash(receipt: Statement, record: Record) -> None:
     if receipt.hash != record.hash:
-        raise Damaged(
+        raise InvalidRecord(
             f"The record was rewritten: a receipt says that event {record.seq} has the hash {receipt.hash}, "
             f"and here it has {record.hash}.",
             seq=record.seq,
@@ -363,13 +377,13 @@ def _check_receipt_hash(receipt: Statement, record: Record) -> None:
 def _blaming(what: str, seq: int | None = None) -> Iterator[None]:
     try:
         yield
-    except Damaged as damage:
-        raise Damaged(f"{what}: {damage}.", seq=seq) from None
+    except InvalidRecord as damage:
+        raise InvalidRecord(f"{what}: {damage}.", seq=seq) from None
 
 
 def _only_line(text: bytes) -> bytes:
     if not text.endswith(b"\n"):
-        raise Damaged("it is cut short: its line has no end")
+        raise InvalidRecord("it is cut short: its line has no end")
     return text[:-1]
 
 

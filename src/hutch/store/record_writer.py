@@ -20,7 +20,7 @@ from typing import IO
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record
-from hutch.store.record_archive import Packed, directory, header
+from hutch.store.record_archive import ZipMember, directory, header
 from hutch.store.record_format import (
     README,
     Manifest,
@@ -34,7 +34,7 @@ from hutch.store.signing import Statement
 CHUNK_BYTES = 1024 * 1024
 
 
-async def write_bundle(
+async def write_record(
     path: Path,
     *,
     session_id: SessionId,
@@ -62,7 +62,7 @@ async def write_bundle(
         if not manifest.events and not statements:
             raise BadRequest(f"Session {session_id} has no events, so there is nothing to export.")
         await asyncio.to_thread(_write_rest, draft, statements, public_keys, manifest)
-        await asyncio.to_thread(draft.keep)
+        await asyncio.to_thread(draft.commit)
     finally:
         # Shielded, and after the thread that may still be writing: nothing stays behind.
         await asyncio.shield(asyncio.to_thread(draft.discard))
@@ -103,8 +103,8 @@ class _Draft:
         self._closed = False
         self._draft: Path | None = None
         self._file: IO[bytes] | None = None
-        self._packing: _Packing | None = None
-        self._packed: list[Packed] = []
+        self._packing: _ZipMemberWriter | None = None
+        self._packed: list[ZipMember] = []
 
     def open(self) -> None:
         with self._working():
@@ -124,14 +124,14 @@ class _Draft:
         with self._working():
             assert self._file
             self._finish()
-            self._packing = _Packing(self._file, name)
+            self._packing = _ZipMemberWriter(self._file, name)
 
     def write(self, content: bytes) -> None:
         with self._working():
             assert self._packing
             self._packing.write(content)
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         """Bring the draft to disk and give it its name."""
         with self._working():
             assert self._file and self._draft
@@ -191,13 +191,13 @@ class _Draft:
                 ) from None
 
 
-class _Packing:
+class _ZipMemberWriter:
     """A file on its way into the zip. Its header comes first, and is known last."""
 
     def __init__(self, target: IO[bytes], name: str) -> None:
         self._target = target
         self._packer = zlib.compressobj(wbits=-15)
-        self._file = Packed(name, target.tell(), packed_bytes=0, size_bytes=0, checksum=0)
+        self._file = ZipMember(name, target.tell(), packed_bytes=0, size_bytes=0, checksum=0)
         target.write(header(self._file))
 
     def write(self, content: bytes) -> None:
@@ -206,10 +206,10 @@ class _Packing:
         self._file = replace(self._file, size_bytes=size_bytes, checksum=checksum)
         self._target.write(self._packer.compress(content))
 
-    def finish(self) -> Packed:
+    def finish(self) -> ZipMember:
         self._target.write(self._packer.flush())
         file = replace(self._file, packed_bytes=self._target.tell() - self._file.start)
-        self._target.seek(file.place)
+        self._target.seek(file.offset)
         self._target.write(header(file))
         self._target.seek(file.end)
         return file

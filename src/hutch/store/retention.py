@@ -27,12 +27,12 @@ async def prune(log: EventLog, *, days: int, dry_run: bool = False) -> list[Prun
         for head in heads:
             if not head.ended or head.at_ms >= cutoff_ms:
                 continue
-            payloads = await log.kept(head.session_id)
+            payloads = await log.count_payloads(head.session_id)
             if not payloads:
                 continue
             if not dry_run:
                 payloads = await log.erase(head.session_id, None, reason=f"kept for {days} days")
             pruned.append(Pruned(head.session_id, payloads))
     if not dry_run:
-        await log.collect()
+        await log.collect_garbage()
     return pruned

@@ -25,7 +25,7 @@ class Rows(Protocol):
         ...
 
 
-class Also(Protocol[Made]):
+class ExtraWrite(Protocol[Made]):
     """A further row for the transaction that makes something: both are written, or neither is."""
 
     def write(self, connection: Connection, made: Made) -> None: ...

@@ -13,7 +13,7 @@ from hutch.system.process import birth_of
 PREFIX = "run@"
 
 
-def own_name() -> str:
+def reservation_name() -> str:
     """The name by which this process reserves runs."""
     pid = os.getpid()
     return f"{PREFIX}{socket.gethostname()}:{pid}:{birth_of(pid)}"

@@ -20,13 +20,13 @@ from hutch.store.run_reservation import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.system.clock import wall_ms
 
-NOT_TO_BE_BEGUN = ("paused", "ended")  # states of a session
-RESTING = ("idle", "parked")
+NOT_STARTABLE = ("paused", "ended")  # states of a session
+IDLE_STATES = ("idle", "parked")
 ABANDONED = "The process that worked on it is gone. Resume it to go on."
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RunCapacity:
     """How many runs there may be at one time."""
 
     total: int
@@ -49,12 +49,12 @@ class Runs:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def claim(self, worker: str, *, lease_ms: int, room: Room) -> QueuedRun | None:
+    async def claim(self, worker: str, *, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
         """Take up the oldest run that may begin now, or None.
 
         A worker that reserves runs takes those alone, and the others leave them to it.
         """
-        return await self._rows.change(lambda connection: _claim(connection, worker, lease_ms, room))
+        return await self._rows.change(lambda connection: _claim(connection, worker, lease_ms, capacity))
 
     async def renew(self, worker: str, run_ids: Collection[str], *, lease_ms: int) -> list[str]:
         """Hold on to runs; those that were lost meanwhile are not in the answer."""
@@ -82,7 +82,7 @@ class Runs:
         """It was stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
 
-    async def hold_waiting(self, run_id: str) -> bool:
+    async def hold_queued(self, run_id: str) -> bool:
         """Keep workers from taking it up; False when one works on it already, or it is over."""
         here = update(runs).where(runs.c.id == run_id, runs.c.state.in_(("queued", "held")))
         return await self._rows.change(
@@ -112,11 +112,11 @@ class Runs:
         values = {"state": "queued", "worker": worker}
         await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
 
-    async def again(self, run_id: str, *, worker: str = "") -> None:
+    async def requeue_ended(self, run_id: str, *, worker: str = "") -> None:
         """One that has ended waits once more, and its session with it; reserved for `worker`, if given."""
         wanted = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
         of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
-        resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(RESTING))
+        resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(IDLE_STATES))
 
         def again(connection: Connection) -> None:
             values = {"state": "queued", "worker": worker, "lease_until_ms": 0, "ended_ms": 0}
@@ -125,7 +125,7 @@ class Runs:
 
         await self._rows.change(again)
 
-    async def deliver(self, run_id: str, delivered: DeliveryResult) -> None:
+    async def record_delivery(self, run_id: str, delivered: DeliveryResult) -> None:
         """Note how handing it over ended."""
         wanted = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
         await self._rows.change(lambda connection: connection.execute(wanted))
@@ -138,10 +138,10 @@ class Runs:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return {row["session_id"]: read_run(row) for row in found}
 
-    async def leases(self, *, but: str) -> dict[str, int]:
+    async def leases(self, *, excluding: str) -> dict[str, int]:
         """The leases of the runs that other workers than this one are at."""
         wanted = select(runs.c.id, runs.c.lease_until_ms).where(
-            runs.c.state == "running", runs.c.worker != but
+            runs.c.state == "running", runs.c.worker != excluding
         )
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
         return {row[0]: row[1] for row in found}
@@ -203,7 +203,7 @@ class Runs:
         def reclaim(connection: Connection) -> list[QueuedRun]:
             found = _reclaim(connection)
             # A worker that held others for a moment was killed.
-            paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_TO_BE_BEGUN))
+            paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_STARTABLE))
             held = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
             connection.execute(held.values(state="queued"))
             return found
@@ -247,7 +247,7 @@ class Runs:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
         return {row[0]: row[1] for row in found}
 
-    async def places(self, run_ids: Collection[str]) -> dict[str, int]:
+    async def queue_positions(self, run_ids: Collection[str]) -> dict[str, int]:
         """Where in the queue runs are that wait: 1 is next."""
         wanted = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
         queue = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
@@ -288,12 +288,12 @@ def _text(delivered: DeliveryResult | None) -> str:
     return json.dumps(asdict(delivered)) if delivered else ""
 
 
-def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> QueuedRun | None:
+def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
     at_work = select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running")
     if is_reserved(worker):  # what others are at, or left, is no matter: their room is not this one's
         at_work = at_work.where(runs.c.worker == worker)
     busy = [(row.session_id, row.owner) for row in connection.execute(at_work)]
-    if len(busy) >= room.total:
+    if len(busy) >= capacity.total:
         return None
     of_user = Counter(owner for _, owner in busy)
     busy_sessions = {session_id for session_id, _ in busy}
@@ -303,13 +303,13 @@ def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> Qu
         .where(
             runs.c.state == "queued",
             runs.c.worker == (worker if is_reserved(worker) else ""),
-            sessions.c.state.not_in(NOT_TO_BE_BEGUN),
+            sessions.c.state.not_in(NOT_STARTABLE),
         )
         .order_by(runs.c.id)
     )
     for row in connection.execute(waiting).mappings():
         run = read_run(row)
-        if run.session_id in busy_sessions or of_user[run.owner] >= room.per_user:
+        if run.session_id in busy_sessions or of_user[run.owner] >= capacity.per_user:
             busy_sessions.add(run.session_id)  # what comes later in a session does not overtake
             continue
         now = wall_ms()

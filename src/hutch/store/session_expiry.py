@@ -9,24 +9,24 @@ from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import read_session
 
-AT_REST: tuple[SessionState, ...] = ("parked", "ended")  # nothing is under way in these
+IDLE_STATES: tuple[SessionState, ...] = ("parked", "ended")  # nothing is under way in these
 ONCE = '%"once": true%'  # as JSON has it; a quotation mark in a text has a backslash before it
 
 
-class Expiry:
+class SessionExpiry:
     """The sessions of a server that are past their time."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def untouched(self, before_ms: int, *, once: bool, limit: int, after: str = "") -> list[Session]:
+    async def list_idle(self, before_ms: int, *, once: bool, limit: int, after: str = "") -> list[Session]:
         """Sessions at rest with a workspace that were last touched before then, in the order of their ids.
 
         With `once`, only those that were made for a single request.
         """
         wanted = select(sessions).where(
             sessions.c.workspace_id != "",
-            sessions.c.state.in_(AT_REST),
+            sessions.c.state.in_(IDLE_STATES),
             sessions.c.updated_ms < before_ms,
             sessions.c.id > after,
         )
@@ -36,17 +36,17 @@ class Expiry:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [read_session(row) for row in found]
 
-    async def let_go(self, session: Session, reason: str) -> bool:
+    async def end_idle(self, session: Session, reason: str) -> bool:
         """End a session at rest; False when somebody has begun something in it since it was looked at."""
-        return await self._rows.change(lambda connection: _let_go(connection, session, reason))
+        return await self._rows.change(lambda connection: _end_idle(connection, session, reason))
 
-    async def forget_workspace(self, session_id: SessionId) -> None:
+    async def clear_workspace(self, session_id: SessionId) -> None:
         """Its files are gone."""
         gone = update(sessions).where(sessions.c.id == session_id).values(workspace_id="")
         await self._rows.change(lambda connection: connection.execute(gone))
 
 
-def _let_go(connection: Connection, session: Session, reason: str) -> bool:
+def _end_idle(connection: Connection, session: Session, reason: str) -> bool:
     here = (runs.c.session_id == session.id, runs.c.state != "ended")
     if connection.scalar(select(func.count()).select_from(runs).where(*here)):
         return False

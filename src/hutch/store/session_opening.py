@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from hutch.domain.events import Event
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.interface import EventLog
-from hutch.store.rows import Also
+from hutch.store.rows import ExtraWrite
 from hutch.store.runs import add_run
 from hutch.store.sessions import add_session
 
@@ -25,7 +25,7 @@ async def open_session(
     log: EventLog,
     opened: OpenedSession,
     events: Sequence[Event],
-    also: Also[OpenedSession] | None = None,
+    also: ExtraWrite[OpenedSession] | None = None,
 ) -> None:
     """Write all of it or nothing: a crash leaves no log without a session, and no session without a run."""
 

@@ -8,27 +8,27 @@ from hutch.store.rows import Rows
 from hutch.store.schema import inputs, removals, runs, sessions, shares
 
 
-class NotedRemoval:
+class PendingRemoval:
     """The note that a session is to be removed, written with the input that ends it."""
 
     def write(self, connection: Connection, made: SessionInput) -> None:
         _note(connection, made.session_id)
 
 
-class Removals:
+class PendingRemovals:
     """Removals that have begun and not ended, whatever happens to this process."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def note(self, session_id: str) -> None:
+    async def add(self, session_id: str) -> None:
         await self._rows.change(lambda connection: _note(connection, session_id))
 
-    async def forget(self, session_id: str) -> None:
+    async def remove(self, session_id: str) -> None:
         wanted = delete(removals).where(removals.c.session_id == session_id)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
-    async def noted(self) -> list[str]:
+    async def list(self) -> list[str]:
         """The ids of the sessions."""
         wanted = select(removals.c.session_id)
         return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))

@@ -16,7 +16,7 @@ from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
 from hutch.system.clock import wall_ms
 
-OVER = ("ended",)
+ENDED_STATES = ("ended",)
 
 
 def add_session(connection: Connection, session: Session) -> None:
@@ -65,7 +65,7 @@ class Sessions:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [read_session(row) for row in found]
 
-    async def many(self, ids: Sequence[str]) -> dict[str, Session]:
+    async def get_many(self, ids: Sequence[str]) -> dict[str, Session]:
         """Several at once."""
         wanted = select(sessions).where(sessions.c.id.in_(ids))
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
@@ -79,12 +79,14 @@ class Sessions:
 
     async def set(self, session_id: SessionId, **values: Any) -> None:
         """Change columns of a session; one that has ended stays so."""
-        wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(OVER))
+        wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(ENDED_STATES))
         await self._rows.change(
             lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
         )
 
-    async def change(self, session_id: SessionId, *, limits: RunLimits, model: str, deliver: bool) -> None:
+    async def set_run_options(
+        self, session_id: SessionId, *, limits: RunLimits, model: str, deliver: bool
+    ) -> None:
         """What its runs may do from now on."""
         await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
 
@@ -92,7 +94,7 @@ class Sessions:
         wanted = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
         return [SessionId(id) for id in await self._rows.fetch(lambda rows: list(rows.scalars(wanted)))]
 
-    async def settle(
+    async def correct_states(
         self,
         states: Collection[SessionState],
         to: SessionState,

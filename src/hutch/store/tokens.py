@@ -30,7 +30,7 @@ class Token:
     last_used_ms: int | None = None
     revoked_ms: int | None = None
 
-    def is_good(self, now_ms: int) -> bool:
+    def is_valid(self, now_ms: int) -> bool:
         return self.revoked_ms is None and (self.expires_ms is None or now_ms < self.expires_ms)
 
 

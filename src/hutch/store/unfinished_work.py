@@ -11,12 +11,12 @@ from hutch.store.rows import Rows
 from hutch.store.schema import events, logs
 
 JAIL_TYPES = ("session.prepared", "session.woken", "session.parked")  # a jail was opened, or closed
-BEGUN_TYPES = ("terminal.opened", "command.started")
-ENDED_TYPES = ("terminal.ended", "command.ended")
+START_TYPES = ("terminal.opened", "command.started")
+END_TYPES = ("terminal.ended", "command.ended")
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedWork:
     """Terminals by their ids, and how many commands, whose end is not in the log."""
 
     terminals: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Unfinished:
         return bool(self.terminals or self.commands)
 
 
-async def find_unfinished(rows: Rows, session_id: SessionId) -> Unfinished:
+async def find_unfinished_work(rows: Rows, session_id: SessionId) -> UnfinishedWork:
     """What the jail that was open last has begun and not ended; erased events are not seen."""
     log_id = select(logs.c.id).where(logs.c.session_id == session_id).scalar_subquery()
     here = events.c.log_id == log_id
@@ -34,7 +34,7 @@ async def find_unfinished(rows: Rows, session_id: SessionId) -> Unfinished:
     wanted = select(events.c.type, events.c.payload).where(
         here,
         events.c.seq > func.coalesce(since, 0),
-        events.c.type.in_((*BEGUN_TYPES, *ENDED_TYPES, "events.omitted")),
+        events.c.type.in_((*START_TYPES, *END_TYPES, "events.omitted")),
         events.c.payload.is_not(None),
     )
     wanted = wanted.order_by(events.c.seq)
@@ -49,6 +49,6 @@ async def find_unfinished(rows: Rows, session_id: SessionId) -> Unfinished:
         name = said.get("terminal" if kind == "terminal" else "shell", "")
         open_[kind, name] += -1 if happened == "ended" else 1
     terminals = tuple(name for (kind, name), count in open_.items() if kind == "terminal" and count > 0)
-    return Unfinished(
+    return UnfinishedWork(
         terminals, sum(max(0, count) for (kind, _), count in open_.items() if kind == "command")
     )

@@ -137,7 +137,7 @@ class Usage:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [_total(dict(row)) for row in found]
 
-    async def behind(self) -> int:
+    async def count_unprocessed(self) -> int:
         """How many of the newest events are not in the totals yet."""
         return await self._rows.fetch(
             lambda connection: max(0, read_newest(connection) - read_position(connection, NAME))

@@ -25,7 +25,7 @@ class Users:
     async def add(self, name: str, role: Role, *, password_hash: str = "") -> User:
         return await self._rows.change(lambda db: add_user(db, name, role, password_hash=password_hash))
 
-    async def first(self, name: str) -> User | None:
+    async def add_first_owner(self, name: str) -> User | None:
         """An owner of that name, if there is no user at all yet; of many who ask at once, one gets it."""
 
         def change(db: Connection) -> User | None:
@@ -57,7 +57,7 @@ class Users:
             raise NotFound(f"There is no user {echo(name, 80)}. `hutch users list` shows those there are.")
         return _user(row)
 
-    async def password(self, name: str) -> tuple[User, str] | None:
+    async def find_with_password_hash(self, name: str) -> tuple[User, str] | None:
         """A user and the hash of the password, which may be empty; None when nobody is called so."""
         wanted = select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(name))
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
@@ -72,7 +72,7 @@ class Users:
     async def set_disabled(self, user_id: str, disabled: bool) -> User:
         return await self._rows.change(lambda db: self._set(db, user_id, disabled=disabled))
 
-    async def identity(self, issuer: str, subject: str) -> User | None:
+    async def find_by_identity(self, issuer: str, subject: str) -> User | None:
         """Whom an identity provider knows by this subject."""
         wanted = (
             select(*_COLUMNS)
@@ -82,7 +82,7 @@ class Users:
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
         return None if row is None else _user(row)
 
-    async def adopt(self, issuer: str, subject: str, email: str, role: Role) -> User:
+    async def link_identity(self, issuer: str, subject: str, email: str, role: Role) -> User:
         """Tie an identity to the user that has its e-mail address as name, or to a new one.
 
         An account that has a password or another identity is somebody's already: a provider
@@ -112,7 +112,7 @@ class Users:
     async def _change(self, user_id: str, **values: Any) -> None:
         wanted = update(users).where(users.c.id == user_id).values(**values)
         if await self._rows.change(lambda db: db.execute(wanted).rowcount) != 1:
-            raise no_user(user_id)
+            raise user_not_found(user_id)
 
     def _set(self, db: Connection, user_id: str, **values: Any) -> User:
         """Change a user, and refuse what would leave nobody in charge."""
@@ -146,11 +146,11 @@ def add_user(db: Connection, name: str, role: Role, *, password_hash: str = "") 
 def get_user(db: Connection, user_id: str) -> User:
     row = db.execute(select(*_COLUMNS).where(users.c.id == user_id)).first()
     if row is None:
-        raise no_user(user_id)
+        raise user_not_found(user_id)
     return _user(row)
 
 
-def no_user(user_id: str) -> NotFound:
+def user_not_found(user_id: str) -> NotFound:
     return NotFound(f"There is no user {echo(user_id, 80)}.")
 
 

@@ -24,7 +24,7 @@ from hutch.domain.untrusted_text import echo
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import locked
 
-LARGEST_SECRET_BYTES = 64 * 1024
+MAX_SECRET_BYTES = 64 * 1024
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -42,8 +42,8 @@ class Vault:
             raise BadRequest(
                 f"The secret {name!r} is empty. To forget it, use `hutch config unset-secret {name}`."
             )
-        if len(value.encode()) > LARGEST_SECRET_BYTES:
-            raise BadRequest(f"The secret {name!r} is larger than {LARGEST_SECRET_BYTES // 1024} KiB.")
+        if len(value.encode()) > MAX_SECRET_BYTES:
+            raise BadRequest(f"The secret {name!r} is larger than {MAX_SECRET_BYTES // 1024} KiB.")
         with self._locked():
             tokens = self._tokens()
             keys = self._keys(needed=bool(tokens))

@@ -22,7 +22,7 @@ from hutch.system.clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000
 IN_USE_BYTE = 128  # of the index: locked as long as any process has the database open
-MAX_LOOKS = 3  # at files that change meanwhile
+MAX_ATTEMPTS = 3  # at files that change meanwhile
 MASK = 0xFFFF_FFFF
 _HEADER = struct.Struct("=IIIBBHIIIIIIII")  # in the byte order of the machine
 _INDEX_BYTES = 2 * _HEADER.size + 4
@@ -50,7 +50,7 @@ def find_missing_frames(path: Path) -> str:
     """
     wal = Path(f"{path}-wal")
     problem = ""
-    for _ in range(MAX_LOOKS):
+    for _ in range(MAX_ATTEMPTS):
         index = _read_index(Path(f"{path}-shm"))
         if index is None or not index.frames:
             return ""

@@ -12,23 +12,23 @@ from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
-KEPT_MS = 400 * 24 * 3600 * 1000
-LONGEST_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
+RETENTION_MS = 400 * 24 * 3600 * 1000
+MAX_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
 
 
-class Deliveries:
+class WebhookInbox:
     """The queue of wishes, and the memory of those that were taken."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
         self._clock = clock
 
-    async def take(self, told: WebhookDelivery) -> bool:
+    async def add(self, told: WebhookDelivery) -> bool:
         """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
         same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
 
         def take(connection: Connection) -> bool:
-            old = deliveries.c.at_ms < self._clock.now_ms() - KEPT_MS
+            old = deliveries.c.at_ms < self._clock.now_ms() - RETENTION_MS
             connection.execute(delete(deliveries).where(old))
             if connection.execute(select(deliveries.c.id).where(same)).first():
                 return False
@@ -37,11 +37,11 @@ class Deliveries:
 
         return await self._rows.change(take)
 
-    async def open(self, *, limit: int = 100) -> list[WebhookDelivery]:
+    async def list_open(self, *, limit: int = 100) -> list[WebhookDelivery]:
         """Those that are to be begun or are worked on, the oldest first."""
         now = wall_ms()
         # One that waits for longer than any was told to was put off before the clock was set back.
-        put_off = deliveries.c.next_ms.between(now + 1, now + LONGEST_WAIT_MS)
+        put_off = deliveries.c.next_ms.between(now + 1, now + MAX_WAIT_MS)
         due = (deliveries.c.state == "queued") & ~put_off
         wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
         wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
@@ -53,12 +53,12 @@ class Deliveries:
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         return WebhookDelivery(**row) if row else None
 
-    async def note(self, id: str, **values: Any) -> None:
+    async def update(self, id: str, **values: Any) -> None:
         await self._rows.change(lambda connection: note(connection, id, **values))
 
 
 @dataclass(frozen=True, slots=True)
-class BegunInSession:
+class StartedInSession:
     """The note that a delivery is worked on, written with the session that was opened for it."""
 
     delivery_id: str
@@ -68,7 +68,7 @@ class BegunInSession:
 
 
 @dataclass(frozen=True, slots=True)
-class BegunByInput:
+class StartedByInput:
     """The note that a delivery is worked on, written with the input that a session was given for it."""
 
     delivery_id: str

@@ -23,20 +23,20 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.append_batch import Append, Batch
+from hutch.store.append_batch import Append, AppendBatch
 from hutch.store.blobs import Blobs
-from hutch.store.database import DatabaseDamaged, plain_errors
-from hutch.store.database_files import Presence
+from hutch.store.database import DatabaseDamaged, translate_errors
+from hutch.store.database_files import DatabaseFiles
 from hutch.store.erasure import delete_doomed_blobs
 from hutch.store.interface import Head
 from hutch.store.log_gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
-from hutch.store.notifier import News
+from hutch.store.notifier import LogGrowth
 from hutch.store.transaction import Transaction
 
 BATCH_EVENTS = 1024
-SCRUB_RETRY_S = 0.5
-GAP_RETRY_S = 0.5  # while something that happened could not be written
+SCRUB_RETRY_DELAY_S = 0.5
+GAP_RETRY_DELAY_S = 0.5  # while something that happened could not be written
 
 T = TypeVar("T")
 
@@ -70,13 +70,13 @@ class Writer:
         path: Path,
         blobs: Blobs,
         notary: Notary,
-        on_commit: Callable[[Mapping[SessionId, News]], None],
+        on_commit: Callable[[Mapping[SessionId, LogGrowth]], None],
         log_bytes: int,
-        presence: Presence,
+        database_files: DatabaseFiles,
     ) -> None:
         self._transaction = transaction
         self._path = path
-        self._presence = presence
+        self._database_files = database_files
         self._blobs = blobs
         self._notary = notary
         self._on_commit = on_commit
@@ -209,17 +209,17 @@ class Writer:
     def _attempt(self, do: Callable[[Transaction], T]) -> T | Exception:
         """Do something in a transaction of its own. An error is an answer too, and leaves nothing behind."""
         try:
-            with plain_errors(self._path):
-                self._presence.check()
+            with translate_errors(self._path):
+                self._database_files.check()
                 self._transaction.begin()
                 result = do(self._transaction)
                 self._transaction.commit()
-                self._presence.check()
+                self._database_files.check()
                 return result
         except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
             self._failing = self._failing or is_storage_failure(error)
             if isinstance(error, DatabaseDamaged):
-                self._presence.give_up(error)
+                self._database_files.fail(error)
             self._transaction.rollback()
             if isinstance(error, DataGone):
                 self._save_wal()
@@ -227,7 +227,7 @@ class Writer:
 
     def _save_wal(self) -> None:
         """Save what was acknowledged when somebody has deleted the write-ahead file that holds it."""
-        if self._presence.may_save_wal:
+        if self._database_files.can_save_wal:
             try:
                 saved = self._transaction.save_wal()
             except sqlite3.Error as error:
@@ -235,10 +235,10 @@ class Writer:
             else:
                 logger.warning("store.wal_saved", whole=saved)
                 if saved:
-                    self._presence.unmark()
+                    self._database_files.clear_damage_mark()
 
     def _append_all(self, jobs: Sequence[Append]) -> None:
-        batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
+        batch = AppendBatch(self._transaction, self._blobs, self._gaps, self._log_bytes)
 
         def write(transaction: Transaction) -> "list[tuple[asyncio.Future[Head], Head | Exception]]":
             results = [(job.done, batch.add(job)) for job in jobs]
@@ -252,14 +252,14 @@ class Writer:
         if isinstance(results, Exception):
             for job in jobs:
                 self._gaps.note(job.session_id, job.events, results)
-            self._gaps_at = time.monotonic() + GAP_RETRY_S
+            self._gaps_at = time.monotonic() + GAP_RETRY_DELAY_S
             self._settle([(job.done, results) for job in jobs])
             return
         self._settle(results, self._committed(batch))
 
     def _write_gaps(self) -> None:
         """Write what happened while nothing could be written, as soon as that is possible again."""
-        batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
+        batch = AppendBatch(self._transaction, self._blobs, self._gaps, self._log_bytes)
         sessions = self._gaps.sessions
 
         def write(transaction: Transaction) -> None:
@@ -272,16 +272,16 @@ class Writer:
             self._gaps.forget(sessions)  # also those of logs that have ended or were removed
             self._settle([], self._committed(batch))
         else:
-            self._gaps_at = time.monotonic() + GAP_RETRY_S
+            self._gaps_at = time.monotonic() + GAP_RETRY_DELAY_S
             logger.warning("store.events_wait", sessions=len(sessions), problem=str(problem))
 
-    def _save(self, transaction: Transaction, batch: Batch) -> None:
+    def _save(self, transaction: Transaction, batch: AppendBatch) -> None:
         transaction.add_events(batch.rows)
         for id, log in batch.logs.items():
             self._notary.sign_if_due(transaction, log, now=id in batch.marked)
             transaction.save_log(log)
 
-    def _committed(self, batch: Batch) -> dict[SessionId, News]:
+    def _committed(self, batch: AppendBatch) -> dict[SessionId, LogGrowth]:
         self._failing = self._failing and not batch.rows
         self._gaps.forget(batch.logs)
         for log in batch.logs.values():
@@ -290,7 +290,7 @@ class Writer:
                 self._full.add(log.session_id)
             else:
                 self._full.discard(log.session_id)
-        return {id: News(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
+        return {id: LogGrowth(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
 
     def _recover(self) -> None:
         """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
@@ -330,13 +330,13 @@ class Writer:
 
     def _scrub(self) -> bool:
         done = self._transaction.truncate_wal()
-        self._scrub_at = None if done else time.monotonic() + SCRUB_RETRY_S
+        self._scrub_at = None if done else time.monotonic() + SCRUB_RETRY_DELAY_S
         return done
 
     def _settle(
         self,
         results: "Sequence[tuple[asyncio.Future[Any], Any]]",
-        grown: Mapping[SessionId, News] | None = None,
+        grown: Mapping[SessionId, LogGrowth] | None = None,
     ) -> None:
         """Answer the callers, in their own thread, all with one wake-up."""
 

@@ -19,13 +19,13 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.settings.model import FIELDS, size_text, variable
 from hutch.store.signing import Signer
-from hutch.store.vault import LARGEST_SECRET_BYTES, Vault, check_name
+from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
 app = typer.Typer(
     help="Show and check the settings, and keep secrets.", no_args_is_help=True, add_completion=False
 )
 
-MAX_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
+MAX_VALUE_BYTES = MAX_SECRET_BYTES + len("\r\n")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 SecretName = Annotated[str, typer.Argument(metavar="NAME", help="Such as anthropic_api_key or github_token.")]
@@ -182,7 +182,7 @@ def _value(name: str, from_file: Path | None) -> str:
     except OSError as error:
         raise BadRequest(f"File {str(from_file)!r} cannot be read: {error.strerror}.") from None
     if len(raw) > MAX_VALUE_BYTES:
-        raise BadRequest(f"The value of {name} is larger than {LARGEST_SECRET_BYTES // 1024} KiB.")
+        raise BadRequest(f"The value of {name} is larger than {MAX_SECRET_BYTES // 1024} KiB.")
     try:
         return raw.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:

@@ -32,7 +32,12 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.checks.repository import check_repository
 from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import Loaded, find_paths, load
-from hutch.store.read_only_queries import Unreadable, Unsound, check_whole, newest_event_ms
+from hutch.store.read_only_queries import (
+    DatabaseUnreadable,
+    DatabaseUnsound,
+    check_integrity,
+    newest_event_ms,
+)
 from hutch.system.terminal_text import visible
 
 GIB, MIB = 1024**3, 1024**2
@@ -190,10 +195,10 @@ def database(file: Path) -> Check:
     if not is_file:
         return Check("database", "fail", f"{file} is not a file", f"Move it away.\n{OR_ELSEWHERE}")
     try:
-        schema, is_whole = check_whole(file, within_s=QUICK_CHECK_S)
-    except Unreadable as error:
+        schema, is_whole = check_integrity(file, within_s=QUICK_CHECK_S)
+    except DatabaseUnreadable as error:
         return Check("database", "fail", f"{file} cannot be read: {error}", _reading_fix(file, str(error)))
-    except Unsound as error:
+    except DatabaseUnsound as error:
         backups = file.parent / "backups"
         mend = f"Stop Hutch, keep a copy of {file}, then put back the newest backup from {backups}."
         return Check("database", "fail", f"{file} is damaged: {error}", mend)

@@ -16,7 +16,7 @@ from hutch.cli.local_log import find_session, open_sessions, warn_of_defects
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.flows.unerased import Traces, traces_of, unerased
-from hutch.store.record_export import export
+from hutch.store.record_export import export_record
 from hutch.store.retention import Pruned, prune
 from hutch.system.terminal_text import visible
 
@@ -50,7 +50,7 @@ def export_command(
         async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
             path = output or Path(f"{session_id}.zip")
-            evidence = await export(log, session_id, path, WHOLE, overwrite=force, damaged=True)
+            evidence = await export_record(log, session_id, path, WHOLE, overwrite=force, damaged=True)
         head, defects = evidence.head, list(evidence.defects)
         if as_json:
             result = {"file": str(path), "session": session_id, "events": head.seq, "hash": head.hash}

@@ -79,14 +79,14 @@ def list_(
         users = {each.id: each for each in await held.users.list()}
         whose = (await held.users.find(user)).id if user else None
         now_ms = int(datetime.now(UTC).timestamp() * 1000)
-        found = [token for token in await held.tokens.list(whose) if everything or token.is_good(now_ms)]
+        found = [token for token in await held.tokens.list(whose) if everything or token.is_valid(now_ms)]
         if not found and not as_json:
             typer.echo("There are no tokens. Make one: hutch tokens create", err=True)
         for token in found:
             if as_json:
                 typer.echo(json.dumps(_told(token, users[token.user_id])))
                 continue
-            state = "revoked" if token.revoked_ms else "good" if token.is_good(now_ms) else "expired"
+            state = "revoked" if token.revoked_ms else "good" if token.is_valid(now_ms) else "expired"
             typer.echo(
                 f"{token.id}  {token.prefix}…  {users[token.user_id].name:<12}  "
                 f"{','.join(sorted(token.scopes)):<16}  {state:<7}  until {_day(token.expires_ms)}  "

@@ -9,7 +9,7 @@ import typer
 
 from hutch.cli import exits
 from hutch.store.receipt import read_receipt
-from hutch.store.record_verifier import Report, verify_bundle
+from hutch.store.record_verifier import Report, verify_record
 
 
 def verify_command(
@@ -27,7 +27,7 @@ def verify_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check that a record is whole and signed, and name the first bad event if not."""
-    report = verify_bundle(file, keys=key or (), receipts=[read_receipt(path) for path in receipt or ()])
+    report = verify_record(file, keys=key or (), receipts=[read_receipt(path) for path in receipt or ()])
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(report)))
     else:

@@ -13,13 +13,13 @@ from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.site import Site
-from hutch.store.rows import Also
+from hutch.store.rows import ExtraWrite
 from hutch.store.runs import Runs
 from hutch.store.session_opening import OpenedSession
 
 
 async def submit(
-    site: Site, who: Caller, new: NewSession, *, also: Also[OpenedSession] | None = None
+    site: Site, who: Caller, new: NewSession, *, also: ExtraWrite[OpenedSession] | None = None
 ) -> tuple[Session, QueuedRun]:
     """Queue a change for the next free worker. It is delivered, and its session is for nothing else."""
     check_line("A branch", new.revision)  # elsewhere it is called a revision

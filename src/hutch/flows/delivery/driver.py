@@ -244,7 +244,7 @@ async def deliver(
         )
         if change is None:
             return None
-        await (changes.move(change) if before and before.id == change.id else changes.add(change))
+        await (changes.update(change) if before and before.id == change.id else changes.add(change))
     if change.commit not in known_commits:
         event = ChangeProposed(
             change_id=change.id,

@@ -34,7 +34,7 @@ from hutch.flows.past import past
 from hutch.flows.reviews.people import make_comment
 from hutch.flows.reviews.subject import Subject
 from hutch.flows.site import Site
-from hutch.store.rows import Also
+from hutch.store.rows import ExtraWrite
 from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace
@@ -110,7 +110,7 @@ async def submit(
     instructions: str = "",
     model: str = "",
     limits: RunLimits = NO_LIMITS,
-    also: Also[OpenedSession] | None = None,
+    also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
     """Have a change or a pull request read by the next free worker. Nothing of it is ever delivered."""
     wanted = NewSession(

@@ -12,7 +12,7 @@ from hutch.flows.change_lock import recording_closure, reopened
 from hutch.flows.decider import Decider
 from hutch.forge.interface import Attempt, Statement
 from hutch.store.comments import Comments, Reviews
-from hutch.store.rows import Also
+from hutch.store.rows import ExtraWrite
 from hutch.system.clock import wall_ms
 
 FIRST = Attempt()
@@ -28,7 +28,7 @@ async def comment(
     name: str = "",
     commit: str = "",
     attempt: Attempt = FIRST,
-    also: Also[Comment] | None = None,
+    also: ExtraWrite[Comment] | None = None,
 ) -> tuple[Comment, str]:
     """Comment on a line that the change shows or the file has; and the address of that, if it was posted.
 
@@ -59,7 +59,7 @@ async def judge(
     commit: str = "",
     by: Decider | None = None,
     attempt: Attempt = FIRST,
-    also: Also[Review] | None = None,
+    also: ExtraWrite[Review] | None = None,
 ) -> Review:
     """Approve a change, or ask for changes first: by whom, when, and at which commit."""
     change = await reopened(context, change, user)

@@ -36,7 +36,7 @@ async def first_of(
     async with context.lock("reviews"):
         at = f"{subject.pull_url} at {subject.commit[:12]}"
         names = list(filter(None, (subject.pull_url, subject.change_id)))
-        if not again and (session_id := await Reviews(context.rows).under_way(names, subject.commit)):
+        if not again and (session_id := await Reviews(context.rows).find_in_progress(names, subject.commit)):
             where = f", in the session {session_id}" if await may_see(session_id) else ""
             raise Conflict(f"{at} is being reviewed{where}. Say `again` to have it read once more.")
         if not again and (before := await given_before(context, subject, user=user)):
@@ -63,11 +63,11 @@ async def _given_before(
         pull = pull_request(subject.pull_url)
         forge = await context.forge_of(pull, user)
         if (url := await forge.find(pull, tried)) is not None:
-            found = await reviews.posted(tried, url)
+            found = await reviews.mark_posted(tried, url)
             if subject.change_id in ("", found.change_id):
                 return found
         else:
-            await reviews.drop(tried)
+            await reviews.delete(tried)
     return None
 
 
@@ -113,9 +113,9 @@ async def keep(
         except Unavailable:  # it may be there all the same, or come to be
             raise
         except HutchError:
-            await reviews.drop(noted)
+            await reviews.delete(noted)
             raise
-        return await reviews.posted(noted, url)
+        return await reviews.mark_posted(noted, url)
 
 
 async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False) -> T:

@@ -24,7 +24,7 @@ from hutch.gateway.auth.names import Names, one, values
 from hutch.gateway.auth.refusals import Refusals
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
-from hutch.store.browser_sessions import Browser
+from hutch.store.browser_sessions import BrowserSession
 from hutch.store.tokens import Token
 from hutch.system.clock import wall_ms
 
@@ -42,7 +42,7 @@ class Known:
     """Somebody who was recognised, and by what."""
 
     who: Caller
-    shown: Token | Browser
+    shown: Token | BrowserSession
     until: float
 
 
@@ -112,11 +112,11 @@ class Guard:
                 raise
         return known
 
-    async def browser(self, scope: Any) -> tuple[Caller, Browser, str] | None:
+    async def browser(self, scope: Any) -> tuple[Caller, BrowserSession, str] | None:
         """The browser session of a request, if there is one, with its secret; nothing is counted."""
         secret = read_cookie(scope)
         known = await self._lookup(secret, "cookie") if secret else None
-        if secret is None or known is None or not isinstance(known.shown, Browser):
+        if secret is None or known is None or not isinstance(known.shown, BrowserSession):
             return None
         return known.who, known.shown, secret
 
@@ -163,12 +163,12 @@ class Guard:
                 self._known[key] = known
                 while len(self._known) > MAX_REMEMBERED:
                     self._known.popitem(last=False)
-        if known is None or not known.shown.is_good(wall_ms()):
+        if known is None or not known.shown.is_valid(wall_ms()):
             return None
         return known
 
     async def _ask(self, secret: str, kind: str) -> Known | None:
-        shown: Token | Browser
+        shown: Token | BrowserSession
         if kind == "token":
             token = await self.accounts.tokens.recognise(secret)
             if token is None:

@@ -9,11 +9,11 @@ from hutch.domain.user import User
 from hutch.gateway.auth.cookies import csrf_token, read_cookie, set_cookie
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.names import one
-from hutch.store.browser_sessions import Began
+from hutch.store.browser_sessions import LoginMethod
 
 
 async def log_in(
-    guard: Guard, connection: HTTPConnection, response: Response, user: User, began_by: Began
+    guard: Guard, connection: HTTPConnection, response: Response, user: User, began_by: LoginMethod
 ) -> str:
     """Set the cookie; what a page of ours must send along with it is returned."""
     scope = connection.scope

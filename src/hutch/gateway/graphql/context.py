@@ -13,7 +13,7 @@ from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
 from hutch.flows.site import Site
 from hutch.gateway.context import Server
-from hutch.store.bulk_queries import Batches
+from hutch.store.bulk_queries import BulkQueries
 from hutch.store.shares import Share
 
 LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
@@ -29,7 +29,7 @@ class Context:
         self.document = document
         self._runs: dict[int, DataLoader[str, list[QueuedRun]]] = {}
         self._changes: dict[int, DataLoader[str, list[Change]]] = {}
-        self._batches = Batches(server.rows)
+        self._batches = BulkQueries(server.rows)
         self.shares: DataLoader[str, list[Share]] = _loader(self._batches.shares, list)
         self.users: DataLoader[str, User | None] = _loader(self._batches.users, lambda: None)
 

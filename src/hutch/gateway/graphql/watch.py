@@ -12,7 +12,7 @@ from hutch.domain.user import Caller
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.context import Server
-from hutch.store.bulk_queries import Batches
+from hutch.store.bulk_queries import BulkQueries
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
@@ -25,7 +25,7 @@ class Watch:
     """Looks while somebody watches."""
 
     def __init__(self, server: Server) -> None:
-        self._batches = Batches(server.rows)
+        self._batches = BulkQueries(server.rows)
         self._watchers: set[_Watcher] = set()
         self._looking: asyncio.Task[None] | None = None
         server.site.on_removed.append(self._removed)
@@ -42,7 +42,9 @@ class Watch:
                 changed, removed = await watcher.take()
                 who = await _again(scope)
                 user_id = None if who.is_owner else who.user.id
-                seen = await self._batches.seen_by(user_id, [each.id for each in changed]) if changed else ()
+                seen = (
+                    await self._batches.visible_to(user_id, [each.id for each in changed]) if changed else ()
+                )
                 for shown in await self._shown([each for each in changed if each.id in seen]):
                     yield shown, False
                 gone = [each for each, audience in removed if user_id is None or user_id in audience]

@@ -14,7 +14,7 @@ from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
-from hutch.store.browser_sessions import Browser
+from hutch.store.browser_sessions import BrowserSession
 from hutch.system.clock import wall_ms
 
 routes = router("login")
@@ -54,7 +54,7 @@ class Me(Out):
     credential_id: str
 
 
-@fields_from(Browser, "id began_by address agent created_ms used_ms")
+@fields_from(BrowserSession, "id began_by address agent created_ms used_ms")
 class BrowserOut(Out):
     """A browser in which the caller is logged in."""
 
@@ -142,7 +142,7 @@ async def set_password(
     """Set one's own password. Every other browser is logged out; this one gets a new cookie."""
     _by_cookie(who)
     actor = guard.actor(request.scope, who)
-    found = await guard.accounts.users.password(who.user.name)
+    found = await guard.accounts.users.find_with_password_hash(who.user.name)
     if found and found[1] and not await _came_by_link(request, guard):
         if given.current is None:
             raise Denied("The present password is needed too.")

@@ -68,9 +68,9 @@ async def finish_oidc(
 async def _user_of(guard: Guard, actor: Actor, identity: Identity, role: Role) -> User:
     """The user behind an identity; made on the first login."""
     users = guard.accounts.users
-    user = await users.identity(identity.issuer, identity.subject)
+    user = await users.find_by_identity(identity.issuer, identity.subject)
     if user is None:
-        user = await users.adopt(identity.issuer, identity.subject, identity.email, role)
+        user = await users.link_identity(identity.issuer, identity.subject, identity.email, role)
         told = f"{identity.issuer} {identity.email}"
         await guard.accounts.note(actor, "user.identified", user.id, detail=told)
     if user.disabled:

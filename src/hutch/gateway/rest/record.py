@@ -13,7 +13,7 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
-from hutch.store.record_export import export as write_record
+from hutch.store.record_export import export_record as write_record
 
 routes = router("record")
 
@@ -44,7 +44,7 @@ class ReceiptOut(Out):
         }
     },
 )
-async def export(request: Request, who: Reader, session_id: str) -> Response:
+async def export_record(request: Request, who: Reader, session_id: str) -> Response:
     """The whole log with its signatures as one file: `hutch verify` checks it offline.
 
     What you may not see is left out, and the signatures say so.

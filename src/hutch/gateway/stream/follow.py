@@ -10,7 +10,7 @@ from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
 from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
 from hutch.sessions.seam import Update
-from hutch.store.log_defects import end_missing
+from hutch.store.log_defects import missing_end
 
 SETTLE_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]
@@ -35,7 +35,7 @@ class Follower:
             await asyncio.sleep(SETTLE_S)
             head = await self._permit.server.log.head(self._permit.session.id)
             if not head.ended:
-                raise end_missing(head.session_id)
+                raise missing_end(head.session_id)
         if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
             permit = self._permit
             await read_page(permit.server.site, permit.who, permit.session, after=self.seq, limit=1)

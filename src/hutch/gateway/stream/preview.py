@@ -185,7 +185,7 @@ class Previews:
         scopes = scopes_of(user.role)
         if held.by == "token":
             tokens = [each for each in await accounts.tokens.list(user.id) if each.id == held.credential_id]
-            good = bool(tokens) and tokens[0].is_good(wall_ms())
+            good = bool(tokens) and tokens[0].is_valid(wall_ms())
             scopes &= tokens[0].scopes if tokens else frozenset()
         else:
             good = any(each.id == held.credential_id for each in await accounts.browsers.list(user.id))

@@ -218,7 +218,7 @@ class Streams:
     async def _renew(self, due: list[Stream]) -> None:
         """Their leaves, with one look into the database for all of them."""
         sessions = Sessions(due[0].permit.server.rows)
-        read = asyncio.ensure_future(sessions.many(list({stream.permit.session.id for stream in due})))
+        read = asyncio.ensure_future(sessions.get_many(list({stream.permit.session.id for stream in due})))
         await asyncio.wait([read])
         for stream in due:
             if stream in self._open:
