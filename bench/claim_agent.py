@@ -20,12 +20,12 @@ from bench.agents import a_place, bash, provider
 from bench.row import Row
 
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tools.all import TOOLS
-from hutch.agent.tools.seam import Context, Tool, ToolResult
+from hutch.agent.tools.builtin import TOOLS
+from hutch.agent.tools.interface import Context, Tool, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
 from hutch.flows.code_change.work import begin, go_on
-from hutch.llm.seam import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
+from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import Wishes, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
 

@@ -12,7 +12,7 @@ from contextlib import aclosing
 
 from bench.row import Row, percentile
 
-from hutch.llm.seam import Model
+from hutch.llm.interface import Model
 from tests.llm.dialects import DIALECTS, GO, Dialect, pieces
 from tests.llm.wire import Act, playing
 
@@ -21,8 +21,8 @@ PIECES = 2000
 LOADED = """
 import json, re, sys, time
 began = time.perf_counter()
-from hutch.llm.names import parse_model_name
-from hutch.llm.open import Access, open_model
+from hutch.llm.model_name import parse_model_name
+from hutch.llm.model_factory import Access, open_model
 open_model(parse_model_name(sys.argv[1]), Access(keys={name: "key-1234567890" for name in sys.argv[2:]}))
 took = (time.perf_counter() - began) * 1000
 most = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())

@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import COMMANDS
 from hutch.cli.dispatch import load
 
@@ -34,7 +34,7 @@ sessions, the names of secrets, and files.
 
 
 def page() -> str:
-    parts = [HEAD.format(help=usage.help_text(width=WIDTH))]
+    parts = [HEAD.format(help=top_level_help.help_text(width=WIDTH))]
     for command in COMMANDS:
         loaded = load(command)
         parts += _command(loaded, loaded.make_context(f"hutch {command.name}", [], resilient_parsing=True))
@@ -68,7 +68,9 @@ def _prose(text: str) -> str:
 
 def _exit_codes() -> Iterator[str]:
     yield "## Exit codes\n\n"
-    yield _table(("Code", "Meaning"), [(f"`{code}`", meaning) for code, meaning in exits.MEANINGS.items()])
+    yield _table(
+        ("Code", "Meaning"), [(f"`{code}`", meaning) for code, meaning in exit_codes.MEANINGS.items()]
+    )
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

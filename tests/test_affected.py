@@ -33,7 +33,7 @@ FILES = {
     "tests/jail/test_policy.py": "from hutch.jail.policy import Policy",
     "tests/jail/test_table.py": "SCRIPT = 'table.py'",
     "tests/jail/data/one.txt": "",
-    "tests/llm/test_open.py": "from hutch.llm.open import load",
+    "tests/llm/test_model_factory.py": "from hutch.llm.model_factory import load",
     "tests/store/test_log.py": "import hutch.store.log",
     "tests/store/victim.py": "import hutch.store.log",
     "tests/store/test_kills.py": "WORDS = ['python', '-m', 'tests.store.victim']",
@@ -77,8 +77,8 @@ def change(root: Path, name: str) -> Affected:
     [
         ("src/hutch/jail/policy.py", {"jail/test_policy.py", "cli/test_shell.py"}),  # as hutch loads it
         ("src/hutch/cli/shell.py", {"cli/test_shell.py"}),  # by its name in the table
-        ("src/hutch/llm/gemini.py", {"llm/test_open.py"}),  # by a name that is put together
-        ("src/hutch/llm/prices.json", {"llm/test_open.py"}),
+        ("src/hutch/llm/gemini.py", {"llm/test_model_factory.py"}),  # by a name that is put together
+        ("src/hutch/llm/prices.json", {"llm/test_model_factory.py"}),
         ("src/hutch/store/log.py", {f"store/test_{name}.py" for name in ("log", "kills", "script")}),
         ("src/hutch/store/migrations/first.py", {f"store/test_{n}.py" for n in ("log", "kills", "script")}),
         ("tests/jail/walls.py", {"jail/test_policy.py", "jail/test_table.py"}),  # through conftest.py

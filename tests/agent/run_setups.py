@@ -13,9 +13,9 @@ from hutch.agent.jail_events import as_event
 from hutch.agent.persona import load_persona
 from hutch.agent.recorder import Recorder
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tools.all import TOOLS, built_in_tools
+from hutch.agent.tools.builtin import TOOLS, built_in_tools
+from hutch.agent.tools.interface import Ask, Context, ToolResult
 from hutch.agent.tools.registry import ToolRegistry
-from hutch.agent.tools.seam import Ask, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
@@ -28,9 +28,7 @@ from hutch.jail.jail import start_jail
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell.shells import Shells
 from hutch.llm.cassette import parse_cassette
-from hutch.llm.retry import Patience, PatientModel
-from hutch.llm.scripted import ScriptedModel
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     CallArguments,
     CallEnded,
     CallStarted,
@@ -41,6 +39,8 @@ from hutch.llm.seam import (
     Text,
     Usage,
 )
+from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.scripted import ScriptedModel
 from hutch.store.log import open_log
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home

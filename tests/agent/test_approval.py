@@ -12,14 +12,14 @@ from hutch.agent.approval import Answer, Approvals, decide, summary
 from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.tools.all import TOOLS
-from hutch.agent.tools.seam import Arguments
+from hutch.agent.tools.builtin import TOOLS
+from hutch.agent.tools.interface import Arguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, StepReached
 from hutch.flows.code_change.work import begin, go_on
-from hutch.llm.seam import Call
+from hutch.llm.interface import Call
 from tests.agent.run_setups import Wishes, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.tools.all import built_in_tools
+from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.comment import MAX_COMMENTS, Comment, CommentArguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.patch import parse_patch

@@ -7,7 +7,7 @@ import pytest
 from hutch import settings
 from hutch.agent.context import MAX_CHARS, UNTRUSTED, repository_notes, system_prompt
 from hutch.agent.persona import load_persona
-from hutch.agent.tools.all import built_in_tools
+from hutch.agent.tools.builtin import built_in_tools
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
 from hutch.forge.forges import COMMAND_LINE

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutch.agent.asking import as_read_back
 from hutch.agent.conversation import Conversation
+from hutch.agent.model_reply import as_read_back
 from hutch.agent.run_setup import Heard
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
 from hutch.flows.code_change.work import begin, go_on
-from hutch.llm.seam import FromModel, FromTool, FromUser, Request, Usage
+from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 from tests.deadline import DEADLINE_S
 

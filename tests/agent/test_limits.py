@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.guard import FAILING_STOPPED, FAILING_TOLD, LoopGuard
 from hutch.agent.limits import Spent, spent_before
+from hutch.agent.loop_guard import FAILING_STOPPED, FAILING_TOLD, LoopGuard
 from hutch.domain.events import (
     ContextCompacted,
     Entry,
@@ -19,7 +19,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import new_session_id
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
-from hutch.llm.seam import FromModel, Request, Usage
+from hutch.llm.interface import FromModel, Request, Usage
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 

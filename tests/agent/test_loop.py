@@ -14,7 +14,7 @@ from hutch.agent.run_setup import Heard
 from hutch.domain import events
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
-from hutch.llm.seam import Request
+from hutch.llm.interface import Request
 from tests.agent.run_setups import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio

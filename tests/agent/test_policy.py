@@ -9,7 +9,7 @@ import pytest
 
 from hutch.agent.command_words import MAX_LENGTH, Parsed, parse
 from hutch.agent.policy import FILE_TOOLS, Policy, Rule, parse_rule
-from hutch.agent.tools.all import TOOLS
+from hutch.agent.tools.builtin import TOOLS
 from hutch.domain.errors import BadRequest
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.testing.detect import Runner, detect, with_words
 from hutch.agent.testing.report import SHOWN_CHARS, is_missing
-from hutch.agent.testing.run import OUTPUT, run_tests
+from hutch.agent.testing.runner_detection import Runner, detect, with_words
+from hutch.agent.testing.test_run import OUTPUT, run_tests
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT

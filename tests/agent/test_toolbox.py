@@ -10,8 +10,8 @@ import pytest
 
 from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.persona import built_in, load_persona
-from hutch.agent.tools.all import TOOLS, built_in_tools
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.builtin import TOOLS, built_in_tools
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.interface import Exit, Size
 from hutch.jail.policy import GIB, MIB
 from hutch.jail.process import Command
-from hutch.jail.seam import Exit, Size
 
 from .attack import NO_SECCOMP, Bomb, Scenes
 from .patience import LONG_S, until, until_next_door

@@ -6,9 +6,9 @@ import shutil
 from dataclasses import replace
 
 from hutch.domain.errors import HutchError, LimitReached
+from hutch.jail.interface import Exit
 from hutch.jail.jail import start_jail
 from hutch.jail.policy import GIB, MIB
-from hutch.jail.seam import Exit
 
 from .attack import Bomb, Scenes
 from .bombs import HOLD

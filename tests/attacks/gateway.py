@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import HutchError
+from hutch.jail.interface import Exit, Finished, Size
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.launch import warden_source
 from hutch.jail.launch.system import this_system
 from hutch.jail.policy import MIB, WARDEN, Limits, Policy, arguments, etc_files
-from hutch.jail.seam import Exit, Finished, Size
 
 from .attack import Bomb, Off, Probe, Scene
 from .catalogue import ATTACKS

@@ -14,8 +14,8 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 from hutch.domain.errors import HutchError
+from hutch.jail.jail_processes import members
 from hutch.jail.launch import launch, seccomp
-from hutch.jail.members import members
 from hutch.jail.policy import MIB
 
 from .attack import NO_JAIL, NO_SECCOMP, ROOT, Off, Probe, Scenes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
 
@@ -45,7 +45,7 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
         ada.see("to be heard: and be quick")
         ada.type("\x03")
         ada.see(f"You left; it goes on. Come back: hutch attach {id[-6:]}")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
     house.until(id, "idle")
     with house.visitor("attach", id[-6:]) as ada:
         ada.see("you: Look around.*you: and be quick.*So be it.*idle")
@@ -55,7 +55,7 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
         ada.see("you: once more.*So be it")
         ada.type("/end enough\r")
         ada.see("the session has ended: enough")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_a_line_that_begins_like_consent_is_no_with_its_reason(house: House) -> None:
@@ -71,7 +71,7 @@ def test_a_line_that_begins_like_consent_is_no_with_its_reason(house: House) -> 
         ada.type("absolutely not\r")
         ada.see("you said no.*absolutely not.*I leave it.")
         ada.type("\x04")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
@@ -98,7 +98,7 @@ def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
         ada.type("/help\r")
         ada.see("/cancel    stop what it is doing")
         ada.type("/leave\r")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_the_server_may_end_and_begin_again_meanwhile() -> None:
@@ -116,7 +116,7 @@ def test_the_server_may_end_and_begin_again_meanwhile() -> None:
                 ada.type("go on\r")
                 ada.see("you: go on.*Second.")
                 ada.type("\x03")
-                assert ada.leave() == exits.OK
+                assert ada.leave() == exit_codes.OK
             assert ada.shown.count(b"First.") == 1
         finally:
             came.__exit__(None, None, None)
@@ -127,7 +127,7 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was(house: House) -> None:
     with house.visitor("attach", id) as ada:
         ada.see("Hello.*idle")
         ada.process.send_signal(signal.SIGTERM)
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_a_narrow_window_and_a_long_line(house: House) -> None:
@@ -138,7 +138,7 @@ def test_a_narrow_window_and_a_long_line(house: House) -> None:
         ada.type("0123456789" * 6)
         ada.see("> [0-9]{26,28}")
         ada.type("\x15\x03")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_on_a_terminal_that_cannot_be_drawn_on_it_is_plain(house: House) -> None:
@@ -147,4 +147,4 @@ def test_on_a_terminal_that_cannot_be_drawn_on_it_is_plain(house: House) -> None
     with house.visitor("attach", id, TERM="dumb") as ada:
         ada.see("Hello.")
         os.kill(ada.process.pid, signal.SIGINT)
-        assert ada.leave() == exits.INTERRUPTED
+        assert ada.leave() == exit_codes.INTERRUPTED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.forge.github_server import HOST
 from tests.forked import HUTCH, run
 from tests.stories.github import FINISH, FIX, TOKEN, Story, story
@@ -42,7 +42,7 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     model = told.model(FIX, FINISH)
     words = ("--repo", told.hub.url("acme/project"), "--model", model)
     ran = hutch(told, "run", "Make slugs lower case.", *words)
-    assert ran.returncode == exits.UNAVAILABLE and "\nnot delivered: " in ran.stdout
+    assert ran.returncode == exit_codes.UNAVAILABLE and "\nnot delivered: " in ran.stdout
     assert told.pulls() == {} and TOKEN not in ran.stdout + ran.stderr
     fault.times = 0
     again = hutch(told, "changes", "deliver", "last", "--json")

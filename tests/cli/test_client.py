@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
-from hutch.cli.exits import error_json
+from hutch.cli.exit_codes import error_json
 from hutch.cli.server_address import NONE_HERE, Address, find_address, parse_url, store_login, stored_login
 from hutch.domain.errors import (
     BadRequest,
@@ -97,17 +97,17 @@ async def test_a_server_that_is_busy_is_asked_again() -> None:
 @pytest.mark.parametrize(
     ("told", "kind", "code"),
     [
-        (problem(404, "not_found"), NotFound, exits.BAD_REQUEST),
-        (problem(422, "invalid"), BadRequest, exits.BAD_REQUEST),
-        (problem(409, "conflict"), Conflict, exits.BAD_REQUEST),
-        (problem(403, "denied"), Denied, exits.DENIED),
-        (problem(401, "unauthenticated"), Unauthenticated, exits.DENIED),
-        (problem(413, "limit_reached", limit="server.body_bytes"), LimitReached, exits.LIMIT_REACHED),
-        (problem(429, "too_many_requests", retry_after_s=90), TooManyRequests, exits.LIMIT_REACHED),
-        (problem(500, "internal", trace_id="abc"), Unavailable, exits.UNAVAILABLE),
-        (problem(500, "record_damaged"), RecordDamaged, exits.NO),
-        ((500, {"hello": "world"}, {}), Unavailable, exits.UNAVAILABLE),
-        ((302, {}, {"location": "http://elsewhere"}), BadRequest, exits.BAD_REQUEST),
+        (problem(404, "not_found"), NotFound, exit_codes.BAD_REQUEST),
+        (problem(422, "invalid"), BadRequest, exit_codes.BAD_REQUEST),
+        (problem(409, "conflict"), Conflict, exit_codes.BAD_REQUEST),
+        (problem(403, "denied"), Denied, exit_codes.DENIED),
+        (problem(401, "unauthenticated"), Unauthenticated, exit_codes.DENIED),
+        (problem(413, "limit_reached", limit="server.body_bytes"), LimitReached, exit_codes.LIMIT_REACHED),
+        (problem(429, "too_many_requests", retry_after_s=90), TooManyRequests, exit_codes.LIMIT_REACHED),
+        (problem(500, "internal", trace_id="abc"), Unavailable, exit_codes.UNAVAILABLE),
+        (problem(500, "record_damaged"), RecordDamaged, exit_codes.NO),
+        ((500, {"hello": "world"}, {}), Unavailable, exit_codes.UNAVAILABLE),
+        ((302, {}, {"location": "http://elsewhere"}), BadRequest, exit_codes.BAD_REQUEST),
     ],
 )
 async def test_errors_are_of_the_same_family_as_on_the_server(
@@ -118,7 +118,7 @@ async def test_errors_are_of_the_same_family_as_on_the_server(
             with pytest.raises(kind) as raised:
                 await client.get("/me")
     assert type(raised.value) is kind
-    assert exits.code_of(raised.value) == code
+    assert exit_codes.code_of(raised.value) == code
     assert len(came) == 1
     assert json.loads(error_json(raised.value))["error"]["detail"] == str(raised.value)
 

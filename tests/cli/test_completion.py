@@ -12,9 +12,9 @@ import pytest
 import typer
 from typer.core import TyperArgument
 
-from hutch.cli import exits
-from hutch.cli.candidates import FILES, candidates
+from hutch.cli import exit_codes
 from hutch.cli.command_table import BY_NAME, COMMANDS, Command
+from hutch.cli.completion_candidates import FILES, candidates
 from hutch.cli.dispatch import load
 from hutch.cli.main import run
 from tests.deadline import DEADLINE_S
@@ -123,7 +123,7 @@ def test_what_the_table_says_of_an_argument_is_true() -> None:
 
 
 def test_a_shell_without_a_script_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["completion", "tcsh"]) == exits.BAD_REQUEST
+    assert run(["completion", "tcsh"]) == exit_codes.BAD_REQUEST
     assert (
         capsys.readouterr().err
         == "hutch: There is no script for 'tcsh'; there is one for bash, zsh and fish.\n"

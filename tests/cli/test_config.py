@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.settings import Settings, find_paths, load
@@ -200,7 +200,7 @@ def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
 
 def test_a_typed_secret_that_is_no_text_is_refused_in_plain_words(home: Home) -> None:
     code, screen = type_secret(home, b"\xff\xfe")
-    assert code == exits.BAD_REQUEST
+    assert code == exit_codes.BAD_REQUEST
     assert b"hutch: The value of github_token is not UTF-8 text. Encode it first, as base64.\r\n" in screen
     assert home.vault.names() == []
 

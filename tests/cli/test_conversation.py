@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.event_stream import Update
 from hutch.cli.render.transcript import Line
@@ -117,7 +117,7 @@ def test_the_run_that_somebody_waits_for() -> None:
     first = Wanted()
     assert first.ended({"type": "run.queued", "run_id": "r1"}) is None
     assert first.ended({"type": "run.ended", "run_id": "r0", "outcome": "failed"}) is None
-    assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == exits.OK
+    assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == exit_codes.OK
     prompt = Wanted(input=4)
     for event in (
         {"type": "run.queued", "run_id": "r1"},
@@ -126,8 +126,8 @@ def test_the_run_that_somebody_waits_for() -> None:
         {"type": "run.queued", "run_id": "r2"},
     ):
         assert prompt.ended(event) is None
-    assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == exits.UNAVAILABLE
+    assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == exit_codes.UNAVAILABLE
     heard = Wanted(input=5)
     assert heard.ended({"type": "message.sent", "input": 5}) is None
-    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exits.OK
-    assert Wanted(input=6).ended({"type": "session.ended"}) == exits.INTERRUPTED
+    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exit_codes.OK
+    assert Wanted(input=6).ended({"type": "session.ended"}) == exit_codes.INTERRUPTED

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.screens.app import SessionsApp
 from tests.cli.test_screen import choose, driven, see
 from tests.cli.visiting import House, new_house
@@ -50,13 +50,13 @@ def test_a_command_that_follows_it_names_the_missing_events_and_ends(
     house: House, damaged: str, words: tuple[str, ...]
 ) -> None:
     ended = house.hutch(*words, damaged, *(["hello"] if "send" in words else []))
-    assert ended.returncode == exits.NO, ended.stderr
+    assert ended.returncode == exit_codes.NO, ended.stderr
     assert missing(damaged) in ended.stdout + ended.stderr
 
 
 def test_programs_are_told_by_a_code_after_the_entries_before_it(house: House, damaged: str) -> None:
     ended = house.hutch("attach", "--json", damaged)
-    assert ended.returncode == exits.NO
+    assert ended.returncode == exit_codes.NO
     assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
     error = json.loads(ended.stderr)["error"]
     assert error["code"] == "record_damaged" and missing(damaged) in error["detail"]
@@ -65,7 +65,7 @@ def test_programs_are_told_by_a_code_after_the_entries_before_it(house: House, d
 def test_at_a_terminal_it_shows_what_came_before_and_ends(house: House, damaged: str) -> None:
     with house.visitor("attach", damaged) as ada:
         ada.see("the workspace is ready.*Events 4 to 6 of session")
-        assert ada.leave() == exits.NO
+        assert ada.leave() == exit_codes.NO
     assert b"the server is away" not in ada.shown
 
 
@@ -80,7 +80,7 @@ async def test_the_full_screen_says_so(house: House, damaged: str, monkeypatch: 
 
 def test_no_receipt_is_signed_for_it(house: House, damaged: str) -> None:
     refused = house.hutch("receipt", damaged)
-    assert (refused.returncode, refused.stdout) == (exits.NO, "")
+    assert (refused.returncode, refused.stdout) == (exit_codes.NO, "")
     assert "Events 4 to 6 are missing." in refused.stderr
 
 
@@ -98,7 +98,7 @@ def test_events_that_were_deleted_while_no_server_ran(deleted: str, told: str) -
         with house.up():
             ended = house.hutch("attach", id)
             receipt = house.hutch("receipt", id)
-    assert (ended.returncode, receipt.returncode, receipt.stdout) == (exits.NO, exits.NO, "")
+    assert (ended.returncode, receipt.returncode, receipt.stdout) == (exit_codes.NO, exit_codes.NO, "")
     assert told in ended.stderr and f"session {id}" in ended.stderr
     assert "missing" in receipt.stderr
 
@@ -124,9 +124,9 @@ def test_a_log_whose_end_was_cut_is_not_followed_for_ever(house: House, more: tu
     house.until(id, "ended")
     sql(house.data / "hutch.db", *CUT, *more, given=(id,))
     ended = house.hutch("log", "-f", "--json", id)
-    assert ended.returncode == exits.NO, ended.stderr
+    assert ended.returncode == exit_codes.NO, ended.stderr
     assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
     assert f"The log of session {id} is damaged. " in ended.stderr
     attached = house.hutch("attach", id)
-    assert attached.returncode == exits.NO, attached.stdout
+    assert attached.returncode == exit_codes.NO, attached.stdout
     assert "The session has ended, and the event that says so is missing." in attached.stderr

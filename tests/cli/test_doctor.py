@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.commands.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
 from hutch.domain.errors import NotFound
 from hutch.jail.probe import Check
@@ -74,7 +74,7 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json")
     report = json.loads(ran.stdout)
     assert [check for check in report["checks"] if check["status"] == "fail"] == []
-    assert (ran.returncode, report["ok"], ran.stderr) == (exits.OK, True, "")
+    assert (ran.returncode, report["ok"], ran.stderr) == (exit_codes.OK, True, "")
     assert [check["name"] for check in report["checks"]] == [
         *("python", "settings"),
         *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
@@ -90,7 +90,7 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
 
 def test_a_machine_without_programs_gets_a_no_and_the_commands(tmp_path: Path) -> None:
     ran = doctor(tmp_path, PATH=str(tmp_path))
-    assert ran.returncode == exits.NO
+    assert ran.returncode == exit_codes.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
     assert "apt-get install -y ripgrep\n" in ran.stdout
     assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 19 checks, 4 failed, ")
@@ -112,7 +112,7 @@ def test_checks_that_need_the_settings_say_so_when_these_are_wrong(tmp_path: Pat
 def test_a_new_machine_is_told_what_a_run_lacks_and_that_is_no_failure(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json")
     checks = report(ran)
-    assert ran.returncode == exits.OK
+    assert ran.returncode == exit_codes.OK
     assert (checks["model"].status, checks["github"].status) == ("warn", "warn")
     assert checks["model"].fix.startswith("hutch config set-secret anthropic_api_key\n")
     assert checks["github"] == Check(
@@ -157,13 +157,13 @@ def test_a_repository_is_the_one_that_is_named_or_the_current_one(tmp_path: Path
 
 def test_a_repository_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--repo", "/nowhere")
-    assert (ran.returncode, ran.stdout) == (exits.code_of(NotFound("")), "")
+    assert (ran.returncode, ran.stdout) == (exit_codes.code_of(NotFound("")), "")
     assert "The repository '/nowhere' is not there." in ran.stderr
 
 
 def test_a_directory_of_the_system_is_refused_by_its_check_alone(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json", "--repo", "/etc")
-    assert ran.returncode == exits.OK
+    assert ran.returncode == exit_codes.OK
     assert "'/etc' is a directory of the system" in report(ran)["tests"].found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.commands.files import format_time
 from tests.cli.running import call
 from tests.cli.visiting import House, open_house
@@ -35,15 +35,15 @@ def test_a_file_goes_there_and_comes_back_byte_for_byte(house: House, session: s
     here = house.place / "work" / "data.bin"
     here.write_bytes(BYTES)
     put = house.hutch("files", "put", session, str(here), "deep/er/")
-    assert (put.returncode, put.stdout) == (exits.OK, "created deep/er/data.bin\n"), put.stderr
+    assert (put.returncode, put.stdout) == (exit_codes.OK, "created deep/er/data.bin\n"), put.stderr
     again = house.hutch("files", "put", session, str(here), "deep/er/data.bin", "--new", "--json")
-    assert again.returncode == exits.BAD_REQUEST
+    assert again.returncode == exit_codes.BAD_REQUEST
     assert json.loads(again.stderr)["error"]["code"] == "conflict"
     back = house.place / "back.bin"
-    assert house.hutch("files", "get", session, "deep/er/data.bin", str(back)).returncode == exits.OK
+    assert house.hutch("files", "get", session, "deep/er/data.bin", str(back)).returncode == exit_codes.OK
     assert back.read_bytes() == BYTES
     refused = house.hutch("files", "get", session, "deep/er/data.bin", str(back))
-    assert refused.returncode == exits.BAD_REQUEST and "--force" in refused.stderr
+    assert refused.returncode == exit_codes.BAD_REQUEST and "--force" in refused.stderr
     assert [each.name for each in house.place.glob(".back*")] == []
 
 
@@ -55,7 +55,7 @@ def test_a_time_that_no_calendar_has_is_shown_as_a_number(seconds: int) -> None:
 
 def test_listing_printing_moving_and_removing(house: House, session: str) -> None:
     name = "odd ?#%20 näme"
-    assert house.say("files", "put", session, "-", name, stdin="hi\n").returncode == exits.OK
+    assert house.say("files", "put", session, "-", name, stdin="hi\n").returncode == exit_codes.OK
     assert house.hutch("files", "cat", session, f"/workspace/{name}").stdout == "hi\n"
     listed = house.hutch("files", "ls", session).stdout.splitlines()
     assert "src/" in listed and name in listed
@@ -66,10 +66,10 @@ def test_listing_printing_moving_and_removing(house: House, session: str) -> Non
     removed = house.hutch("files", "rm", session, "plain", "--json")
     assert json.loads(removed.stdout)["kind"] == "deleted"
     missing = house.hutch("files", "cat", session, "plain")
-    assert missing.returncode == exits.BAD_REQUEST and "plain" in missing.stderr
+    assert missing.returncode == exit_codes.BAD_REQUEST and "plain" in missing.stderr
     for outside in ("../../etc/passwd", "/etc/passwd"):
         out = house.hutch("files", "cat", session, outside)
-        assert out.returncode in (exits.BAD_REQUEST, exits.DENIED) and "root:" not in out.stdout
+        assert out.returncode in (exit_codes.BAD_REQUEST, exit_codes.DENIED) and "root:" not in out.stdout
 
 
 def test_what_changed_and_back_again(house: House, session: str, tmp_path: Path) -> None:
@@ -85,14 +85,14 @@ def test_what_changed_and_back_again(house: House, session: str, tmp_path: Path)
     assert [each["path"] for each in told["files"]] == ["src/a.txt"]
     with house.visitor("diff", session, "--path", "src") as ada:
         ada.see(r"\+one")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
         assert b"\x1b[32m+one" in ada.shown
     (tmp_path / "data.bin").write_bytes(b"mine")
-    assert house.hutch("files", "put", session, str(tmp_path / "data.bin")).returncode == exits.OK
+    assert house.hutch("files", "put", session, str(tmp_path / "data.bin")).returncode == exit_codes.OK
     refused = house.hutch("undo", session)
-    assert refused.returncode == exits.BAD_REQUEST and "data.bin" in refused.stderr
+    assert refused.returncode == exit_codes.BAD_REQUEST and "data.bin" in refused.stderr
     done = house.hutch("undo", session, "--discard-others")
-    assert done.returncode == exits.OK and "What others had changed in" in done.stdout
+    assert done.returncode == exit_codes.OK and "What others had changed in" in done.stdout
     assert house.hutch("diff", session, "--path", "src").stdout == ""
 
 
@@ -107,6 +107,9 @@ def test_a_path_reaches_nothing_but_files_of_its_session(house: House, session: 
         ("rm", session, "/workspace/../x"),
     ):
         refused = house.hutch("files", *words)
-        assert refused.returncode == exits.BAD_REQUEST and "'..'" in refused.stderr, (words, refused.stderr)
-    assert house.hutch("sessions", "show", f"../users/{other}").returncode != exits.OK
+        assert refused.returncode == exit_codes.BAD_REQUEST and "'..'" in refused.stderr, (
+            words,
+            refused.stderr,
+        )
+    assert house.hutch("sessions", "show", f"../users/{other}").returncode != exit_codes.OK
     assert house.json("sessions", "show", other)["id"] == other

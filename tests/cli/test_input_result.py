@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.running import call
 from tests.cli.visiting import House, open_house
 
@@ -23,7 +23,7 @@ def test_undo_names_the_run_and_the_files_until_nothing_is_left(house: House) ->
     id = house.new(WRITES, FINISHES, prompt="Write \x1b[1mmany")
     house.until(id, "idle")
     told = house.hutch("undo", id)
-    assert told.returncode == exits.OK, told.stderr
+    assert told.returncode == exit_codes.OK, told.stderr
     assert told.stdout == (
         "Undone: the run of 'Write \\\\x1b[1mmany'. Files are as they were in snapshot 1: "
         f"a.txt, b.txt, c.txt, d.txt, e.txt and 2 more. {id[-6:]} is idle.\n"

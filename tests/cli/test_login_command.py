@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.upping import PATIENCE_S
 from tests.cli.visiting import House, new_house, open_house
 from tests.forked import HUTCH, run
@@ -17,9 +17,9 @@ PASSWORD = "correct horse battery staple 9"
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
     with open_house() as opened:
-        assert opened.hutch("users", "add", "ada").returncode == exits.OK
+        assert opened.hutch("users", "add", "ada").returncode == exit_codes.OK
         set_ = opened.say("users", "password", "ada", stdin=f"{PASSWORD}\n{PASSWORD}\n")
-        assert set_.returncode == exits.OK, set_.stderr
+        assert set_.returncode == exit_codes.OK, set_.stderr
         yield opened
 
 
@@ -39,7 +39,7 @@ def test_a_token_from_standard_input_is_kept_for_its_owner_alone(
 ) -> None:
     token = house.json("tokens", "create", "--user", "ada")["token"]
     done = elsewhere.say("login", url, stdin=f"{token}\n")
-    assert done.returncode == exits.OK, done.stderr
+    assert done.returncode == exit_codes.OK, done.stderr
     assert done.stdout == f"Logged in at {url} as ada, who may read, write. `hutch logout` ends it.\n"
     kept = elsewhere.place / "home" / "login.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -48,9 +48,9 @@ def test_a_token_from_standard_input_is_kept_for_its_owner_alone(
     out = elsewhere.hutch("logout", "--json")
     assert json.loads(out.stdout) == {"url": url, "revoked": False, "problem": None}
     assert not kept.exists()
-    assert elsewhere.hutch("sessions", "list").returncode == exits.UNAVAILABLE
+    assert elsewhere.hutch("sessions", "list").returncode == exit_codes.UNAVAILABLE
     again = elsewhere.hutch("sessions", "list", HUTCH_SERVER=url, HUTCH_TOKEN=token)
-    assert again.returncode == exits.OK
+    assert again.returncode == exit_codes.OK
 
 
 def test_a_password_makes_a_token_that_ends_with_the_login(house: House, elsewhere: House, url: str) -> None:
@@ -58,25 +58,25 @@ def test_a_password_makes_a_token_that_ends_with_the_login(house: House, elsewhe
         ada.see("Password: ")
         ada.type(f"{PASSWORD}\r")
         ada.see(f"Logged in at {url} as ada")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
         assert PASSWORD.encode() not in ada.shown
     token = json.loads((elsewhere.place / "home" / "login.json").read_text())["token"]
     listed = house.hutch("tokens", "list", "--user", "ada", "--json").stdout.splitlines()
     assert any(json.loads(line)["name"].startswith("hutch login on ") for line in listed)
-    assert elsewhere.hutch("sessions", "list").returncode == exits.OK
+    assert elsewhere.hutch("sessions", "list").returncode == exit_codes.OK
     assert elsewhere.hutch("logout").stdout == f"Logged out of {url}.\n"
     refused = elsewhere.hutch("sessions", "list", HUTCH_SERVER=url, HUTCH_TOKEN=token)
-    assert refused.returncode == exits.DENIED
+    assert refused.returncode == exit_codes.DENIED
 
 
 def test_what_is_wrong_is_told_and_nothing_is_kept(elsewhere: House, url: str) -> None:
     wrong = elsewhere.say("login", url, stdin="hutch_nonsense\n")
-    assert wrong.returncode == exits.DENIED and "does not know this token" in wrong.stderr
+    assert wrong.returncode == exit_codes.DENIED and "does not know this token" in wrong.stderr
     wrong = elsewhere.say("login", url, "--name", "ada", "--json", stdin="wrong\n")
-    assert wrong.returncode == exits.DENIED
+    assert wrong.returncode == exit_codes.DENIED
     assert json.loads(wrong.stderr)["error"]["code"] == "unauthenticated"
-    assert elsewhere.say("login", url, stdin="\n").returncode == exits.BAD_REQUEST
-    assert elsewhere.say("login", "ftp://x", stdin="x\n").returncode == exits.BAD_REQUEST
+    assert elsewhere.say("login", url, stdin="\n").returncode == exit_codes.BAD_REQUEST
+    assert elsewhere.say("login", "ftp://x", stdin="x\n").returncode == exit_codes.BAD_REQUEST
     assert not (elsewhere.place / "home" / "login.json").exists()
     assert elsewhere.hutch("logout").stdout == "You are not logged in anywhere.\n"
 

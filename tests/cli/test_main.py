@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hutch
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.main import run
 from hutch.domain.errors import (
@@ -58,7 +58,7 @@ def test_help_lists_every_command_under_its_group(
     args: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert run(args) == exits.OK
+    assert run(args) == exit_codes.OK
     said = capsys.readouterr().out
     for command in COMMANDS:
         section = re.search(rf"^{command.group}:\n((?:  .*\n)+)", said, re.M)
@@ -67,9 +67,9 @@ def test_help_lists_every_command_under_its_group(
 
 @pytest.mark.parametrize("width", [40, 41, 59, 60, 72, 80, 100, 300])
 def test_help_fits_on_a_terminal_and_says_the_same(width: int) -> None:
-    told = usage.help_text(width)
+    told = top_level_help.help_text(width)
     assert [line for line in told.splitlines() if len(line) > width] == []
-    assert told.split() == usage.help_text(80).split()
+    assert told.split() == top_level_help.help_text(80).split()
     assert not re.search(r"\d\n", told)
 
 
@@ -77,38 +77,39 @@ def test_help_takes_the_width_of_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "44")
-    assert run(["--help"]) == exits.OK
-    assert capsys.readouterr().out == usage.help_text(44)
+    assert run(["--help"]) == exit_codes.OK
+    assert capsys.readouterr().out == top_level_help.help_text(44)
 
 
 def test_what_continues_a_line_of_help_hangs_below_its_text() -> None:
-    assert "  --debug     Show where it happened\n              when something breaks.\n" in usage.help_text(
-        40
+    assert (
+        "  --debug     Show where it happened\n              when something breaks.\n"
+        in top_level_help.help_text(40)
     )
 
 
 def test_help_tells_every_exit_code_and_calls_a_record_a_record() -> None:
-    told = {int(number) for number in re.findall(r"\b\d+\b", usage.EXIT_CODES)}
-    assert told == set(exits.MEANINGS)
-    assert "hutch verify RECORD" in usage.help_text()
-    assert "bundle" not in usage.help_text().lower()
+    told = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
+    assert told == set(exit_codes.MEANINGS)
+    assert "hutch verify RECORD" in top_level_help.help_text()
+    assert "bundle" not in top_level_help.help_text().lower()
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["config"], ["config", "show"], ["help"]])
 def test_help_in_a_word_is_help_by_option(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*words, "--help"]) == exits.OK
+    assert run([*words, "--help"]) == exit_codes.OK
     wanted = capsys.readouterr().out
-    assert run(["help", *words]) == exits.OK
+    assert run(["help", *words]) == exit_codes.OK
     assert capsys.readouterr().out == wanted
 
 
 def test_help_for_an_unknown_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help", "vrify"]) == exits.BAD_REQUEST
+    assert run(["help", "vrify"]) == exit_codes.BAD_REQUEST
     assert capsys.readouterr().err == "hutch: There is no command 'vrify'. Did you mean 'verify'?\n"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == exits.OK
+    assert run(["--version"]) == exit_codes.OK
     assert capsys.readouterr().out == f"hutch {hutch.__version__}\n"
 
 
@@ -123,7 +124,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_word_gets_a_suggestion(
     word: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([word]) == exits.BAD_REQUEST
+    assert run([word]) == exit_codes.BAD_REQUEST
     assert capsys.readouterr().err == message
 
 
@@ -147,7 +148,7 @@ def test_an_error_for_people_is_its_message_and_a_code(
 
 
 def test_anything_else_is_called_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fail", "bug"], TABLE) == exits.BUG
+    assert run(["fail", "bug"], TABLE) == exit_codes.BUG
     said = capsys.readouterr().err
     bug = ERRORS["bug"]
     assert said.startswith(f"hutch: {type(bug).__name__}: {bug}\n")
@@ -156,17 +157,20 @@ def test_anything_else_is_called_a_bug(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--debug", "fail", "bug"], TABLE) == exits.BUG
+    assert run(["--debug", "fail", "bug"], TABLE) == exit_codes.BUG
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_an_interrupt_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fail", "interrupt"], TABLE) == exits.INTERRUPTED
+    assert run(["fail", "interrupt"], TABLE) == exit_codes.INTERRUPTED
     assert capsys.readouterr().err == "hutch: interrupted\n"
 
 
 def test_a_command_decides_its_exit_code() -> None:
-    assert [run(["answer", str(code)], TABLE) for code in (exits.OK, exits.NO)] == [exits.OK, exits.NO]
+    assert [run(["answer", str(code)], TABLE) for code in (exit_codes.OK, exit_codes.NO)] == [
+        exit_codes.OK,
+        exit_codes.NO,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_a_command_decides_its_exit_code() -> None:
 def test_wrong_usage_points_to_the_help(
     args: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(args, TABLE) == exits.BAD_REQUEST
+    assert run(args, TABLE) == exit_codes.BAD_REQUEST
     assert capsys.readouterr().err == f"hutch: {said}\n"
 
 
@@ -194,7 +198,7 @@ def test_wrong_usage_points_to_the_help(
 def test_a_wrong_value_is_told_in_our_words(
     args: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(args) == exits.BAD_REQUEST
+    assert run(args) == exit_codes.BAD_REQUEST
     assert told in capsys.readouterr().err
 
 
@@ -205,7 +209,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         ran = subprocess.run([HUTCH, "--help"], stdout=writer, stderr=subprocess.PIPE)
     finally:
         os.close(writer)
-    assert (ran.returncode, ran.stderr) == (exits.BROKEN_PIPE, b"")
+    assert (ran.returncode, ran.stderr) == (exit_codes.BROKEN_PIPE, b"")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.command_table import COMMANDS
 from hutch.cli.plugins import find_plugin, find_plugins
 from tests.cli.upping import HUTCH
@@ -95,14 +95,14 @@ def test_a_plugin_is_a_command_as_any_other(place: Path) -> None:
     assert "Greet everybody." in hutch(place, "help", "hello").stdout
     assert hutch(place, "plain-hello", "bob").stdout == "hello bob\n"
     wrong = hutch(place, "hello", "world", "--nonsense")
-    assert wrong.returncode == exits.BAD_REQUEST and "nonsense" in wrong.stderr
+    assert wrong.returncode == exit_codes.BAD_REQUEST and "nonsense" in wrong.stderr
     clicked = hutch(place, "clicked", "a", "--b")
     assert (clicked.returncode, clicked.stdout) == (3, "hutch clicked ['a', '--b'] False\n")
 
 
 def test_help_names_them_without_loading_any(place: Path) -> None:
     told = hutch(place, "--help")
-    assert told.returncode == exits.OK, told.stderr
+    assert told.returncode == exit_codes.OK, told.stderr
     section = told.stdout.split("\nPlugins:\n")[1].split("\n\n")[0]
     assert "  hello                Added by hutch-hello 1.0.\n" in section
     assert "  broken               Added by hutch-hello 1.0.\n" in section
@@ -113,16 +113,16 @@ def test_help_names_them_without_loading_any(place: Path) -> None:
 
 def test_one_that_is_broken_is_named_and_the_others_work(place: Path) -> None:
     broken = hutch(place, "broken")
-    assert broken.returncode == exits.UNAVAILABLE
+    assert broken.returncode == exit_codes.UNAVAILABLE
     assert "The plugin 'broken' of hutch-hello 1.0 cannot be loaded: ModuleNotFoundError" in broken.stderr
     assert "cannot be loaded: TypeError" in hutch(place, "number").stderr
     failed = hutch(place, "hello", "fail")
-    assert failed.returncode == exits.UNAVAILABLE
+    assert failed.returncode == exit_codes.UNAVAILABLE
     assert "The plugin 'hello' of hutch-hello 1.0 failed: ValueError: seven is odd" in failed.stderr
     assert "bug in Hutch" not in failed.stderr
     for name, why in (("twice", "2 distributions add 'twice'"), ("vague", "names no code")):
         told = hutch(place, name)
-        assert told.returncode == exits.BAD_REQUEST and why in told.stderr
+        assert told.returncode == exit_codes.BAD_REQUEST and why in told.stderr
 
 
 def test_a_name_of_hutch_cannot_be_taken(place: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from tests.cli.running import BREAKS, FILES, FIXES, call
 from tests.cli.visiting import House, open_house
@@ -32,17 +32,17 @@ def test_failing_tests_of_a_server_are_told_and_proposed_on_somebodys_word(house
     ran = house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
     shown = house.json("sessions", "show", "last")
     run = shown["runs"][0]["id"]
-    assert ran.returncode == exits.NO, ran.stderr
+    assert ran.returncode == exit_codes.NO, ran.stderr
     assert f"all the same: hutch changes propose {run}\n" in ran.stdout
     assert (shown["delivered"]["outcome"], shown["delivered"]["run_id"]) == ("failed", run)
     told = house.hutch("sessions", "show", "last").stdout
     assert f"not delivered {shown['delivered']['reason']}\n" in told
     assert f"all the same  hutch changes propose {run}\n" in told
     refused = house.hutch("changes", "deliver", run)
-    assert refused.returncode == exits.BAD_REQUEST
+    assert refused.returncode == exit_codes.BAD_REQUEST
     assert f"hutch changes propose {run}" in refused.stderr and branches(repo) == ["main"]
     proposed = house.hutch("changes", "propose", run)
-    assert proposed.returncode == exits.OK, proposed.stderr
+    assert proposed.returncode == exit_codes.OK, proposed.stderr
     [branch] = [each for each in branches(repo) if each != "main"]
     change, told_branch, title = proposed.stdout.splitlines()[0].split(maxsplit=2)
     assert (told_branch, title) == (branch, "Nearly")
@@ -56,9 +56,9 @@ def test_nobody_waits_for_a_session_that_is_paused(house: House) -> None:
     repo = repository(house, "paused")
     house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
     run = house.json("sessions", "show", "last")["runs"][0]["id"]
-    assert house.hutch("sessions", "pause", "last").returncode == exits.OK
+    assert house.hutch("sessions", "pause", "last").returncode == exit_codes.OK
     told = house.hutch("changes", "propose", run)
-    assert (told.returncode, branches(repo)) == (exits.OK, ["main"])
+    assert (told.returncode, branches(repo)) == (exit_codes.OK, ["main"])
     assert "is paused: it is delivered when that goes on." in told.stdout
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_changed_nothing_says_so(house: House) -> None:
     repo = repository(house, "same")
     model = house.model({"text": "It is fine."})
     ran = house.hutch("run", "Is it fine?", "--server", "--repo", str(repo), "--model", model)
-    assert ran.returncode == exits.OK, ran.stderr
+    assert ran.returncode == exit_codes.OK, ran.stderr
     assert f"\n{NOTHING}\n" in ran.stdout
     assert f"delivered     {NOTHING}\n" in house.hutch("sessions", "show", "last").stdout
     house.hutch("sessions", "end", "last")
@@ -76,10 +76,10 @@ def test_a_run_that_changed_nothing_says_so(house: House) -> None:
 def test_a_run_of_the_command_line_is_still_proposed_beside_a_server(house: House) -> None:
     repo = repository(house, "local")
     ran = house.hutch("run", "Mend add", "--repo", str(repo), "--model", house.model(*BREAKS))
-    assert ran.returncode == exits.NO, ran.stderr
+    assert ran.returncode == exit_codes.NO, ran.stderr
     run = next(line.split()[-1] for line in ran.stdout.splitlines() if "hutch changes propose" in line)
     proposed = house.hutch("changes", "propose", run)
-    assert proposed.returncode == exits.OK, proposed.stderr
+    assert proposed.returncode == exit_codes.OK, proposed.stderr
     assert len(branches(repo)) == 2
 
 
@@ -89,7 +89,7 @@ def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
     (repo / "new.txt").write_text("new\n")
     words = ("run", "Mend add", "--repo", str(repo), "--model")
     ran = house.hutch(*words, house.model(*FIXES))
-    assert ran.returncode == exits.OK, ran.stderr
+    assert ran.returncode == exit_codes.OK, ran.stderr
     told = "2 files are changed and not committed, and so no part of this: adding.py, new.txt."
     assert f"warning: {told} --uncommitted brings them.\n" in ran.stdout
     brought = house.hutch(*words, house.model(*FIXES), "--uncommitted")
@@ -102,7 +102,9 @@ def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
 def test_an_unknown_run_is_told_as_that(house: House) -> None:
     for name in ("run_01jd2m4c9k7w6t0q8n5x3vbaeh", "nonsense"):
         unknown = house.hutch("changes", "propose", name)
-        assert unknown.returncode == exits.BAD_REQUEST and "There is no run" in unknown.stderr, unknown.stderr
+        assert unknown.returncode == exit_codes.BAD_REQUEST and "There is no run" in unknown.stderr, (
+            unknown.stderr
+        )
 
 
 def test_what_is_told_of_each_outcome() -> None:
@@ -128,7 +130,7 @@ def test_a_run_of_a_server_exits_as_one_without(house: House) -> None:
         alone, served = house.hutch(*words), house.hutch(*words, "--server")
         waited = house.hutch("sessions", "new", "-p", "Mend add", "--wait", *words[2:])
         codes = [alone.returncode, served.returncode, waited.returncode]
-        assert codes == [exits.BAD_REQUEST] * 3, alone.stderr + served.stdout + served.stderr
+        assert codes == [exit_codes.BAD_REQUEST] * 3, alone.stderr + served.stdout + served.stderr
 
 
 def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House) -> None:
@@ -139,5 +141,5 @@ def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House
     )
     words = ("run", "Write a readme", "--repo", str(repo), "--model", model)
     ran = [house.hutch(*words), house.hutch(*words, "--server")]
-    assert [each.returncode for each in ran] == [exits.OK, exits.OK], ran[0].stdout + ran[1].stdout
+    assert [each.returncode for each in ran] == [exit_codes.OK, exit_codes.OK], ran[0].stdout + ran[1].stdout
     assert all("1 test fails, as it did before." in each.stdout for each in ran), ran[1].stdout

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.render.delivery import NOTHING
 from hutch.workspace.preparation.filler import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
@@ -123,9 +123,9 @@ def test_a_password_in_the_address_is_hidden_wherever_it_is_said(desk: Desk) -> 
 def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(desk: Desk) -> None:
     no_key = "There is no key for openai. Set it with `hutch config set-secret openai_api_key`"
     for words, env, code, says in (
-        (("--model", "openai:some"), {}, exits.DENIED, no_key),
-        ((), {"HUTCH_MODEL": "openai:some"}, exits.DENIED, no_key),
-        (("--persona", "../x"), {}, exits.BAD_REQUEST, "There is no persona '../x'. There are: "),
+        (("--model", "openai:some"), {}, exit_codes.DENIED, no_key),
+        ((), {"HUTCH_MODEL": "openai:some"}, exit_codes.DENIED, no_key),
+        (("--persona", "../x"), {}, exit_codes.BAD_REQUEST, "There is no persona '../x'. There are: "),
     ):
         refused = desk.hutch("run", "Mend add", *words, **env)
         assert (refused.returncode, says in refused.stderr) == (code, True), refused.stderr
@@ -153,7 +153,7 @@ def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None
 def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
     shutil.rmtree(desk.work / ".git")
     refused = desk.run()
-    assert refused.returncode == exits.BAD_REQUEST and "--plain-directory" in refused.stderr
+    assert refused.returncode == exit_codes.BAD_REQUEST and "--plain-directory" in refused.stderr
     ran = desk.run("--plain-directory")
     assert ran.returncode == 0, ran.stderr
     assert "What was done is in the workspace" in ran.stdout
@@ -174,10 +174,10 @@ def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:
 def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> None:
     nobody = {"HUTCH_MODELS__OLLAMA_BASE_URL": "http://127.0.0.1:9"}
     ran = desk.hutch("run", "Mend add", **nobody)
-    assert ran.returncode == exits.UNAVAILABLE
+    assert ran.returncode == exit_codes.UNAVAILABLE
     assert ran.stderr.startswith("hutch: No model is connected, so nothing was done. Set a key with ")
     as_json = desk.hutch("run", "Mend add", "--json", **nobody)
-    assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exits.UNAVAILABLE, "end")
+    assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exit_codes.UNAVAILABLE, "end")
 
 
 def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
@@ -195,7 +195,7 @@ def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == exits.INTERRUPTED
+    assert process.returncode == exit_codes.INTERRUPTED
     return str(rest)
 
 
@@ -793,4 +793,4 @@ def test_the_system_and_a_home_are_not_shown_to_a_model(
     desk: Desk, repository: str, more: tuple[str, ...]
 ) -> None:
     ran = desk.run("--repo", repository, *more)
-    assert ran.returncode == exits.DENIED and "Name the directory of a project" in ran.stderr
+    assert ran.returncode == exit_codes.DENIED and "Name the directory of a project" in ran.stderr

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.screens.app import SessionsApp, StartServer
 from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screens.session_list import ListScreen, SessionTable
@@ -201,11 +201,11 @@ async def test_without_a_server_one_is_offered_started_and_waited_for(
             await pilot.press("s")
             await until(pilot, lambda: isinstance(app.screen, ListScreen))
             await see(pilot, app, "There are no sessions yet. n makes one.")
-            assert house.hutch("down").returncode == exits.OK
+            assert house.hutch("down").returncode == exit_codes.OK
             await see(pilot, app, "The server is away; waiting for it")
-            assert house.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exits.OK
+            assert house.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exit_codes.OK
             await see(pilot, app, "0 sessions, 0 running")
-        assert house.hutch("down").returncode == exits.OK
+        assert house.hutch("down").returncode == exit_codes.OK
 
 
 async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
@@ -233,12 +233,12 @@ def test_on_a_real_terminal_it_opens_and_leaves_it_as_it_was(house: House) -> No
     with house.visitor() as ada:
         ada.see("a real terminal")
         ada.type("q")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
     with house.visitor(TERM="dumb") as ada:
         ada.see("Usage: hutch")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_without_a_terminal_it_is_the_help(house: House, tmp_path: Path) -> None:
     told = house.hutch()
-    assert (told.returncode, told.stdout[:13]) == (exits.OK, "Usage: hutch ")
+    assert (told.returncode, told.stdout[:13]) == (exit_codes.OK, "Usage: hutch ")

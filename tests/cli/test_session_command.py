@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.upping import HUTCH, PATIENCE_S
 from tests.cli.visiting import House, open_house
 
@@ -37,7 +37,7 @@ def test_one_that_takes_longer_is_read_until_its_end(house: House, session: str)
     ran = house.hutch("shell", "-s", session, "--", "sh", "-c", command)
     assert (ran.returncode, ran.stdout.splitlines()) == (3, [f"line {i}" for i in range(1, 6)])
     killed = house.hutch("shell", "-s", session, "--timeout", "0.5", "--", "sleep", "60")
-    assert (killed.returncode, "as --timeout says" in killed.stderr) == (exits.LIMIT_REACHED, True)
+    assert (killed.returncode, "as --timeout says" in killed.stderr) == (exit_codes.LIMIT_REACHED, True)
 
 
 def test_an_interrupt_reaches_it(house: House, session: str) -> None:
@@ -53,9 +53,9 @@ def test_an_interrupt_reaches_it(house: House, session: str) -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         told, _ = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, told) == (exits.INTERRUPTED, "caught\n")
+    assert (process.returncode, told) == (exit_codes.INTERRUPTED, "caught\n")
 
 
 def test_a_command_in_a_terminal_makes_no_sense(house: House, session: str) -> None:
     refused = house.hutch("shell", "-s", session, "--terminal", "t", "--", "ls")
-    assert refused.returncode == exits.BAD_REQUEST
+    assert refused.returncode == exit_codes.BAD_REQUEST

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.visiting import House, open_house
 
 
@@ -17,10 +17,10 @@ def house() -> Iterator[House]:
 
 def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
     id = house.new({"text": "Hello."}, purpose="to be seen")
-    assert house.hutch("users", "add", "bob").returncode == exits.OK
+    assert house.hutch("users", "add", "bob").returncode == exit_codes.OK
     token = house.json("tokens", "create", "--user", "bob")["token"]
     as_bob = {"HUTCH_SERVER": house.json("status")["url"], "HUTCH_TOKEN": token}
-    assert house.hutch("sessions", "show", id, **as_bob).returncode == exits.BAD_REQUEST
+    assert house.hutch("sessions", "show", id, **as_bob).returncode == exit_codes.BAD_REQUEST
 
     shared = house.hutch("sessions", "share", id, "bob", "--role", "observer")
     assert (shared.returncode, shared.stdout) == (0, f"bob is observer of {id[-6:]} now: may see it.\n")
@@ -32,11 +32,11 @@ def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
     assert f"\nowner         {owner}\n" in seen and "shared with" not in seen
     assert f" {owner} " in house.hutch("sessions", "list", **as_bob).stdout
     denied = house.hutch("sessions", "share", id, "bob", "--role", "member", **as_bob)
-    assert denied.returncode == exits.DENIED
+    assert denied.returncode == exit_codes.DENIED
 
     taken = house.hutch("sessions", "unshare", id, "bob")
     assert (taken.returncode, taken.stdout) == (0, f"{id[-6:]} is not shared with bob any more.\n")
-    assert house.hutch("sessions", "show", id, **as_bob).returncode == exits.BAD_REQUEST
+    assert house.hutch("sessions", "show", id, **as_bob).returncode == exit_codes.BAD_REQUEST
 
 
 def test_what_cannot_be_shared_is_told(house: House) -> None:
@@ -48,6 +48,6 @@ def test_what_cannot_be_shared_is_told(house: House) -> None:
         (("a/../b",), "names no user"),
     ):
         told = house.hutch("sessions", "share", id, *words)
-        assert (told.returncode, why in told.stderr) == (exits.BAD_REQUEST, True), told.stderr
+        assert (told.returncode, why in told.stderr) == (exit_codes.BAD_REQUEST, True), told.stderr
     refused = house.hutch("sessions", "share", id, "nobody-here", "--json")
     assert json.loads(refused.stderr)["error"]["code"] == "not_found"

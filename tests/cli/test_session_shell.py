@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from tests.cli.visiting import House, new_house, open_house
 
 
@@ -41,15 +41,15 @@ def test_who_leaves_comes_back_to_the_same_shell(house: House, session: str) -> 
         ada.see(r"\$ ")
         ada.type("\x1d")
         ada.see(f"come back: hutch shell {session} --terminal ")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
         id = ada.shown.split(b"--terminal ")[1].split()[0].decode()
     with house.visitor("shell", "--session", session, "--terminal", id) as ada:
         ada.type("echo it-is-$MARK\r")
         ada.see("it-is-kept-here")
         ada.type("exit\r")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
     gone = house.hutch("shell", session, "--terminal", "nonsense")
-    assert gone.returncode == exits.BAD_REQUEST
+    assert gone.returncode == exit_codes.BAD_REQUEST
 
 
 def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None:
@@ -62,7 +62,7 @@ def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None
         ada.type("true\r")
         ada.see(r"true.*\$ ")
         ada.type("\x04")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
 
 
 def test_a_lot_of_output_comes_whole(house: House, session: str) -> None:
@@ -71,7 +71,7 @@ def test_a_lot_of_output_comes_whole(house: House, session: str) -> None:
         ada.type("seq 1 200000; echo the-$((1+1))nd-end\r")
         ada.see("the-2nd-end")
         ada.type("exit\r")
-        assert ada.leave() == exits.OK
+        assert ada.leave() == exit_codes.OK
         numbers = [line for line in ada._clean().replace(b"\r", b"").split(b"\n") if line.isdigit()]
         assert numbers == [str(number).encode() for number in range(1, 200_001)]
 
@@ -88,18 +88,18 @@ def test_a_server_that_goes_away_is_waited_for_and_the_shell_is_gone_with_it() -
             ada.see("the server is away; waiting for it")
             with house.up():
                 ada.see("The terminal is gone")
-                assert ada.leave() == exits.UNAVAILABLE
+                assert ada.leave() == exit_codes.UNAVAILABLE
         finally:
             came.__exit__(None, None, None)
 
 
 def test_without_a_terminal_it_says_so(house: House, session: str) -> None:
     told = house.hutch("shell", session)
-    assert told.returncode == exits.BAD_REQUEST and "needs a terminal" in told.stderr
+    assert told.returncode == exit_codes.BAD_REQUEST and "needs a terminal" in told.stderr
 
 
 def test_a_program_is_not_taken_for_a_session(house: House, session: str) -> None:
     ran = house.say("shell", "base64", stdin="x")
-    assert (ran.returncode, ran.stdout) == (exits.OK, "eA==\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (exit_codes.OK, "eA==\n"), ran.stderr
     unknown = house.say("shell", "nn7s7h", stdin="")
-    assert unknown.returncode == exits.NOT_FOUND and "no program 'nn7s7h'" in unknown.stderr
+    assert unknown.returncode == exit_codes.NOT_FOUND and "no program 'nn7s7h'" in unknown.stderr

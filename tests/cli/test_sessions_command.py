@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.render.session_rows import age, table
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
@@ -26,14 +26,14 @@ def house() -> Iterator[House]:
 def test_a_script_gives_a_prompt_and_exits_by_how_it_ends(house: House) -> None:
     model = house.model(WRITES, FINISHES)
     ran = house.hutch("sessions", "new", "--model", model, "--prompt", "Write a file", "--wait")
-    assert ran.returncode == exits.OK, ran.stderr
+    assert ran.returncode == exit_codes.OK, ran.stderr
     assert "you: Write a file\n" in ran.stdout
     assert "I write.\nwrite_file path=a.txt content=one ⏎\n" in ran.stdout
     assert "\x1b" not in ran.stdout
     failing = house.model({"text": "No.", "calls": [call("bash", command="true")], "times": 1000})
     words = ("sessions", "new", "--model", failing, "--prompt", "x", "--max-turns", "2", "--wait", "--json")
     limited = house.hutch(*words)
-    assert limited.returncode == exits.LIMIT_REACHED
+    assert limited.returncode == exit_codes.LIMIT_REACHED
     entries = [json.loads(line) for line in limited.stdout.splitlines()]
     assert [each["seq"] for each in entries] == list(range(1, len(entries) + 1))
     assert entries[-1]["event"]["outcome"] == "limit_reached"
@@ -46,10 +46,10 @@ def test_a_session_is_named_by_a_part_of_its_id_or_as_the_last(house: House) -> 
         assert house.json("sessions", "show", name)["id"] == first
     assert house.json("sessions", "show", "last")["id"] == last
     many = house.hutch("sessions", "show", first[:6])
-    assert many.returncode == exits.BAD_REQUEST
+    assert many.returncode == exit_codes.BAD_REQUEST
     assert "fits" in many.stderr
     for unknown in ("zzzzzz", "../../me", "x"):
-        assert house.hutch("sessions", "show", unknown).returncode == exits.BAD_REQUEST
+        assert house.hutch("sessions", "show", unknown).returncode == exit_codes.BAD_REQUEST
 
 
 def test_a_list_for_people_and_one_for_programs(house: House) -> None:
@@ -62,30 +62,30 @@ def test_a_list_for_people_and_one_for_programs(house: House) -> None:
     assert [json.loads(line)["purpose"] for line in listed] == ["needle \x1b[31m in hay"]
     assert len(house.hutch("sessions", "list", "--limit", "1", "--json").stdout.splitlines()) == 1
     assert house.hutch("sessions", "list", "--state", "paused").stderr == "None fits.\n"
-    assert house.hutch("sessions", "list", "--state", "sleepy").returncode == exits.BAD_REQUEST
+    assert house.hutch("sessions", "list", "--state", "sleepy").returncode == exit_codes.BAD_REQUEST
 
 
 def test_the_life_of_a_session_from_a_script(house: House) -> None:
     id = house.new(SLEEPS, SLEEPS, {"text": "Well then.", "times": 10}, prompt="Wait")
     house.until(id, "running")
     assert house.json("sessions", "pause", id)["state"] == "paused"
-    assert house.hutch("sessions", "resume", id).returncode == exits.OK
+    assert house.hutch("sessions", "resume", id).returncode == exit_codes.OK
     house.until(id, "running")
     cancelled = house.hutch("sessions", "cancel", id).stdout
     assert cancelled.startswith("Cancelled: the run of 'Wait'. ") and cancelled.endswith(" is idle.\n")
     sent = house.say("sessions", "send", id, "-", "--wait", stdin="Go on")
-    assert sent.returncode == exits.OK, sent.stderr
+    assert sent.returncode == exit_codes.OK, sent.stderr
     assert "you: Go on\n" in sent.stdout and "Well then.\n" in sent.stdout
     forked = house.json("sessions", "fork", id)
     assert forked["forked_from"].startswith(f"{id}@")
     assert house.json("sessions", "end", id, "--reason", "enough")["state"] == "ended"
     assert house.json("sessions", "show", id)["reason"] == "enough"
     refused = house.hutch("sessions", "send", id, "more")
-    assert refused.returncode == exits.BAD_REQUEST and "has ended" in refused.stderr
-    assert house.hutch("sessions", "rm", id).returncode == exits.BAD_REQUEST
-    assert house.hutch("sessions", "rm", id, "--yes").returncode == exits.OK
+    assert refused.returncode == exit_codes.BAD_REQUEST and "has ended" in refused.stderr
+    assert house.hutch("sessions", "rm", id).returncode == exit_codes.BAD_REQUEST
+    assert house.hutch("sessions", "rm", id, "--yes").returncode == exit_codes.OK
     gone = house.hutch("sessions", "show", id, "--json")
-    assert gone.returncode == exits.BAD_REQUEST
+    assert gone.returncode == exit_codes.BAD_REQUEST
     assert json.loads(gone.stderr)["error"]["code"] == "not_found"
 
 
@@ -105,18 +105,18 @@ def test_all_that_happened_as_lines_of_json_until_it_ends(house: House) -> None:
     assert [each["seq"] for each in entries] == list(range(1, len(entries) + 1))
     assert (entries[0]["event"]["type"], entries[-1]["event"]["type"]) == ("session.opened", "session.ended")
     plain = house.hutch("attach", id)
-    assert (plain.returncode, plain.stdout.splitlines()[-1]) == (exits.OK, "the session has ended")
+    assert (plain.returncode, plain.stdout.splitlines()[-1]) == (exit_codes.OK, "the session has ended")
 
 
 def test_without_a_server_everybody_is_told_how_to_start_one() -> None:
     with new_house() as house:
         told = house.hutch("sessions", "list")
         assert (told.returncode, told.stderr) == (
-            exits.UNAVAILABLE,
+            exit_codes.UNAVAILABLE,
             "hutch: No server runs here. Start one with `hutch up`, or name one with `hutch login URL`.\n",
         )
         as_json = house.hutch("attach", "--json")
-        assert as_json.returncode == exits.UNAVAILABLE
+        assert as_json.returncode == exit_codes.UNAVAILABLE
         assert json.loads(as_json.stderr)["error"]["code"] == "unavailable"
 
 
@@ -124,9 +124,9 @@ def test_a_server_named_in_the_environment_is_asked_with_its_token(house: House)
     url = house.json("status")["url"]
     with new_house() as other:
         ran = other.hutch("sessions", "list", "--json", HUTCH_SERVER=url, HUTCH_TOKEN=house.token)
-        assert ran.returncode == exits.OK, ran.stderr
+        assert ran.returncode == exit_codes.OK, ran.stderr
         refused = other.hutch("sessions", "list", HUTCH_SERVER=url, HUTCH_TOKEN="hutch_nonsense")
-        assert refused.returncode == exits.DENIED
+        assert refused.returncode == exit_codes.DENIED
 
 
 def test_sessions_and_states_are_completed_here_and_from_afar(house: House) -> None:
@@ -179,15 +179,15 @@ def test_a_run_through_the_server_ends_with_its_change(house: House, tmp_path: P
     make_repository(repository, {"a.txt": "zero\n"})
     words = ("run", "Write a file", "--server", "--repo", str(repository), "--pr")
     ran = house.hutch(*words, "--model", house.model(WRITES, FINISHES))
-    assert ran.returncode == exits.OK, ran.stderr
+    assert ran.returncode == exit_codes.OK, ran.stderr
     assert "pull request chg_" in ran.stdout
     listed = house.hutch("changes", "list", "--json").stdout.splitlines()
     assert "hutch/done" in [json.loads(line)["branch"] for line in listed]
     refused = house.hutch(*words, "--uncommitted")
-    assert refused.returncode == exits.BAD_REQUEST
+    assert refused.returncode == exit_codes.BAD_REQUEST
 
 
 def test_a_server_without_a_model_is_no_success_either(house: House) -> None:
     ran = house.hutch("sessions", "new", "--prompt", "Do it", "--wait")
-    assert ran.returncode == exits.UNAVAILABLE
+    assert ran.returncode == exit_codes.UNAVAILABLE
     assert "hutch: No model is connected to the server, so nothing was done." in ran.stderr

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hutch.llm.cassette import parse_cassette
+from hutch.llm.interface import FinishReason, Model, Usage
 from hutch.llm.recording import RecordingModel
 from hutch.llm.retry import PatientModel
 from hutch.llm.scripted import ScriptedModel
-from hutch.llm.seam import FinishReason, Model, Usage
 from tests.llm import dialects
 from tests.llm.dialects import QUICK, Dialect, anthropic_event, chat_call, chat_chunk, gemini_chunk
 from tests.llm.dialects import responses_event as response

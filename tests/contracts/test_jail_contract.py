@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavailable
+from hutch.jail.interface import PIPE, Exit, Jail, LimitHit, Size, StreamName
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT, Limits, Policy
-from hutch.jail.seam import PIPE, Exit, Jail, LimitHit, Size, StreamName
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

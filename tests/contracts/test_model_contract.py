@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, Unavailable
-from hutch.llm.bounds import MAX_REPLY_CHARS
-from hutch.llm.reply import Gathering, Reply
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Again,
     Call,
     CallArguments,
@@ -25,6 +23,8 @@ from hutch.llm.seam import (
     Text,
     Usage,
 )
+from hutch.llm.reply import Gathering, Reply
+from hutch.llm.reply_limits import MAX_REPLY_CHARS
 from tests.contracts.model_speakers import SPEAKERS, Calls, Refuse, Say, Speaker
 from tests.deadline import DEADLINE_S
 from tests.llm.dialects import GO

@@ -20,9 +20,9 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.sessions import requests
-from hutch.sessions.seam import Delta, SessionHost
+from hutch.sessions.interface import Delta, SessionHost
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.sessions.codec import CodecHost

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.persona import parse_persona
-from hutch.agent.tools.all import built_in_tools
+from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Entry, Event, ToolCalled, ToolReturned
 from hutch.domain.ids import SessionId

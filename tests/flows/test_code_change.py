@@ -13,7 +13,7 @@ from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
 from hutch.domain import events
 from hutch.flows.code_change.work import REOPENED, begin, go_on
-from hutch.llm.seam import FromModel, FromTool, FromUser, Request
+from hutch.llm.interface import FromModel, FromTool, FromUser, Request
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio

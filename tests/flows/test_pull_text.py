@@ -8,7 +8,7 @@ import pytest
 from hutch.domain import events
 from hutch.flows.pull_text import About, pull_text, ran_before
 from hutch.forge.outgoing_text import escape_references
-from tests.flows.test_past import entries
+from tests.flows.test_run_history import entries
 
 ABOUT = About(session_id="ses_1", run_id="run_1")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.testing.detect import NO_TESTS
 from hutch.agent.testing.report import NO_PYTEST, NO_RUNNER, NOT_THERE
+from hutch.agent.testing.runner_detection import NO_TESTS
 from hutch.app.doctor import installation
 from hutch.flows.checks import repository as repository_check
 from hutch.jail.policy import AGENT

@@ -8,7 +8,7 @@ from hutch.app.retention import retention_of
 from hutch.domain.errors import NotFound
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
-from hutch.flows import handing_over, sessions
+from hutch.flows import redelivery, sessions
 from hutch.flows.code_change.submit import submit
 from hutch.flows.retention import DAY_MS, HOUR_MS
 from hutch.gateway.context import Server
@@ -90,7 +90,7 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == []
         (repo / "gone").rename(repo / ".git")
-        await handing_over.deliver(server.site, who, run.id)
+        await redelivery.deliver(server.site, who, run.id)
         await until(server, session.id, "change.proposed")
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == [session.id]

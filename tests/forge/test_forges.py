@@ -13,7 +13,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.forges import ForgeAccess
 from hutch.forge.github import GitHub
 from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.scratch import own_mark
+from hutch.jail.scratch_space import own_mark
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
 
@@ -128,6 +128,6 @@ def test_what_gh_was_given_is_cleared_by_the_next_process_if_one_is_killed(tmp_p
     home.rmdir()
     dead = home.with_name(f"hutch-gh-{os.getpid()}.12-left")  # of a process that had our number before
     dead.mkdir()
-    script = "from hutch.jail.scratch import make_directory; make_directory('hutch-gh').rmdir()"
+    script = "from hutch.jail.scratch_space import make_directory; make_directory('hutch-gh').rmdir()"
     subprocess.run([sys.executable, "-c", script], check=True)
     assert not dead.exists()

@@ -17,9 +17,9 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.user import User
 from hutch.flows.passwords import Passwords
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.auth.doors import ALL, Check, Doors
-from hutch.gateway.auth.guard import Guard
-from hutch.gateway.auth.who import Admin, Reader, Writer
+from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.caller import Admin, Reader, Writer
+from hutch.gateway.auth.request_filter import ALL, Check, Doors
 from hutch.gateway.problem import handle_problems
 from hutch.settings.server_sections import Server
 from hutch.store.log import SqlLog, open_log

@@ -23,9 +23,9 @@ from hutch.domain.user import Role, parse_scopes
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import make_app
 from hutch.gateway.context import Server
-from hutch.gateway.listening import listen
+from hutch.gateway.listener import listen
 from hutch.gateway.protocol import Protocol
-from hutch.gateway.stream import wire
+from hutch.gateway.stream import websocket_protocol
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
@@ -142,7 +142,7 @@ async def serving(
             uvicorn_server = _Uvicorn(
                 uvicorn.Config(
                     app,
-                    **{**wire.options(), "http": Protocol},
+                    **{**websocket_protocol.options(), "http": Protocol},
                     lifespan="on",
                     log_config=None,
                     access_log=False,

@@ -26,7 +26,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.user import ShareRole
-from hutch.sessions.seam import Delta
+from hutch.sessions.interface import Delta
 from hutch.store.record_verifier import verify_record
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S

@@ -17,7 +17,7 @@ from hutch.agent.conversation import Conversation
 from hutch.app.erasure import other_places
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
-from hutch.flows.unerased import traces_of, unerased
+from hutch.flows.erasure_report import traces_of, unerased
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn

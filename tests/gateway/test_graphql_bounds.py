@@ -4,7 +4,7 @@ import pytest
 from graphql import get_introspection_query
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.gateway.graphql.bounds import (
+from hutch.gateway.graphql.query_cost import (
     MAX_ALIASES,
     MAX_CHARS,
     MAX_COST,

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.ids import SessionId
-from hutch.gateway.counts import MAX_NAMES, Counts
+from hutch.gateway.event_counters import MAX_NAMES, Counts
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import socket
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.llm.names import PROVIDERS
+from hutch.llm.model_name import PROVIDERS
 from tests.gateway.api import V1, Api, serving
 
 pytestmark = pytest.mark.anyio

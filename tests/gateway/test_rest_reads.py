@@ -272,7 +272,7 @@ async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -
         ("workspace/search.py", "_without_secrets"),
         ("workspace/match_lines.py", "matches_without_secrets"),
         *(("workspace/files/listing.py", name) for name in ("list_page", "entries", "_scan")),
-        *(("sessions/redacting.py", name) for name in ("redacted", "_entry", "clean_bytes")),
+        *(("sessions/response_redaction.py", name) for name in ("redacted", "_entry", "clean_bytes")),
         *(("snapshots/snapshot.py", name) for name in ("glance", "list", "get")),
     }
     assert ("workspace/comparison.py", "differences") in on_loop  # it does see what is called

@@ -10,7 +10,7 @@ from hutch.domain.errors import BadRequest, TooManyRequests
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.gateway.stream.frames import error_word, framed, heard, number, place, sse, sse_word, word
-from hutch.sessions.seam import Delta
+from hutch.sessions.interface import Delta
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 DELTA = Delta("run_1", 2, "text", "Hel\nlo")

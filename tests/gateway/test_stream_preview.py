@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.stream.passes import Passes
+from hutch.gateway.stream.preview_tokens import Passes
 from hutch.gateway.stream.proxy_headers import coming_out, going_in
-from hutch.gateway.stream.wire import TURN_BYTES
+from hutch.gateway.stream.websocket_protocol import TURN_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import NO_TLS, V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM

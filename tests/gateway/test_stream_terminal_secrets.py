@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.terminal import RING_BYTES
-from hutch.sessions.masking import UNKNOWN_BYTES
+from hutch.sessions.terminal_masking import UNKNOWN_BYTES
 from hutch.store.vault import Vault
 from tests.gateway.api import V1, Api, serving
 from tests.gateway.streaming import screen

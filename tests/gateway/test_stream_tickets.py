@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.stream.tickets import tickets_of
+from hutch.gateway.stream.stream_quota import tickets_of
 from tests.gateway import graphs
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import socket, sse

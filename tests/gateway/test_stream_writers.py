@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import Denied
-from hutch.gateway.stream.writers import Seat, Writers
+from hutch.gateway.stream.terminal_writers import Seat, Writers
 
 
 def seat(name: str, writes: bool = True) -> Seat:

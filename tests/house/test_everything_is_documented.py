@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import load
 from hutch.domain.errors import HutchError
@@ -73,14 +73,14 @@ def test_every_command(root: Path) -> None:
 
 def test_every_exit_code(root: Path) -> None:
     page = (root / "docs/cli.md").read_text()
-    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
-    assert set(exits.MEANINGS) == codes
-    assert [code for code in codes if f"| `{code}` | {exits.MEANINGS[code]} |" not in page] == []
+    codes = {value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
+    assert set(exit_codes.MEANINGS) == codes
+    assert [code for code in codes if f"| `{code}` | {exit_codes.MEANINGS[code]} |" not in page] == []
 
 
 def test_help_tells_the_exit_codes_that_a_script_meets() -> None:
-    told = {int(number) for number in re.findall(r"\b\d+\b", usage.EXIT_CODES)}
-    assert told == set(exits.MEANINGS)
+    told = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
+    assert told == set(exit_codes.MEANINGS)
 
 
 def test_the_lines_for_people_in_a_record(root: Path) -> None:

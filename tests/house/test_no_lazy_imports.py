@@ -6,8 +6,11 @@ from collections.abc import Iterator
 # module -> what it imports late, and why
 LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
-    ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
-    ("hutch.cli.candidates", "hutch.cli.remote_sessions"): "only who is logged in elsewhere needs a client",
+    ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
+    (
+        "hutch.cli.completion_candidates",
+        "hutch.cli.remote_sessions",
+    ): "only a login elsewhere needs a client",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
@@ -34,7 +37,10 @@ LATE = {
         "help and completion need nothing of a server",
     ),
     ("hutch.gateway.mcp.mount", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
-    ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",
+    (
+        "hutch.gateway.graphql.endpoint",
+        "hutch.gateway.graphql",
+    ): "half a second; not needed to be ready",
     **dict.fromkeys(
         (
             ("hutch.gateway.tracing", f"opentelemetry{module}")
@@ -74,13 +80,13 @@ LATE = {
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
-            ("hutch.llm.open", f"hutch.llm.{module}")
+            ("hutch.llm.model_factory", f"hutch.llm.{module}")
             for module in ("provider", "anthropic", "gemini", "openai_chat", "openai_responses")
         ),
         "the HTTP client is loaded only when a provider is asked",
     ),
-    ("hutch.gateway.auth.by_provider", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
-    ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
+    ("hutch.gateway.auth.provider_login", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
+    ("hutch.llm.prices", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     (

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail import open_shell
-from hutch.jail.seam import PIPE
+from hutch.jail.interface import PIPE
 from hutch.jail.shell.background import BEFORE_BYTES
 from hutch.jail.shell.result import CommandYielded, Result, ShellEvent
 from hutch.jail.shell.shell import Shell

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail import Jailed
+from hutch.jail.jail_processes import below, read
 from hutch.jail.limits.freeze import standstill
-from hutch.jail.members import below, read
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
+from hutch.jail.interface import Exit, LimitHit, Size
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.policy import MIB, Limits, Policy
-from hutch.jail.seam import Exit, LimitHit, Size
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.jail.jail_processes import Member
 from hutch.jail.limits import locks as module
 from hutch.jail.limits.locks import Locked, listed, locks
-from hutch.jail.members import Member
 
 # The kernel's list shifts when others lock and unlock while it is read: some are listed twice, or not at all.
 NEARLY_50 = range(40, 61)

@@ -4,9 +4,9 @@ import mmap
 import os
 import threading
 
+from hutch.jail.jail_processes import Member
 from hutch.jail.limits.mappings import aside, parts, shared
 from hutch.jail.limits.usage import shared_memory_device
-from hutch.jail.members import Member
 
 ME = Member(os.getpid(), (os.getpid(),), trusted=False, reaper=0)
 DEVICE = shared_memory_device()

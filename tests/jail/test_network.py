@@ -21,10 +21,10 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail.egress import EgressAttempt
+from hutch.jail.interface import Size
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.network import Outside
 from hutch.jail.policy import Policy
-from hutch.jail.seam import Size
 from hutch.jail.terminal import open_terminal
 from tests.node import node_home, npm
 

@@ -10,9 +10,9 @@ import pytest
 
 from hutch.domain.errors import HutchError
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_processes import members
 from hutch.jail.limits.meter import make_group
 from hutch.jail.limits.oom import higher, prefer_commands
-from hutch.jail.members import members
 from hutch.jail.policy import AGENT, MIB, Limits
 from tests.deadline import DEADLINE_S
 

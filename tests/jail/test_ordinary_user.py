@@ -9,11 +9,17 @@ from tests.ordinary import pytest_as
 UID = 54399
 # A few together: to load Hutch and pytest anew takes longer than most of them.
 SUITES = (
-    ("contracts/test_jail_contract.py", "jail/test_seccomp.py", "jail/test_members.py", "jail/test_oom.py"),
-    tuple(
-        f"jail/test_{name}.py" for name in ("control", "walls", "warden", "launch", "place", "unlinked_files")
+    (
+        "contracts/test_jail_contract.py",
+        "jail/test_seccomp.py",
+        "jail/test_jail_processes.py",
+        "jail/test_oom.py",
     ),
-    tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "check", "usage", "watch")),
+    tuple(
+        f"jail/test_{name}.py"
+        for name in ("control", "walls", "warden", "launch", "location", "unlinked_files")
+    ),
+    tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "inspection", "usage", "watch")),
     # What goes on inside of a shell does not depend on the user; the contract has the rest.
     pytest.param(("jail/test_shell.py", "jail/test_background.py"), marks=pytest.mark.soak),
 )

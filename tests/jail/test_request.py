@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Unavailable
+from hutch.jail.interface import Size
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.request import check_address
-from hutch.jail.seam import Size
 from hutch.jail.shell.shells import Shells
 from hutch.jail.terminal import start_terminal
 

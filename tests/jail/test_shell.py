@@ -12,9 +12,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail import open_shell
-from hutch.jail.members import below
+from hutch.jail.interface import LimitHit
+from hutch.jail.jail_processes import below
 from hutch.jail.policy import AGENT, Limits, Policy
-from hutch.jail.seam import LimitHit
 from hutch.jail.shell.result import CommandEnded, CommandStarted, ShellEvent
 from hutch.jail.shell.shell import Shell
 

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from hutch.jail.jail import Jailed
+from hutch.jail.jail_processes import below
 from hutch.jail.launch.teardown import Burial
-from hutch.jail.members import below
 
 pytestmark = pytest.mark.anyio
 

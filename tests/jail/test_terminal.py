@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.jail.interface import Exit, Size
 from hutch.jail.jail import Jailed
-from hutch.jail.seam import Exit, Size
 from hutch.jail.terminal import (
     BATCH_S,
     PAUSE_BYTES,

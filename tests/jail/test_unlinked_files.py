@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.jail.interface import LimitHit
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import MIB, Limits, Policy
-from hutch.jail.seam import LimitHit
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hutch.jail.interface import LimitHit
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_processes import members, read
 from hutch.jail.limits.usage import usage
-from hutch.jail.members import members, read
 from hutch.jail.policy import MIB, Limits, Policy
-from hutch.jail.seam import LimitHit
 
 pytestmark = pytest.mark.anyio
 

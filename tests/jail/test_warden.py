@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached, Unavailable
+from hutch.jail.interface import Finished
 from hutch.jail.jail import Jailed, open_jail
-from hutch.jail.seam import Finished
 
 pytestmark = pytest.mark.anyio
 

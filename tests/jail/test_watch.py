@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached, Unavailable
+from hutch.jail.interface import PIPE, LimitHit
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_processes import below
 from hutch.jail.limits import watch
-from hutch.jail.limits.check import PATIENCE
-from hutch.jail.members import below
+from hutch.jail.limits.inspection import PATIENCE
 from hutch.jail.policy import Limits, Policy
-from hutch.jail.seam import PIPE, LimitHit
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.llm.names import key_name, parse_model_name
-from hutch.llm.open import Access, open_model
+from hutch.llm.interface import Delta, FromModel, FromUser, Model, Request
+from hutch.llm.model_factory import Access, open_model
+from hutch.llm.model_name import key_name, parse_model_name
 from hutch.llm.reply import Gathering, Reply
 from hutch.llm.retry import Patience
-from hutch.llm.seam import Delta, FromModel, FromUser, Model, Request
 from tests.llm.wire import Wire, event
 
 KEY = "key-of-a-test-1234567890"

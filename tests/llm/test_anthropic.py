@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Call,
     CallArguments,
     CallEnded,

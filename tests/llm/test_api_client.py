@@ -3,9 +3,9 @@
 import pytest
 
 from hutch.domain.errors import Denied, Unavailable
-from hutch.llm.names import parse_model_name
-from hutch.llm.open import Access, open_model
-from hutch.llm.seam import Text
+from hutch.llm.interface import Text
+from hutch.llm.model_factory import Access, open_model
+from hutch.llm.model_name import parse_model_name
 from tests.llm.dialects import CHAT, DIALECTS, GO, KEY, Dialect, pieces
 from tests.llm.wire import Act, Wire, answer, playing
 

@@ -17,8 +17,8 @@ from hutch.llm.cassette import (
     load_cassette,
     parse_cassette,
 )
+from hutch.llm.interface import Call, FromTool
 from hutch.llm.retry import PatientModel
-from hutch.llm.seam import Call, FromTool
 from tests.llm.dialects import said
 from tests.llm.scripts import QUICK, reply, scripted
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from hutch.domain.errors import Denied, LimitReached
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Again,
     Call,
     CallArguments,

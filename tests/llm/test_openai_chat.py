@@ -3,9 +3,7 @@
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.llm.names import parse_model_name
-from hutch.llm.open import Access, open_model
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Call,
     CallArguments,
     CallEnded,
@@ -21,6 +19,8 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
+from hutch.llm.model_factory import Access, open_model
+from hutch.llm.model_name import parse_model_name
 from tests.llm.dialects import CHAT, KEY, OLLAMA, chat_call, chat_chunk, pieces, reply, said
 from tests.llm.wire import Act, answer, event, playing
 

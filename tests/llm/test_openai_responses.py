@@ -3,9 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
-from hutch.llm.names import parse_model_name
-from hutch.llm.open import Access, open_model
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Call,
     CallArguments,
     CallEnded,
@@ -19,6 +17,8 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
+from hutch.llm.model_factory import Access, open_model
+from hutch.llm.model_name import parse_model_name
 from tests.llm.dialects import (
     KEY,
     RESPONSES,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Message, Request, ToolSpec
+from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Message, Request, ToolSpec
 from tests.llm.dialects import ANTHROPIC, CHAT, DIALECTS, GEMINI, OLLAMA, Dialect, pieces
 from tests.llm.wire import Act, playing
 

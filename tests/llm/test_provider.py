@@ -5,8 +5,8 @@ from contextlib import aclosing
 
 import pytest
 
+from hutch.llm.interface import Text
 from hutch.llm.provider import Account
-from hutch.llm.seam import Text
 from tests.deadline import DEADLINE_S
 from tests.llm.dialects import DIALECTS, GO, Dialect, pieces, reply
 from tests.llm.wire import Act, Wire, playing

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
+from hutch.llm.interface import Call, FromTool, Usage
 from hutch.llm.recording import RecordingModel, as_scripted
 from hutch.llm.reply import Reply
 from hutch.llm.scripted import ScriptedModel
-from hutch.llm.seam import Call, FromTool, Usage
 from tests.llm.dialects import DIALECTS, Dialect, said
 from tests.llm.scripts import pieces, reply, scripted
 from tests.llm.wire import Act, playing

@@ -1,7 +1,6 @@
 """A reply is put together from its pieces."""
 
-from hutch.llm.reply import Gathering, Reply
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Again,
     Call,
     CallArguments,
@@ -13,6 +12,7 @@ from hutch.llm.seam import (
     Thinking,
     Usage,
 )
+from hutch.llm.reply import Gathering, Reply
 
 
 def gathered(*pieces: Delta) -> Reply:

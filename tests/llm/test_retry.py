@@ -3,9 +3,9 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Unavailable
+from hutch.llm.interface import Again, Finish, FromUser, Request
 from hutch.llm.reply import Gathering
 from hutch.llm.retry import Patience, PatientModel
-from hutch.llm.seam import Again, Finish, FromUser, Request
 from tests.llm.scripts import QUICK, pieces, scripted
 
 pytestmark = pytest.mark.anyio

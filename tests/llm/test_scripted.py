@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hutch.domain.errors import BadRequest
+from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Request, Text
 from hutch.llm.retry import PatientModel
-from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Request, Text
 from tests.deadline import DEADLINE_S
 from tests.llm import dialects
 from tests.llm.dialects import said

@@ -22,8 +22,8 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, WithheldEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.sessions import requests
+from hutch.sessions.interface import Delta, SessionHost, Stream, Update, Viewer
 from hutch.sessions.requests import Request
-from hutch.sessions.seam import Delta, SessionHost, Stream, Update, Viewer
 
 T = TypeVar("T")
 BYTES, TEXT, MAP = "$bytes", "$text", "$map"  # no field of a dataclass has such a name

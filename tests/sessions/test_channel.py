@@ -12,7 +12,7 @@ from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, S
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.sessions import channel as channel_module
 from hutch.sessions.channel import Channels
-from hutch.sessions.seam import Delta
+from hutch.sessions.interface import Delta
 from hutch.store.log import SqlLog, open_log
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, LimitReache
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.sessions import requests
-from hutch.sessions.seam import Delta
+from hutch.sessions.interface import Delta
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.search import Found
 from tests.sessions.codec import (

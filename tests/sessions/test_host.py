@@ -32,7 +32,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
-from hutch.sessions.seam import Delta
+from hutch.sessions.interface import Delta
 from hutch.store.inputs import Inputs, add_input
 from hutch.store.runs import Runs, add_run
 from hutch.store.sessions import Sessions

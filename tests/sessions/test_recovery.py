@@ -32,8 +32,8 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
-from hutch.sessions.giving_up import CANCELLED, give_up
-from hutch.sessions.live import Live
+from hutch.sessions.abandoned_runs import CANCELLED, give_up
+from hutch.sessions.live_session import Live
 from hutch.store.runs import Runs
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until

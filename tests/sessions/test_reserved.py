@@ -13,7 +13,7 @@ from hutch.domain.events import Entry
 from hutch.domain.inputs import Cancel
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.flows import resuming, sessions
+from hutch.flows import run_resumption, sessions
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
@@ -66,14 +66,14 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
     async with serving(home) as server:
         who = await owner(server, local.who.user.name)
         head = (await sessions.show(server.site, who, made.id)).head.seq
-        run = await resuming.resume(server.site, who, ended.run_id, limits=RunLimits(turns=9))
+        run = await run_resumption.resume(server.site, who, ended.run_id, limits=RunLimits(turns=9))
         assert run.id == ended.run_id
         resumed = await until(server, made.id, "delivery.ended", after=head)
         assert [each.type for each in resumed if each.type.startswith("run.")] == ["run.resumed", "run.ended"]
         assert resumed[-1].outcome == "proposed"
         await state(server, who, made.id, "idle", "parked")
         with pytest.raises(BadRequest, match="is done"):
-            await resuming.resume(server.site, who, ended.run_id)
+            await run_resumption.resume(server.site, who, ended.run_id)
 
 
 async def test_a_command_hears_that_nothing_can_be_recorded(tmp_path: Path) -> None:

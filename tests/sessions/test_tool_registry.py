@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from hutch.agent.tools.all import built_in_tools
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.builtin import built_in_tools
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import RunEnded, ToolReturned
@@ -15,7 +15,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.code_change.work import begin
 from hutch.gateway.context import Server
-from hutch.llm.seam import Request
+from hutch.llm.interface import Request
 from tests.agent.run_setups import Said, Wise, Wishes, open_setup
 from tests.agent.run_setups import call as called
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until

@@ -15,8 +15,8 @@ from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.grounds import Done, Grounds, Prepared, Ways
-from hutch.sessions.live import Live
+from hutch.sessions.dependencies import Done, Grounds, Prepared, Ways
+from hutch.sessions.live_session import Live
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from hutch import logs
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession
-from hutch.flows import handing_over, sessions
+from hutch.flows import redelivery, sessions
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
 from tests.sessions.hosting import owner, serving
@@ -40,7 +40,7 @@ async def main(home: Path, socket: str, url: str, model: str, prompts: int, test
                 continue
             last = (await Runs(server.rows).page(session_ids=[session.id], limit=1))[0]
             if last.delivered is not None and last.delivered.failing:
-                await handing_over.deliver(server.site, who, last.id, failing=True)
+                await redelivery.deliver(server.site, who, last.id, failing=True)
                 continue
             given = len(await Inputs(server.rows).page(session.id))
             if given + 1 >= prompts:

@@ -12,7 +12,7 @@ from hutch.agent.policy import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalAsked
 from hutch.flows.code_change.work import begin
-from hutch.llm.seam import FromTool, Request
+from hutch.llm.interface import FromTool, Request
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio

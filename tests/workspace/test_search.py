@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
+from hutch.jail.interface import Jail
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
-from hutch.jail.seam import Jail
 from hutch.workspace import search
 from hutch.workspace.match_lines import Line
 from hutch.workspace.search import Found, Grep, Paths, glob, grep

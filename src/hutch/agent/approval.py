@@ -15,11 +15,11 @@ from functools import partial
 from typing import Literal
 
 from hutch.agent.policy import Decision, Policy, Rule
-from hutch.agent.tools.seam import Arguments, ToolResult
+from hutch.agent.tools.interface import Arguments, ToolResult
 from hutch.domain.errors import HutchError
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event, StepReached
 from hutch.jail.policy import WORKSPACE
-from hutch.llm.seam import Call
+from hutch.llm.interface import Call
 
 Scope = Literal["once", "session", "always"]
 Write = Callable[..., Awaitable[None]]

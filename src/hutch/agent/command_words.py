@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from hutch.agent import shell_words
-from hutch.agent.runners import (
+from hutch.agent.shell_words import RUN_VARIABLE, Words
+from hutch.agent.wrapper_programs import (
     GIT,
     GIT_COMMANDS,
     GIT_RUNS,
@@ -32,7 +33,6 @@ from hutch.agent.runners import (
     suffixes,
     texts,
 )
-from hutch.agent.shell_words import RUN_VARIABLE, Words
 from hutch.edit.grammar import Grammar, Unanswered, syntax_tree
 
 BASH = Grammar("Bash", "tree_sitter_bash")

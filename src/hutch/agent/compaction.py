@@ -10,10 +10,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hutch.agent.conversation import Conversation
-from hutch.agent.plain import shortened, whole
+from hutch.agent.model_text import shortened, whole
 from hutch.domain.errors import HutchError
+from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 from hutch.llm.reply import Gathering
-from hutch.llm.seam import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 
 SHARE = 0.75  # of what a model can take
 UNKNOWN_CONTEXT_TOKENS = 160_000

@@ -8,8 +8,8 @@ in it can lift a rule, because rules are not made of text.
 import re
 from collections.abc import Callable
 
+from hutch.agent.model_text import plain
 from hutch.agent.persona import Persona
-from hutch.agent.plain import plain
 from hutch.domain.errors import BadRequest
 from hutch.workspace.workspace import Workspace
 

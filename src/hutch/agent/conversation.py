@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hutch.domain import events
 from hutch.domain.audience import audience_of
 from hutch.domain.events import AnyEvent, Entry, ToolReturned
-from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Message
+from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Message
 
 INTERRUPTED = (
     "Hutch was stopped while this ran, so nobody knows how far it got. Look at the present state before you "

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hutch.agent.persona import Persona
 from hutch.agent.policy import Policy
+from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.registry import ToolRegistry
-from hutch.agent.tools.seam import Tool
 
 
 @dataclass(frozen=True, slots=True)

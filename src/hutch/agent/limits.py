@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.run_limits import LimitName, RunLimits
-from hutch.llm.seam import Usage
+from hutch.llm.interface import Usage
 
 
 class LimitFields(BaseModel):

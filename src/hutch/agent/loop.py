@@ -16,18 +16,18 @@ from typing import Literal, ParamSpec, TypeVar
 import structlog
 
 from hutch.agent.approval import Approvals
-from hutch.agent.asking import ask, replied
 from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.limits import Spent, too_long
+from hutch.agent.model_reply import ask, replied
+from hutch.agent.model_text import whole
 from hutch.agent.persona import LimitSetter
-from hutch.agent.plain import whole
 from hutch.agent.run_setup import Heard, RunSetup
 from hutch.agent.testing.report import Report
+from hutch.agent.tool_execution import Using
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import legible, really
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.to_user import ASK_USER, answered
-from hutch.agent.using import Using
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
     ContextCompacted,
@@ -36,9 +36,9 @@ from hutch.domain.events import (
     RunEnded,
 )
 from hutch.domain.run_limits import LimitName
-from hutch.llm.price import cost_usd
+from hutch.llm.interface import Call, FromModel, Request
+from hutch.llm.prices import cost_usd
 from hutch.llm.reply import Reply
-from hutch.llm.seam import Call, FromModel, Request
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uninterrupted import over
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.plain import whole
+from hutch.agent.model_text import whole
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
 from hutch.domain.ids import SessionId

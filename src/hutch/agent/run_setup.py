@@ -4,16 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hutch.agent.approval import Asker, Keep
-from hutch.agent.asking import OnDelta
+from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.policy import Policy
 from hutch.agent.recorder import Recorder
-from hutch.agent.tools.seam import Context
+from hutch.agent.tools.interface import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
-from hutch.llm.price import NONE_OF_OUR_OWN, Prices
-from hutch.llm.seam import Model
+from hutch.llm.interface import Model
+from hutch.llm.prices import NONE_OF_OUR_OWN, Prices
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from hutch.agent.tools.seam import Context
+from hutch.agent.tools.interface import Context
 from hutch.app import models
 from hutch.app.forges import forges_of
 from hutch.app.network import network_cap

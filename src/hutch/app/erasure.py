@@ -3,7 +3,7 @@
 from functools import partial
 
 from hutch.app.approvals import kept_approvals
-from hutch.flows.unerased import OtherPlaces
+from hutch.flows.erasure_report import OtherPlaces
 from hutch.settings import Paths
 from hutch.workspace.preparation.record import Home
 

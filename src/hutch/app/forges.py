@@ -9,7 +9,7 @@ from hutch.forge.forges import Forges
 from hutch.forge.gh import RetryPolicy
 from hutch.forge.tokens import Tokens
 from hutch.jail.egress.addresses import refusal
-from hutch.jail.scratch import make_directory
+from hutch.jail.scratch_space import make_directory
 from hutch.settings import Loaded, user_environment
 
 

@@ -24,9 +24,9 @@ from hutch.flows.network_cap import session_network
 from hutch.flows.personas import find_persona
 from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
-from hutch.llm.price import parse_prices
+from hutch.llm.prices import parse_prices
 from hutch.sessions.channel import Channels
-from hutch.sessions.grounds import Grounds, Prepared, Ways
+from hutch.sessions.dependencies import Grounds, Prepared, Ways
 from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.warm_pool import WarmPool

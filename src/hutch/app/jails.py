@@ -8,8 +8,8 @@ from pathlib import Path
 from hutch.app.repositories import own_directories
 from hutch.jail.egress.attempt import Report
 from hutch.jail.jail import Jailed
+from hutch.jail.location import Place
 from hutch.jail.network import Outside
-from hutch.jail.place import Place
 from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_jail import open_checked_jail

@@ -13,11 +13,11 @@ from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import open_workspace
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.evaluation.evaluate import EvalContext
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.forge.allowed_hosts import AllowedHosts
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log

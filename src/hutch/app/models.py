@@ -6,12 +6,12 @@ from pathlib import Path
 
 from hutch.domain.redaction import Redactor
 from hutch.flows.model_list import UsableModels, list_models
-from hutch.llm.names import PROVIDERS, key_name, key_variables, parse_model_name
-from hutch.llm.open import Access, Choice, check_usable, default_model, open_model
+from hutch.llm.interface import Model
+from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
+from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model_name
 from hutch.llm.recording import RecordingModel
 from hutch.llm.retry import Patience
 from hutch.llm.scripted import OFFLINE
-from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
 from hutch.store.secrets import read_secrets
 from hutch.store.vault_redactor import VaultRedactor

@@ -10,7 +10,7 @@ from hutch.app import jails
 from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitResult, RunGit
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 from hutch.settings import Loaded
 
 GIT_TIMEOUT_S = 300

@@ -16,7 +16,7 @@ from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.retention import retention_of
 from hutch.app.triggers import triggers_of, webhook_secret
 from hutch.flows.removal import finish_removals
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.gateway.context import Server
 from hutch.settings import Loaded
 from hutch.store.integrity_check import check_integrity

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from hutch.agent.jail_events import as_event
 from hutch.agent.recorder import Recorder
-from hutch.agent.tools.all import built_in_tools
-from hutch.agent.tools.seam import Context
+from hutch.agent.tools.builtin import built_in_tools
+from hutch.agent.tools.interface import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import jails, models, records
 from hutch.app.repositories import own_directories

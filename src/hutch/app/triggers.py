@@ -2,7 +2,7 @@
 
 from hutch.app.forges import forges_of
 from hutch.app.models import secrets_of
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.flows.triggers import Manners, Triggers
 from hutch.settings import Loaded
 

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.command_table import Command
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
@@ -76,7 +76,7 @@ def invoke(command: Command, args: Sequence[str]) -> int:
         raise KeyboardInterrupt from None
     except typer.TyperException as error:
         raise BadRequest(_usage_message(error, command)) from None
-    return code if isinstance(code, int) else exits.OK
+    return code if isinstance(code, int) else exit_codes.OK
 
 
 def invoke_plugin(plugin: Plugin, args: Sequence[str]) -> int:
@@ -96,7 +96,7 @@ def invoke_plugin(plugin: Plugin, args: Sequence[str]) -> int:
     try:
         if hasattr(target, "main") and not isinstance(target, typer.Typer):  # a command of click
             code = target.main(args=list(args), prog_name=f"hutch {command.name}", standalone_mode=False)
-            return code if isinstance(code, int) else exits.OK
+            return code if isinstance(code, int) else exit_codes.OK
         return invoke(command, args)
     except (HutchError, OSError):
         raise

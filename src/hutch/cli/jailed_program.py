@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from hutch.cli import exits, suspension
+from hutch.cli import exit_codes, suspension
 from hutch.cli.descriptor_io import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
+from hutch.jail.interface import PIPE, Exit, Process, Reader
 from hutch.jail.jail import Jailed
-from hutch.jail.seam import PIPE, Exit, Process, Reader
 from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 
 LEFT_BYTES = 1024 * 1024  # still passed on after the command's end; what it left behind may print for ever
@@ -148,17 +148,17 @@ async def _end_of(waiting: Awaitable[Exit], jail: Jailed, wish: Wish) -> Exit:
         looked = await jail.run(["/bin/sh", "-c", LOOK, "look", name], env=wish.env)
         match looked.stdout.decode(errors="backslashreplace").split("\n", 1):
             case ["directory", *_]:
-                raise exits.NotStarted(
-                    f"'{name}' is a directory, not a program.", exits.NOT_EXECUTABLE
+                raise exit_codes.NotStarted(
+                    f"'{name}' is a directory, not a program.", exit_codes.NOT_EXECUTABLE
                 ) from error
             case ["interpreter", interpreter]:
-                raise exits.NotStarted(
+                raise exit_codes.NotStarted(
                     f"'{name}' wants to be run by {interpreter[:-1]!r}, which is not in the jail. "
                     "Make it anew in the jail, or run it by a program that is there.",
-                    exits.NOT_EXECUTABLE,
+                    exit_codes.NOT_EXECUTABLE,
                 ) from error
-        code = exits.NOT_FOUND if isinstance(error, NotFound) else exits.NOT_EXECUTABLE
-        raise exits.NotStarted(str(error), code) from error
+        code = exit_codes.NOT_FOUND if isinstance(error, NotFound) else exit_codes.NOT_EXECUTABLE
+        raise exit_codes.NotStarted(str(error), code) from error
 
 
 async def _pass_on(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:

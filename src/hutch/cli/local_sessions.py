@@ -16,10 +16,10 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import handing_over, resuming, sessions
+from hutch.flows import redelivery, run_resumption, sessions
 from hutch.flows.runs import find_run_id
+from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
-from hutch.sessions.seam import Delta
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 
@@ -59,7 +59,7 @@ class LocalSessions:
     ) -> dict[str, Any]:
         model = model_name(model, True)
         return _run(
-            await resuming.resume(
+            await run_resumption.resume(
                 self.local.site, self.local.who, run_id, limits=limits, model=model, deliver=deliver
             )
         )
@@ -88,7 +88,7 @@ class LocalSessions:
         return str(user.id), {user.id: user.name}
 
     async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
-        return _run(await handing_over.deliver(self.local.site, self.local.who, run_id, failing=failing))
+        return _run(await redelivery.deliver(self.local.site, self.local.who, run_id, failing=failing))
 
     async def get_run(self, run_id: str) -> dict[str, Any]:
         return _run(await sessions.run(self.local.site, self.local.who, run_id))

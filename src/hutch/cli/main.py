@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import hutch
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import BY_NAME, Command
 from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
@@ -63,14 +63,14 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
         return code
     except BrokenPipeError:
         _silence_stdout()
-        return exits.BROKEN_PIPE
+        return exit_codes.BROKEN_PIPE
     except KeyboardInterrupt:
         sys.stderr.write("hutch: interrupted\n")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - nobody above could answer
         if debug:
             sys.excepthook(type(error), error, error.__traceback__)
-            return exits.code_of(error)
+            return exit_codes.code_of(error)
         return _say(error)
 
 
@@ -81,7 +81,7 @@ def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
 
             return screen_command()
         case [] | ["-h" | "--help", *_] | ["help"]:
-            sys.stdout.write(usage.help_text(plugins=help_rows(find_plugins())))
+            sys.stdout.write(top_level_help.help_text(plugins=help_rows(find_plugins())))
         case ["--version", *_]:
             sys.stdout.write(f"hutch {hutch.__version__}\n")
         case ["__complete", *typed]:
@@ -96,8 +96,8 @@ def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
 
             return invoke_plugin(plugin, args)
         case [name, *_]:
-            raise BadRequest(usage.unknown(name))
-    return exits.OK
+            raise BadRequest(top_level_help.unknown(name))
+    return exit_codes.OK
 
 
 def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple[str, str]]:
@@ -107,9 +107,9 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
     match typed:
         case [word]:
             plugins = [(each.command.name, each.command.help) for each in find_plugins() if not each.problem]
-            return [first for first in [*usage.first_words(), *plugins] if first[0].startswith(word)]
+            return [first for first in [*top_level_help.first_words(), *plugins] if first[0].startswith(word)]
         case [name, *args, word] if name in commands:
-            from hutch.cli.candidates import candidates
+            from hutch.cli.completion_candidates import candidates
 
             return candidates(commands[name], args, word)
         case _:
@@ -122,9 +122,9 @@ def _silence_stdout() -> None:
 
 
 def _say(error: Exception) -> int:
-    code = exits.code_of(error)
+    code = exit_codes.code_of(error)
     message = printable(str(error), keep="\n")  # it may quote anybody
-    if isinstance(error, HutchError) and code != exits.BUG:
+    if isinstance(error, HutchError) and code != exit_codes.BUG:
         sys.stderr.write(f"hutch: {message}\n")
     elif isinstance(error, OSError):
         if not error.filename:

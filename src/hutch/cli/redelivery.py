@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from hutch.app import records
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from hutch.cli.run_session import Where, open_and
@@ -60,8 +60,8 @@ def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int
             for name, text in delivery_lines(run_id, told):
                 typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
         if told.get("outcome") != "failed" or run["state"] != "ended":
-            return exits.OK
-        return exits.NO if told.get("failing") else exits.UNAVAILABLE
+            return exit_codes.OK
+        return exit_codes.NO if told.get("failing") else exit_codes.UNAVAILABLE
 
     return open_and(work, where, as_json)
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any, Literal
 
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import FAMILIES, Client
 from hutch.cli.early_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
@@ -86,8 +86,8 @@ def open_and(
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{exits.error_json(error)}\n")
-        return exits.code_of(error)
+        sys.stderr.write(f"{exit_codes.error_json(error)}\n")
+        return exit_codes.code_of(error)
 
 
 class Following:
@@ -144,7 +144,7 @@ class Following:
             except asyncio.CancelledError:  # by a second signal: at once
                 if not came:
                     raise
-                return exits.INTERRUPTED
+                return exit_codes.INTERRUPTED
 
     async def _view(self) -> JsonView | PlainView:
         if self._as_json:
@@ -211,7 +211,7 @@ class Following:
         if is_offline_script(str(story.started.get("model"))) and not self.names_model:
             is_served = isinstance(self.sessions, ServedSessions)
             raise Unavailable(no_model_on_server_message(BY_OPTION) if is_served else no_model_message())
-        return exits.INTERRUPTED if code is None else code
+        return exit_codes.INTERRUPTED if code is None else code
 
     def _look_for_uncommitted(self) -> "asyncio.Task[str]":
         """Begin to look, once. Not before the model was asked: a jail for git would delay that."""
@@ -241,7 +241,7 @@ class Following:
     async def _interrupted(self, view: JsonView | PlainView) -> int:
         if self._leaves:
             sys.stderr.write(f"hutch: It goes on. Come back: hutch attach {short(self.id)}\n")
-            return exits.INTERRUPTED
+            return exit_codes.INTERRUPTED
         await self._stop()
         if self._story.change:  # it was too late
             return await self._end(view)
@@ -249,7 +249,7 @@ class Following:
             view.interrupted(self._story.run_id)
         else:
             sys.stderr.write(f"hutch: stopped; nothing was delivered.{self._way_on()}\n")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
 
     def _way_on(self) -> str:
         return f" Go on with: hutch resume {self._story.run_id}" if self._story.run_id else ""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.event_stream import follow
 from hutch.cli.render.run_output import PlainView
@@ -66,7 +66,7 @@ class Wanted:
             is_proposed = event.get("outcome") == "proposed"
             return _exit_of("failed" if is_lost else "done" if is_proposed else self._outcome, event)
         elif kind == "session.ended":
-            return exits.OUTCOMES["cancelled"]
+            return exit_codes.OUTCOMES["cancelled"]
         return None
 
     def ended_by_row(self, run: Mapping[str, Any]) -> int:
@@ -81,8 +81,8 @@ class Wanted:
 def _exit_of(outcome: str, event: Mapping[str, Any]) -> int:
     """As a run of this machine would end: what failed with an error, as that does."""
     if outcome == "failed":
-        return exits.FAMILIES.get(str(event.get("code")), exits.UNAVAILABLE)
-    return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
+        return exit_codes.FAMILIES.get(str(event.get("code")), exit_codes.UNAVAILABLE)
+    return exit_codes.OUTCOMES.get(outcome, exit_codes.UNAVAILABLE)
 
 
 async def shows(
@@ -117,7 +117,7 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                 if nobody:
                     raise Unavailable(no_model_on_server_message(BY_OPTION))
                 return code
-    return exits.INTERRUPTED
+    return exit_codes.INTERRUPTED
 
 
 async def _ended_run(client: Client, session_id: str, wanted: Wanted) -> Mapping[str, Any]:

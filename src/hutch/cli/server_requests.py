@@ -10,7 +10,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.ids import MIN_PART_CHARS, ambiguous_id, matches_id
@@ -37,12 +37,12 @@ def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = Fals
             return await work(client)
 
     try:
-        return asyncio.run(run()) or exits.OK
+        return asyncio.run(run()) or exit_codes.OK
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{exits.error_json(error)}\n")
-        return exits.code_of(error)
+        sys.stderr.write(f"{exit_codes.error_json(error)}\n")
+        return exit_codes.code_of(error)
 
 
 def errors_as_wanted(command: Callable[Given, int | None]) -> Callable[Given, int | None]:
@@ -55,8 +55,8 @@ def errors_as_wanted(command: Callable[Given, int | None]) -> Callable[Given, in
         except HutchError as error:
             if not options["as_json"]:
                 raise
-            sys.stderr.write(f"{exits.error_json(error)}\n")
-            return exits.code_of(error)
+            sys.stderr.write(f"{exit_codes.error_json(error)}\n")
+            return exit_codes.code_of(error)
 
     return told
 

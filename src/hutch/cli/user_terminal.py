@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hutch.jail.seam import Size
+from hutch.jail.interface import Size
 
 OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 # Colours, a hidden cursor, keypad and mouse modes, marked pastes: what a killed program may leave behind.

@@ -14,7 +14,7 @@ from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, Role, ShareRole
 from hutch.forge.forges import ForgeAccess
-from hutch.sessions.grounds import Grounds
+from hutch.sessions.dependencies import Grounds
 from hutch.store.users import Users
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it

@@ -5,8 +5,8 @@ from hutch.domain.errors import NotFound
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller
 from hutch.flows.access import Action
+from hutch.flows.services import Site
 from hutch.flows.sessions import allowed
-from hutch.flows.site import Site
 from hutch.store.changes import Changes
 
 

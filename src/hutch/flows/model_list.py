@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hutch.llm.names import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
-from hutch.llm.open import Access, Choice, default_model
+from hutch.llm.model_factory import Access, Choice, default_model
+from hutch.llm.model_name import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
 from hutch.llm.scripted import OFFLINE
 
 

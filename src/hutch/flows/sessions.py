@@ -33,12 +33,12 @@ from hutch.domain.trace import trace_id
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller, ShareRole
 from hutch.flows.access import Action, check, check_may_open, no_session, reader
-from hutch.flows.answering import find_question
-from hutch.flows.session_check import check_request, is_script
-from hutch.flows.site import Site
+from hutch.flows.pending_answers import find_question
+from hutch.flows.services import Site
+from hutch.flows.session_validation import check_request, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
-from hutch.sessions.undoing import would_lose
+from hutch.sessions.undo import would_lose
 from hutch.store.bulk_queries import BulkQueries
 from hutch.store.inputs import Inputs, session_has_ended
 from hutch.store.interface import Head

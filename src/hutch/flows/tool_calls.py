@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hutch.agent.recorder import Recorder
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import legible
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned

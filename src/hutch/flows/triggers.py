@@ -26,9 +26,9 @@ from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
 from hutch.flows.forge_request_text import Progress, marker, prompt
-from hutch.flows.past import past
+from hutch.flows.run_history import past
 from hutch.flows.runs import read_log
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.forge.github import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S

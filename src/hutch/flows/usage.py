@@ -6,7 +6,7 @@ from datetime import date
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import Caller
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.store.usage import Usage, UsageGroup, UsageTotal
 
 

@@ -9,11 +9,11 @@ from starlette.routing import Route
 from hutch.flows.users import Accounts
 from hutch.gateway import health, metrics, openapi, tracing
 from hutch.gateway.auth import link_page
-from hutch.gateway.auth.by_provider import open_provider_login
-from hutch.gateway.auth.doors import Doors
-from hutch.gateway.auth.guard import Guard
+from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.provider_login import open_provider_login
+from hutch.gateway.auth.request_filter import Doors
 from hutch.gateway.context import Server
-from hutch.gateway.graphql.door import routes as graphql_routes
+from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.mcp import mount
 from hutch.gateway.problem import handle_problems
@@ -50,8 +50,8 @@ from hutch.gateway.rest import (
 from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
+from hutch.gateway.stream.stream_quota import Ticketed, Tickets
 from hutch.gateway.stream.streams import Streams
-from hutch.gateway.stream.tickets import Ticketed, Tickets
 from hutch.gateway.trace_id import Traced
 
 REST = (

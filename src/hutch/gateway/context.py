@@ -8,9 +8,9 @@ from hutch.agent.kept import KeptApprovals
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.model_list import UsableModels
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.flows.triggers import Triggers
-from hutch.sessions.seam import SessionHost
+from hutch.sessions.interface import SessionHost
 from hutch.settings import Loaded
 from hutch.store.database_files import DatabaseFiles
 from hutch.store.interface import EventLog

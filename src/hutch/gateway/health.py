@@ -21,11 +21,11 @@ from pydantic import Field
 
 import hutch
 from hutch.domain.errors import HutchError
-from hutch.gateway.answers import Out, answer
-from hutch.gateway.auth.who import Admin
+from hutch.gateway.auth.caller import Admin
 from hutch.gateway.context import Server
 from hutch.gateway.errors import Told
 from hutch.gateway.problem import problem
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
 from hutch.jail.probe import attempt, jail
 from hutch.sessions.host import LocalHost

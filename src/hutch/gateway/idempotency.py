@@ -25,7 +25,7 @@ from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorde
 from hutch.domain.user import Caller
 from hutch.flows import changes, sessions
 from hutch.flows.access import Action, check_may_open
-from hutch.gateway.auth.who import Writer
+from hutch.gateway.auth.caller import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.answered_requests import (
     IN_PROGRESS,

@@ -28,10 +28,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import hutch
 from hutch.domain.errors import Denied
 from hutch.domain.trace import traced
-from hutch.gateway.auth.guard import client_of
-from hutch.gateway.auth.who import guard_of
+from hutch.gateway.auth.authenticator import client_of
+from hutch.gateway.auth.caller import guard_of
 from hutch.gateway.context import Server
-from hutch.gateway.counts import Counts
+from hutch.gateway.event_counters import Counts
 from hutch.gateway.health import database_bytes, host_of
 from hutch.gateway.stream.streams import streams_of
 from hutch.store.runs import Runs

@@ -25,8 +25,8 @@ from hutch.domain.errors import (
 )
 from hutch.domain.redaction import Redactor
 from hutch.domain.validation_messages import describe, location
-from hutch.gateway.answers import to_json
 from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
+from hutch.gateway.responses import to_json
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"

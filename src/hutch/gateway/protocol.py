@@ -6,8 +6,8 @@ has its time and its size; the body is the doors' matter.
 
 import asyncio
 
-from hutch.gateway.auth.doors import Refusal
-from hutch.gateway.stream.wire import Http
+from hutch.gateway.auth.request_filter import Refusal
+from hutch.gateway.stream.websocket_protocol import Http
 
 HEAD_S = 20.0
 HEAD_BYTES = 64 * 1024

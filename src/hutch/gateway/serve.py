@@ -30,9 +30,9 @@ from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.context import OpenServer, Server
 from hutch.gateway.health import check_data
-from hutch.gateway.listening import exposure, listen, url_of
+from hutch.gateway.listener import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
-from hutch.gateway.stream import wire
+from hutch.gateway.stream import websocket_protocol
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
@@ -107,7 +107,7 @@ class _Service(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self._app,
-                **{**wire.options(), "http": Protocol},
+                **{**websocket_protocol.options(), "http": Protocol},
                 lifespan="on",
                 log_config=None,
                 access_log=False,

@@ -19,7 +19,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.trace import trace_id
 from hutch.gateway import span_names as names
 from hutch.gateway.context import Server
-from hutch.gateway.counts import model_label
+from hutch.gateway.event_counters import model_label
 from hutch.gateway.metrics import METHODS, SEEN
 
 EXPORT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hutch.jail.egress import EgressAttempt
+    from hutch.jail.interface import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
     from hutch.jail.jail import open_jail
     from hutch.jail.network import Outside
     from hutch.jail.policy import Limits, Policy, profile
-    from hutch.jail.seam import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
     from hutch.jail.shell.result import Result
     from hutch.jail.shell.shell import Shell
     from hutch.jail.shell.shells import Shells, open_shell

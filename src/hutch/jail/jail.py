@@ -17,8 +17,8 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.launch.identity import Identity, claim_identity
 from hutch.jail.launch.launch import launch, launch_unsafe
 from hutch.jail.limits.meter import Meter, make_group
+from hutch.jail.location import Held, Place, in_place
 from hutch.jail.network import Outside
-from hutch.jail.place import Held, Place, in_place
 from hutch.jail.policy import AGENT, Policy
 
 __all__ = ["Jailed", "open_jail", "start_jail"]

@@ -15,14 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
+from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, Pipe, Size
+from hutch.jail.jail_processes import number_inside
 from hutch.jail.launch.control import Control, connected
 from hutch.jail.launch.identity import Identity
 from hutch.jail.launch.launch import Launched
 from hutch.jail.launch.teardown import Burial
-from hutch.jail.limits.hits import Suspect, hit_by_signal, size
+from hutch.jail.limits.limit_hits import Suspect, hit_by_signal, size
 from hutch.jail.limits.meter import Mark, Meter
 from hutch.jail.limits.oom import prefer_commands
-from hutch.jail.members import number_inside
 from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.output import COMMANDS, Capture, OutputFiles, run_to_end
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
@@ -30,8 +31,7 @@ from hutch.jail.probe import jail_fix
 from hutch.jail.process import GONE_S, SIGKILL, Command
 from hutch.jail.pty import open_terminal
 from hutch.jail.request import check_address, check_size, check_stdin, check_timeout, check_words
-from hutch.jail.scratch import make_directory
-from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
+from hutch.jail.scratch_space import make_directory
 
 CLOSE_S = 5.0
 

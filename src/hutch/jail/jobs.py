@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.jail.members import read
+from hutch.jail.jail_processes import read
 
 POLL_INTERVAL_S = 1.0
 MAX_THREADS = 64  # that are looked at; where there are more, some are of jobs

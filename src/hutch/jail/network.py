@@ -13,7 +13,7 @@ import structlog
 
 from hutch.jail.egress import EgressAttempt, EgressLimits, Resolve, serve_egress
 from hutch.jail.egress.attempt import Report
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 
 logger = structlog.get_logger()
 

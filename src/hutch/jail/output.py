@@ -15,9 +15,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from hutch.jail.interface import Exit, OnOutput, StreamName
 from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.process import Command
-from hutch.jail.seam import Exit, OnOutput, StreamName
 from hutch.jail.stream_output import NO_OUTPUT, Kept, StreamOutput
 
 COMMANDS = 4  # that can have a file of the greatest size

@@ -15,11 +15,11 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.jail.interface import SOCKET, Exit, Pipe, Size
 from hutch.jail.jobs import has_jobs
 from hutch.jail.launch.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
-from hutch.jail.seam import SOCKET, Exit, Pipe, Size
 
 SAID = re.compile(
     rb"taken (?P<reaper>\d{1,10})|started (?P<pid>\d{1,10})"

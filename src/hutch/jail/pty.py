@@ -12,8 +12,8 @@ import struct
 import termios
 
 from hutch.domain.errors import Unavailable
+from hutch.jail.interface import Size
 from hutch.jail.launch.identity import Identity
-from hutch.jail.seam import Size
 
 TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 

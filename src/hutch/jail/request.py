@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
+from hutch.jail.interface import Pipe, Size
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.jail.seam import Pipe, Size
 
 
 def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:

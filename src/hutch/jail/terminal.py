@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
+from hutch.jail.interface import Exit, Jail, Process, Size
 from hutch.jail.policy import Limits
 from hutch.jail.pty import set_size
-from hutch.jail.seam import Exit, Jail, Process, Size
 
 RING_BYTES = 1024 * 1024
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait

@@ -4,14 +4,14 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from hutch.llm import seam
-from hutch.llm.calls import CallIds, Meter, json_object
-from hutch.llm.faults import Transient
-from hutch.llm.fields import count, fields
+from hutch.llm import interface
+from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
-from hutch.llm.order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.json_fields import count, fields
+from hutch.llm.part_order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.tool_calls import CallIds, Meter, json_object
 
-FINISHES: dict[str | None, seam.FinishReason] = {
+FINISHES: dict[str | None, interface.FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "calls",
@@ -34,7 +34,7 @@ class AnthropicModel(HttpModel):
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._account.key}", "Anthropic-Version": VERSION}
 
-    def _body(self, request: seam.Request) -> dict[str, Any]:
+    def _body(self, request: interface.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "max_tokens": request.most_tokens,
@@ -52,15 +52,15 @@ class AnthropicModel(HttpModel):
             body["temperature"] = request.temperature  # newer models have none
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _pieces(events, ids)
 
 
-def _messages(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
+def _messages(messages: tuple[interface.Message, ...]) -> list[dict[str, Any]]:
     """Neighbours of one role become one message, as the service wants it."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        role = "assistant" if isinstance(message, seam.FromModel) else "user"
+        role = "assistant" if isinstance(message, interface.FromModel) else "user"
         blocks = list(_blocks(message))
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
@@ -71,18 +71,18 @@ def _messages(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
     return turns
 
 
-def _blocks(message: seam.Message) -> Iterator[dict[str, Any]]:
+def _blocks(message: interface.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case seam.FromUser():
+        case interface.FromUser():
             yield {"type": "text", "text": _visible(message.text)}
-        case seam.FromTool():
+        case interface.FromTool():
             yield {
                 "type": "tool_result",
                 "tool_use_id": _id(message.call_id),
                 "content": _visible(message.text),
                 "is_error": not message.ok,
             }
-        case seam.FromModel():
+        case interface.FromModel():
             for part in in_order(message, "anthropic"):
                 match part:
                     case Thought():
@@ -108,11 +108,11 @@ def _id(id_: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
-    usage, reason, ended = seam.Usage(), None, False
+    usage, reason, ended = interface.Usage(), None, False
     async for piece in events:
         event = fields(piece)
         match event.type:
@@ -126,7 +126,7 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
                     case "tool_use":
                         calls[event.index] = ids.take(block.id)
                         order.call(calls[event.index])
-                        yield seam.CallStarted(calls[event.index], block.name)
+                        yield interface.CallStarted(calls[event.index], block.name)
                     case "thinking" | "redacted_thinking":
                         thoughts[event.index] = block.without_nulls()
                         order.thought(thoughts[event.index])
@@ -135,16 +135,16 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
                 match delta.type:
                     case "text_delta" if delta.text:
                         order.text(delta.text)
-                        yield seam.Text(delta.text)
+                        yield interface.Text(delta.text)
                     case "input_json_delta" if delta.partial_json:
-                        yield seam.CallArguments(calls[event.index], delta.partial_json)
+                        yield interface.CallArguments(calls[event.index], delta.partial_json)
                     case "thinking_delta" if delta.thinking:
                         thoughts[event.index]["thinking"] += delta.thinking
-                        yield seam.Thinking(delta.thinking)
+                        yield interface.Thinking(delta.thinking)
                     case "signature_delta":
                         thoughts[event.index]["signature"] = delta.signature
             case "content_block_stop" if event.index in calls:
-                yield seam.CallEnded(calls[event.index])
+                yield interface.CallEnded(calls[event.index])
             case "message_delta":
                 usage, reason = _usage(event.usage, usage), event.delta.stop_reason
             case "message_stop":
@@ -153,17 +153,17 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
         raise Transient("the stream ended in the middle of a reply")
     if fresh := meter.read(usage):
         yield fresh
-    yield seam.Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
+    yield interface.Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
 
 
-def _usage(told: Any, before: seam.Usage) -> seam.Usage:
+def _usage(told: Any, before: interface.Usage) -> interface.Usage:
     """What the service tells is a total each time; the cached parts are not in its `input_tokens`."""
     output, input_ = count(told.output_tokens) or before.output, count(told.input_tokens)
     if input_ is None:
-        return seam.Usage(before.input, before.cached, before.cache_written, output)
+        return interface.Usage(before.input, before.cached, before.cache_written, output)
     cached, written = count(told.cache_read_input_tokens), count(told.cache_creation_input_tokens)
     cached, written = _or(cached, before.cached), _or(written, before.cache_written)
-    return seam.Usage(input_ + cached + written, cached, written, output)
+    return interface.Usage(input_ + cached + written, cached, written, output)
 
 
 def _or(told: int | None, before: int) -> int:

@@ -12,9 +12,9 @@ import httpx2
 
 from hutch import __version__
 from hutch.domain.errors import Unavailable
-from hutch.llm.bounds import MAX_EVENT_BYTES, REPORTED
-from hutch.llm.fields import as_json
+from hutch.llm.json_fields import as_json
 from hutch.llm.provider import Account
+from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED
 
 CONNECT_S = 15.0
 READ_S = 600.0  # silence is watched elsewhere, for all providers alike; this is the last net

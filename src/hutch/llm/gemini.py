@@ -5,15 +5,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from hutch.llm import seam
-from hutch.llm.calls import CallIds, Meter, json_object
-from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, count, fields
+from hutch.llm import interface
+from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
-from hutch.llm.order import Order, Said, Wanted, in_order
+from hutch.llm.json_fields import Fields, count, fields
+from hutch.llm.part_order import Order, Said, Wanted, in_order
 from hutch.llm.provider import Account
+from hutch.llm.tool_calls import CallIds, Meter, json_object
 
-FINISHES: dict[str, seam.FinishReason] = {
+FINISHES: dict[str, interface.FinishReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "refused",
@@ -40,14 +40,14 @@ class GeminiModel(HttpModel):
     async def _names(self) -> list[str]:
         return [model["name"] for model in (await self._client.get("/v1beta/models?pageSize=1000"))["models"]]
 
-    def _body(self, request: seam.Request) -> dict[str, Any]:
+    def _body(self, request: interface.Request) -> dict[str, Any]:
         return _body(request)
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _pieces(events, ids)
 
 
-def _body(request: seam.Request) -> dict[str, Any]:
+def _body(request: interface.Request) -> dict[str, Any]:
     config: dict[str, Any] = {"maxOutputTokens": request.most_tokens}
     if request.temperature is not None:
         config["temperature"] = request.temperature
@@ -67,11 +67,11 @@ def _body(request: seam.Request) -> dict[str, Any]:
     return body
 
 
-def _contents(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
+def _contents(messages: tuple[interface.Message, ...]) -> list[dict[str, Any]]:
     """Neighbours of one role become one content: the answers to calls must stand together."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        role = "model" if isinstance(message, seam.FromModel) else "user"
+        role = "model" if isinstance(message, interface.FromModel) else "user"
         parts = list(_parts(message))
         if turns and turns[-1]["role"] == role:
             turns[-1]["parts"] += parts
@@ -80,14 +80,14 @@ def _contents(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
     return turns
 
 
-def _parts(message: seam.Message) -> Iterator[dict[str, Any]]:
+def _parts(message: interface.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case seam.FromUser():
+        case interface.FromUser():
             yield {"text": message.text}
-        case seam.FromTool():
+        case interface.FromTool():
             said = {"output" if message.ok else "error": message.text}
             yield {"functionResponse": {"id": message.call_id, "name": message.tool, "response": said}}
-        case seam.FromModel():
+        case interface.FromModel():
             for part in in_order(message, "gemini"):
                 match part:
                     case Said() if part.text or part.mark:
@@ -106,7 +106,7 @@ def _mark(part: Fields) -> dict[str, str]:
     return {"signature": part.thoughtSignature} if part.thoughtSignature else {}
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     order, meter = Order(), Meter()
     reason, calls = "", 0
     async for piece in events:
@@ -124,28 +124,30 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
                     id_ = ids.take(call.id)
                     calls += 1
                     order.call(id_, **_mark(part))
-                    yield seam.CallStarted(id_, call.name)
-                    yield seam.CallArguments(id_, json.dumps(call.as_sent("args") or {}, ensure_ascii=False))
-                    yield seam.CallEnded(id_)
+                    yield interface.CallStarted(id_, call.name)
+                    yield interface.CallArguments(
+                        id_, json.dumps(call.as_sent("args") or {}, ensure_ascii=False)
+                    )
+                    yield interface.CallEnded(id_)
                 elif part.thought:
                     if part.text:
-                        yield seam.Thinking(part.text)
+                        yield interface.Thinking(part.text)
                 elif part.text or part.thoughtSignature:
                     order.text(part.text or "", **_mark(part))
                     if part.text:
-                        yield seam.Text(part.text)
+                        yield interface.Text(part.text)
             if candidate.finishReason:
                 reason = str(candidate.finishReason)
     if not reason or reason in BROKEN:
         raise Transient(
             f"the reply was broken ({reason})" if reason else "the stream ended in the middle of a reply"
         )
-    finish: seam.FinishReason = FINISHES.get(reason, "other")
-    yield seam.Finish("calls" if calls and finish == "stop" else finish, order.opaque("gemini"))
+    finish: interface.FinishReason = FINISHES.get(reason, "other")
+    yield interface.Finish("calls" if calls and finish == "stop" else finish, order.opaque("gemini"))
 
 
-def _usage(told: Any) -> seam.Usage:
-    return seam.Usage(
+def _usage(told: Any) -> interface.Usage:
+    return interface.Usage(
         input=count(told.promptTokenCount) or 0,
         cached=count(told.cachedContentTokenCount) or 0,
         output=(count(told.candidatesTokenCount) or 0) + (count(told.thoughtsTokenCount) or 0),

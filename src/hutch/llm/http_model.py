@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from hutch.llm.api_client import ApiClient
-from hutch.llm.calls import CallIds
+from hutch.llm.interface import Delta, Request
 from hutch.llm.provider import Account
-from hutch.llm.seam import Delta, Request
-from hutch.llm.trouble import plain, translated
+from hutch.llm.provider_errors import plain, translated
+from hutch.llm.tool_calls import CallIds
 
 
 class HttpModel(ABC):

@@ -4,13 +4,13 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from hutch.llm import seam
-from hutch.llm.calls import CallIds, Meter, json_arguments
-from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, count, fields
+from hutch.llm import interface
+from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
+from hutch.llm.json_fields import Fields, count, fields
+from hutch.llm.tool_calls import CallIds, Meter, json_arguments
 
-FINISHES: dict[str | None, seam.FinishReason] = {
+FINISHES: dict[str | None, interface.FinishReason] = {
     "stop": "stop",
     "tool_calls": "calls",
     "function_call": "calls",
@@ -22,7 +22,7 @@ FINISHES: dict[str | None, seam.FinishReason] = {
 class OpenAIChatModel(HttpModel):
     path = "/chat/completions"
 
-    def _body(self, request: seam.Request) -> dict[str, Any]:
+    def _body(self, request: interface.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "messages": [
@@ -50,18 +50,18 @@ class OpenAIChatModel(HttpModel):
             body["temperature"] = request.temperature
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _pieces(events, ids)
 
 
-def _message(message: seam.Message) -> Iterator[dict[str, Any]]:
+def _message(message: interface.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case seam.FromUser():
+        case interface.FromUser():
             yield {"role": "user", "content": message.text}
-        case seam.FromTool():
+        case interface.FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"role": "tool", "tool_call_id": message.call_id, "content": text}
-        case seam.FromModel() if message.text or message.calls:
+        case interface.FromModel() if message.text or message.calls:
             said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
             if message.calls:
                 said["tool_calls"] = [
@@ -83,7 +83,7 @@ class _Calls:
         self._open: dict[int, _Open] = {}  # the newest call at each place
         self.all: list[_Open] = []
 
-    def add(self, part: Any) -> Iterator[seam.Delta]:
+    def add(self, part: Any) -> Iterator[interface.Delta]:
         function = part.function
         name = arguments = None
         if isinstance(function, Fields):
@@ -98,10 +98,10 @@ class _Calls:
             call = _Open(self._ids.take(part.id), part.id)
             self._open[place] = call
             self.all.append(call)
-            yield seam.CallStarted(call.id, name)
+            yield interface.CallStarted(call.id, name)
         if arguments:
             call.arguments += arguments
-            yield seam.CallArguments(call.id, arguments)
+            yield interface.CallArguments(call.id, arguments)
 
 
 class _Open:
@@ -131,7 +131,7 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     calls, meter = _Calls(ids), Meter()
     reason: str | None = None
     refused = False
@@ -142,12 +142,12 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta
             if thought := getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None):
-                yield seam.Thinking(str(thought))
+                yield interface.Thinking(str(thought))
             if delta.content:
-                yield seam.Text(str(delta.content))
+                yield interface.Text(str(delta.content))
             if delta.refusal:
                 refused = True
-                yield seam.Text(str(delta.refusal))
+                yield interface.Text(str(delta.refusal))
             for part in delta.tool_calls or ():
                 for piece in calls.add(part):
                     yield piece
@@ -155,16 +155,16 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[se
     if reason is None:
         raise Transient("the stream ended in the middle of a reply")
     for call in calls.all:
-        yield seam.CallEnded(call.id)
+        yield interface.CallEnded(call.id)
     finish = FINISHES.get(reason, "other")
     if finish == "stop":
         finish = "calls" if calls.all else "refused" if refused else "stop"
-    yield seam.Finish(finish)
+    yield interface.Finish(finish)
 
 
-def _usage(told: Any) -> seam.Usage:
+def _usage(told: Any) -> interface.Usage:
     details = getattr(told, "prompt_tokens_details", None)
-    return seam.Usage(
+    return interface.Usage(
         input=count(told.prompt_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,

@@ -7,14 +7,14 @@ back with the next request.
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from hutch.llm import seam
-from hutch.llm.calls import CallIds, json_arguments
-from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, count, fields
+from hutch.llm import interface
+from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
-from hutch.llm.order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.json_fields import Fields, count, fields
+from hutch.llm.part_order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
-from hutch.llm.trouble import STATUSES, Told, explained
+from hutch.llm.provider_errors import STATUSES, Told, explained
+from hutch.llm.tool_calls import CallIds, json_arguments
 
 THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encrypted thoughts
 
@@ -22,7 +22,7 @@ THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encr
 class OpenAIResponsesModel(HttpModel):
     path = "/responses"
 
-    def _body(self, request: seam.Request) -> dict[str, Any]:
+    def _body(self, request: interface.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "instructions": request.system or None,
@@ -49,18 +49,18 @@ class OpenAIResponsesModel(HttpModel):
             body["temperature"] = request.temperature
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
         return _pieces(events, ids, self._account)
 
 
-def _items(message: seam.Message) -> Iterator[dict[str, Any]]:
+def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case seam.FromUser():
+        case interface.FromUser():
             yield {"role": "user", "content": message.text}
-        case seam.FromTool():
+        case interface.FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"type": "function_call_output", "call_id": message.call_id, "output": text}
-        case seam.FromModel():
+        case interface.FromModel():
             for part in in_order(message, "openai"):
                 match part:
                     case Thought():
@@ -76,7 +76,9 @@ def _items(message: seam.Message) -> Iterator[dict[str, Any]]:
                         }
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) -> AsyncGenerator[seam.Delta]:
+async def _pieces(
+    events: AsyncIterator[Any], ids: CallIds, account: Account
+) -> AsyncGenerator[interface.Delta]:
     calls: dict[int, str] = {}
     begun: set[int] = set()  # the calls of which arguments have come
     phase: dict[str, str] = {}  # of the message that is being said
@@ -87,33 +89,33 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) ->
             case "response.output_item.added" if event.item.type == "function_call":
                 id_ = calls[event.output_index] = ids.take(event.item.call_id)
                 order.call(id_)
-                yield seam.CallStarted(id_, event.item.name)
+                yield interface.CallStarted(id_, event.item.name)
             case "response.output_item.added" if event.item.type == "message":
                 phase = {"phase": event.item.phase} if event.item.phase else {}
             case "response.output_text.delta":
                 order.text(event.delta, **phase)
-                yield seam.Text(event.delta)
+                yield interface.Text(event.delta)
             case "response.refusal.delta":
                 refused = True
                 order.text(event.delta, **phase)
-                yield seam.Text(event.delta)
+                yield interface.Text(event.delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield seam.Thinking(event.delta)
+                yield interface.Thinking(event.delta)
             case "response.function_call_arguments.delta" if event.delta:
                 begun.add(event.output_index)
-                yield seam.CallArguments(calls[event.output_index], event.delta)
+                yield interface.CallArguments(calls[event.output_index], event.delta)
             case "response.output_item.done" if event.item.type == "function_call":
                 id_ = calls[event.output_index]
                 if event.item.arguments and event.output_index not in begun:
-                    yield seam.CallArguments(id_, event.item.arguments)
-                yield seam.CallEnded(id_)
+                    yield interface.CallArguments(id_, event.item.arguments)
+                yield interface.CallEnded(id_)
             case "response.output_item.done" if event.item.type == "reasoning":
                 if event.item.encrypted_content:  # without it, the service does not know it any more
                     order.thought(_without_status(event.item))
             case "response.completed" | "response.incomplete":
                 if event.response.usage:
                     yield _usage(event.response.usage)
-                yield seam.Finish(_reason(event.response, bool(calls), refused), order.opaque("openai"))
+                yield interface.Finish(_reason(event.response, bool(calls), refused), order.opaque("openai"))
                 return
             case "response.failed":
                 raise _failed(account, event.response.error)
@@ -126,7 +128,7 @@ def _without_status(item: Fields) -> dict[str, Any]:
     return {name: value for name, value in item.without_nulls().items() if name != "status"}
 
 
-def _reason(response: Any, calls: bool, refused: bool) -> seam.FinishReason:
+def _reason(response: Any, calls: bool, refused: bool) -> interface.FinishReason:
     why = getattr(response.incomplete_details, "reason", None)
     if why is not None:
         return "length" if why == "max_output_tokens" else "refused"
@@ -139,9 +141,9 @@ def _failed(account: Account, error: Any) -> Exception:
     return explained(account, Told(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
-def _usage(told: Any) -> seam.Usage:
+def _usage(told: Any) -> interface.Usage:
     details = told.input_tokens_details
-    return seam.Usage(
+    return interface.Usage(
         input=count(told.input_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,

@@ -10,8 +10,8 @@ from typing import Any
 
 from hutch.domain.errors import Unavailable
 from hutch.llm.cassette import load_cassette
+from hutch.llm.interface import Delta, Finish, FromModel, Model, Request
 from hutch.llm.reply import Gathering, Reply
-from hutch.llm.seam import Delta, Finish, FromModel, Model, Request
 from hutch.system.atomic_file import replace_file
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hutch.llm.seam import (
+from hutch.llm.interface import (
     Again,
     Call,
     CallArguments,

@@ -12,9 +12,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from hutch.domain.errors import Unavailable
-from hutch.llm.faults import Transient
-from hutch.llm.letters import writable
-from hutch.llm.seam import Again, CallStarted, Delta, Finish, Model, Request, Text
+from hutch.llm.errors import Transient
+from hutch.llm.interface import Again, CallStarted, Delta, Finish, Model, Request, Text
+from hutch.llm.lone_surrogates import writable
 
 WHOLE = ("stop", "calls", "other")  # ends after which something should have been said
 

@@ -13,10 +13,9 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
-from hutch.llm.calls import CallIds
 from hutch.llm.cassette import Cassette, Reply, When, load_cassette
-from hutch.llm.faults import TRANSIENT_STATUSES, Transient
-from hutch.llm.seam import (
+from hutch.llm.errors import TRANSIENT_STATUSES, Transient
+from hutch.llm.interface import (
     CallArguments,
     CallEnded,
     CallStarted,
@@ -29,6 +28,7 @@ from hutch.llm.seam import (
     Thinking,
     Usage,
 )
+from hutch.llm.tool_calls import CallIds
 
 OFFLINE = Path(__file__).with_name("offline.json")  # what is said where no model can be used
 PIECE_CHARS = 24

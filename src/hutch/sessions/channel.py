@@ -17,7 +17,7 @@ from hutch.domain.audience import Reader, show
 from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
-from hutch.sessions.seam import Delta, Update
+from hutch.sessions.interface import Delta, Update
 from hutch.store.interface import EventLog
 from hutch.store.log_defects import missing_end
 

@@ -17,12 +17,12 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, 
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
-from hutch.sessions.grounds import Grounds
-from hutch.sessions.live import Live
+from hutch.sessions.dependencies import Grounds
+from hutch.sessions.input_processing import take_all
+from hutch.sessions.interface import Stream, Update, Viewer
+from hutch.sessions.live_session import Live
 from hutch.sessions.requests import Request
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.seam import Stream, Update, Viewer
-from hutch.sessions.taking import take_all
 from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
 from hutch.store.runs import RunCapacity, Runs

@@ -3,7 +3,7 @@
 import re
 
 from hutch.domain.errors import HutchError
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 POLL_INTERVAL_S = 5.0

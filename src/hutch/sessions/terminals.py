@@ -18,14 +18,14 @@ from hutch.domain.events import (
     TerminalResized,
 )
 from hutch.domain.untrusted_text import echo
+from hutch.jail.interface import Size
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
-from hutch.jail.seam import Size
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
-from hutch.sessions.masking import MaskedReader, first_masked
+from hutch.sessions.output_recorder import Printing
 from hutch.sessions.peoples_commands import PROMPT
-from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
+from hutch.sessions.terminal_masking import MaskedReader, first_masked
 
 MAX_TERMINALS = 16
 MAX_SIDE = 1000  # rows or columns

@@ -17,10 +17,10 @@ from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
-from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
-from hutch.sessions.grounds import Done
+from hutch.sessions.abandoned_runs import CANCELLED, first_end, tell_undelivered
+from hutch.sessions.dependencies import Done
 from hutch.sessions.leases import LeaseWatch
-from hutch.sessions.live import Live
+from hutch.sessions.live_session import Live
 from hutch.store.log_gaps import is_storage_failure
 from hutch.store.run_reservation import is_reserved
 from hutch.store.runs import RunCapacity, Runs

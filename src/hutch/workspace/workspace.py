@@ -21,9 +21,9 @@ from hutch.edit.apply import apply_patch, edit_file
 from hutch.edit.edit_result import Edited
 from hutch.edit.file_change import FileChange, Move, Operation, Write
 from hutch.forge.git import Git
-from hutch.jail.place import Place
+from hutch.jail.interface import Jail
+from hutch.jail.location import Place
 from hutch.jail.policy import Policy
-from hutch.jail.seam import Jail
 from hutch.snapshots import comparison
 from hutch.snapshots.directory import Directory, as_house_error
 from hutch.snapshots.garbage_collection import MANY_PACKS, Held, drop, fit, held

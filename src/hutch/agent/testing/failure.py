@@ -7,7 +7,7 @@ needs the assertion, and then the few frames that are of the repository.
 import re
 from collections.abc import Iterator
 
-from hutch.agent.plain import plain, shortened
+from hutch.agent.model_text import plain, shortened
 from hutch.agent.testing.report import Failure
 from hutch.system.terminal_text import printable
 

@@ -5,8 +5,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.agent.plain import plain
-from hutch.agent.testing.detect import Runner
+from hutch.agent.model_text import plain
 from hutch.agent.testing.error_line import error_line
 from hutch.agent.testing.report import (
     NO_PYTEST,
@@ -16,8 +15,9 @@ from hutch.agent.testing.report import (
     NOT_STARTED,
     NOT_THERE,
 )
+from hutch.agent.testing.runner_detection import Runner
 from hutch.domain.errors import HutchError, NotFound
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 
 MAX_LINE_CHARS = 200
 MAX_SAID_CHARS = 16_384

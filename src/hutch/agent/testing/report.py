@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hutch.agent.plain import shortened
+from hutch.agent.model_text import shortened
 from hutch.agent.testing.error_line import error_line
 
 SHOWN_FAILURES = 5

@@ -6,7 +6,7 @@ the numbers are taken from there; when not, only the exit code tells.
 
 import re
 
-from hutch.agent.plain import plain
+from hutch.agent.model_text import plain
 from hutch.agent.testing.report import Counts
 
 TAIL_BYTES = 64 * 1024

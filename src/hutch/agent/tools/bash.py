@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from hutch.agent.jail_files import keep
-from hutch.agent.plain import plain, shortened
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.long_outputs import keep
+from hutch.agent.model_text import plain, shortened
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import excerpt
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.shell.result import Result

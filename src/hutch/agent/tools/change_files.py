@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.edit.apply import read_operations
 from hutch.edit.encoding import rewritten

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.patch import Patch
 from hutch.domain.review import Severity

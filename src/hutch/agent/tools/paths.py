@@ -7,7 +7,7 @@ log, provider or client takes it otherwise, and such a name can be told back.
 import os
 import re
 
-from hutch.agent.tools.seam import Context
+from hutch.agent.tools.interface import Context
 from hutch.domain.errors import BadRequest, Denied, NotFound
 
 HALVES = re.compile("[\ud800-\udfff]")

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.redaction import mask_across
 from hutch.edit.text import split_lines, without_ending
 from hutch.workspace.files.partial_read import Binary, Lines

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from hutch.agent.tools.seam import Tool
+from hutch.agent.tools.interface import Tool
 from hutch.domain.errors import Conflict
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.testing.detect import Runner, detect, with_words
 from hutch.agent.testing.report import Report
-from hutch.agent.testing.run import run_tests
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.testing.runner_detection import Runner, detect, with_words
+from hutch.agent.testing.test_run import run_tests
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.jail.policy import MAX_TIMEOUT_S
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import really
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import Found, Grep, GrepOutput

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
 
 ASK_USER = "ask_user"
 

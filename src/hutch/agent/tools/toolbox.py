@@ -13,13 +13,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hutch.agent.plain import shortened
+from hutch.agent.model_text import shortened
+from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
 from hutch.agent.tools.paths import HALVES, legible
-from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
 from hutch.domain import validation_messages
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
-from hutch.llm.seam import ToolSpec
+from hutch.llm.interface import ToolSpec
 
 MAX_CHARS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
 SHOWN_CHARS = 200  # of a wrong argument

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.run_wait import show_all
@@ -40,11 +40,11 @@ async def attach(client: Client, name: str, *, after: int | None, as_json: bool)
     found = await find_session(client, name)
     if as_json or not can_prompt(settings.terminal_type()):
         await show_all(client, found, after=after or 0, as_json=as_json)
-        return exits.OK
+        return exit_codes.OK
     attached = Attached(ServedSessions(client), found, after=after)
     with ended_with_terminal():
         await attached.run()
         if attached.left:
             also = ", and it waits for you" if attached.talk.asked else ""
             sys.stdout.write(f"You left; it goes on{also}. Come back: hutch attach {short(found['id'])}\n")
-    return exits.OK
+    return exit_codes.OK

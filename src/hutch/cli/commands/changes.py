@@ -22,7 +22,7 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import merging
+from hutch.flows import change_merge
 from hutch.flows.reviews import people
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
@@ -79,7 +79,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
     async def work() -> Change:
         async with records.event_log(loaded.paths) as rows:
-            return await merging.refresh(change_context(loaded, rows), await Changes(rows).find(name))
+            return await change_merge.refresh(change_context(loaded, rows), await Changes(rows).find(name))
 
     change = asyncio.run(work())
     if as_json:
@@ -121,7 +121,7 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         async with records.event_log(loaded.paths) as rows:
-            return await merging.diff(change_context(loaded, rows), await Changes(rows).find(name))
+            return await change_merge.diff(change_context(loaded, rows), await Changes(rows).find(name))
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -284,11 +284,11 @@ def merge(
         raise BadRequest("--squash and --strategy say different things. Give one of them.")
     how: Strategy | None = "squash" if squash else strategy
 
-    async def work() -> merging.MergedChange:
+    async def work() -> change_merge.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
         async with records.event_log(loaded.paths) as rows:
             found = await Changes(rows).find(name)
-            return await merging.merge(
+            return await change_merge.merge(
                 change_context(loaded, rows), found, strategy=how, force=force, author=by
             )
 
@@ -315,7 +315,7 @@ def close(name: Name = "last") -> None:
     async def work() -> tuple[str, str]:
         async with records.event_log(loaded.paths) as rows:
             found = await Changes(rows).find(name)
-            return found.id, await merging.close(change_context(loaded, rows), found)
+            return found.id, await change_merge.close(change_context(loaded, rows), found)
 
     closed, stays = asyncio.run(work())
     typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is gone.'}")

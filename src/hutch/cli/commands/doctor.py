@@ -26,7 +26,7 @@ from rich.markup import escape
 
 from hutch.app.doctor import check_own_model, installation
 from hutch.app.github_check import check_github
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.checks.repository import check_repository
@@ -79,7 +79,7 @@ def doctor_command(
         typer.echo(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}))
     else:
         _show(checks, Terminal())
-    return exits.OK if healthy else exits.NO
+    return exit_codes.OK if healthy else exit_codes.NO
 
 
 def examine(repo: Path | None = None) -> list[Check]:

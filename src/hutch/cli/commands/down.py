@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.domain.errors import Denied, Unavailable
 from hutch.system.process import birth_of
 from hutch.system.running_server import Running, find_server
@@ -29,12 +29,12 @@ def down_command(
     running = find_server(loaded.paths.server_files)
     if running is None:
         typer.echo("No server runs.", err=True)
-        return exits.OK
+        return exit_codes.OK
     patience_s = loaded.settings.server.shutdown_s + MORE_S
     handle = _handle(running)
     if handle is None:
         typer.echo("The server has ended.")
-        return exits.OK
+        return exit_codes.OK
     try:
         _send(handle, running, signal.SIGTERM)
         if not _ends(handle, patience_s):
@@ -46,11 +46,11 @@ def down_command(
             _send(handle, running, signal.SIGKILL)
             _ends(handle, patience_s)
             typer.echo(f"The server (process {running.pid}) was killed.")
-            return exits.OK
+            return exit_codes.OK
     finally:
         os.close(handle)
     typer.echo("The server has ended.")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _handle(running: Running) -> int | None:

@@ -15,7 +15,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app.local import open_evaluation
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
 from hutch.domain.errors import BadRequest
@@ -96,8 +96,8 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
         watching.cancel()
     board.end(interrupted)
     if interrupted:
-        return exits.INTERRUPTED
-    return exits.OK if all(result.passed for result in board.results) else exits.NO
+        return exit_codes.INTERRUPTED
+    return exit_codes.OK if all(result.passed for result in board.results) else exit_codes.NO
 
 
 class Board:

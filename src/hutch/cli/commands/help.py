@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import BY_NAME
 from hutch.cli.dispatch import invoke, invoke_plugin
 from hutch.cli.plugins import find_plugin, find_plugins, help_rows
@@ -21,11 +21,11 @@ def help_command(
     'hutch help config show' is 'hutch config show --help'.
     """
     if not command:
-        typer.echo(usage.help_text(plugins=help_rows(find_plugins())), nl=False)
-        return exits.OK
+        typer.echo(top_level_help.help_text(plugins=help_rows(find_plugins())), nl=False)
+        return exit_codes.OK
     name, *below = command
     if name not in BY_NAME:
         if plugin := find_plugin(name):
             return invoke_plugin(plugin, [*below, "--help"])
-        raise BadRequest(usage.unknown(name))
+        raise BadRequest(top_level_help.unknown(name))
     return invoke(BY_NAME[name], [*below, "--help"])

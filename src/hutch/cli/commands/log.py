@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch import app, settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.local_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.audience import WHOLE, entry_json, show
@@ -46,7 +46,7 @@ def log_command(
         raise BadRequest("Say which session: hutch log last --follow, or its id.")
     if session is None:
         asyncio.run(_list_sessions(as_json))
-        return exits.OK
+        return exit_codes.OK
     return asyncio.run(_show_events(session, follow, after, as_json))
 
 
@@ -108,7 +108,7 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
                     sys.stdout.flush()
         else:
             await _show_all(log, session_id, after, show)
-    return exits.NO if defects else exits.OK
+    return exit_codes.NO if defects else exit_codes.OK
 
 
 async def _missing_end(log: SqlLog, head: Head) -> list[str]:

@@ -17,7 +17,7 @@ import httpx2
 import typer
 
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client, check
 from hutch.cli.server_address import API, Address, parse_url, store_login, stored_login
 from hutch.cli.server_requests import Json
@@ -52,14 +52,14 @@ def login_command(
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{exits.error_json(error)}\n")
-        return exits.code_of(error)
+        sys.stderr.write(f"{exit_codes.error_json(error)}\n")
+        return exit_codes.code_of(error)
     if as_json:
         typer.echo(json.dumps({"url": address, "user": who["user"]["name"], "scopes": who["scopes"]}))
     else:
         may = ", ".join(who["scopes"])
         typer.echo(f"Logged in at {address} as {who['user']['name']}, who may {may}. `hutch logout` ends it.")
-    return exits.OK
+    return exit_codes.OK
 
 
 def logout_command(as_json: Json = False) -> int:
@@ -68,7 +68,7 @@ def logout_command(as_json: Json = False) -> int:
     kept = stored_login(paths)
     if kept is None:
         typer.echo(json.dumps({"url": None}) if as_json else "You are not logged in anywhere.")
-        return exits.OK
+        return exit_codes.OK
     problem = ""
     try:
         ended = asyncio.run(_revoke(kept))
@@ -77,11 +77,11 @@ def logout_command(as_json: Json = False) -> int:
     paths.login_file.unlink(missing_ok=True)
     if as_json:
         typer.echo(json.dumps({"url": kept.url, "revoked": ended, "problem": problem or None}))
-        return exits.OK
+        return exit_codes.OK
     typer.echo(f"Logged out of {kept.url}.")
     if problem:
         typer.echo(f"The token could not be ended there: {problem}", err=True)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _secret(question: str) -> str:

@@ -14,7 +14,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import tools
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.descriptor_io import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
@@ -112,7 +112,7 @@ async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
         except asyncio.CancelledError:
             if not ended:
                 raise
-    return 128 + ended[0] if ended else exits.OK
+    return 128 + ended[0] if ended else exit_codes.OK
 
 
 async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> int:
@@ -130,7 +130,7 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
         except asyncio.CancelledError:
             if not ended:
                 raise
-    return 128 + ended[0] if ended else exits.OK
+    return 128 + ended[0] if ended else exit_codes.OK
 
 
 def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[Tools]:

@@ -11,11 +11,11 @@ import typer
 
 from hutch import app, settings
 from hutch.app.erasure import other_places
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.local_log import find_session, open_sessions, warn_of_defects
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.flows.unerased import Traces, traces_of, unerased
+from hutch.flows.erasure_report import Traces, traces_of, unerased
 from hutch.store.record_export import export_record
 from hutch.store.retention import Pruned, prune
 from hutch.system.terminal_text import visible
@@ -58,12 +58,12 @@ def export_command(
         if defects:
             warn_of_defects(session_id, defects)
             typer.echo(f"What is left was written to {path}. It does not verify.", err=True)
-            return exits.NO
+            return exit_codes.NO
         if not as_json:
             typer.echo(
                 f"{head.seq} events written to {path}. Anybody can check it: hutch verify {path}", err=True
             )
-        return exits.OK
+        return exit_codes.OK
 
     return asyncio.run(run())
 

@@ -11,7 +11,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app.change_context import change_context
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.local_sessions import LocalSessions
@@ -64,8 +64,8 @@ def review_command(
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{exits.error_json(error)}\n")
-        return exits.code_of(error)
+        sys.stderr.write(f"{exit_codes.error_json(error)}\n")
+        return exit_codes.code_of(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class FollowingReview(Following):
         review = await Reviews(local.site.rows).of_run(run_id)
         await self.sessions.give(self.id, "end", reason="")
         if review is None:  # it did not come to a verdict
-            return exits.OUTCOMES.get(self._story.outcome, exits.UNAVAILABLE)
+            return exit_codes.OUTCOMES.get(self._story.outcome, exit_codes.UNAVAILABLE)
         entries = await read_log(local.log, SessionId(self.id))
         return _told(review, agent.remarks_in(entries, run_id), self._as_json)
 
@@ -137,7 +137,7 @@ class FollowingReview(Following):
             return await self._end(view)
         await self._stop()
         sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
 
 
 class WantedReview(Wanted):
@@ -146,10 +146,10 @@ class WantedReview(Wanted):
     def ended(self, event: Mapping[str, Any]) -> int | None:
         kind, outcome = event.get("type"), str(event.get("outcome"))
         if kind in ("review.given", "delivery.ended"):
-            return exits.OK
+            return exit_codes.OK
         if kind == "run.ended" and outcome not in agent.FINISHED:
-            return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
-        return exits.OUTCOMES["cancelled"] if kind == "session.ended" else None
+            return exit_codes.OUTCOMES.get(outcome, exit_codes.UNAVAILABLE)
+        return exit_codes.OUTCOMES["cancelled"] if kind == "session.ended" else None
 
 
 def _told(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
@@ -166,4 +166,4 @@ def _told(review: Review, remarks: list[Remark], as_json: bool, note: str = "") 
             typer.echo(note)
         if review.url:
             typer.echo(visible(review.url))
-    return exits.NO if review.verdict == "changes_requested" else exits.OK
+    return exit_codes.NO if review.verdict == "changes_requested" else exit_codes.OK

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.server_requests import ask, find_session
 from hutch.cli.signals import on_signals
@@ -66,7 +66,7 @@ def _code(result: dict[str, Any], timeout_s: float | None) -> int:
     if result["timed_out"]:
         after = f" after {timeout_s:g} s, as --timeout says" if timeout_s is not None else ""
         _say(f"Killed{after}. Give it longer.")
-        return exits.LIMIT_REACHED
+        return exit_codes.LIMIT_REACHED
     if result["exit_code"] is not None:
         return int(result["exit_code"])
     return 128 + int(result["signal"] or 0)

@@ -16,7 +16,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.descriptor_io import Inlet, Outlet
 from hutch.cli.server_address import API
@@ -77,7 +77,7 @@ def session_shell(name: str, terminal_id: str) -> int:
         await visit.run()
         if visit.left:
             _say(f"left; come back: hutch shell {found['id']} --terminal {id}")
-            return exits.OK
+            return exit_codes.OK
         if visit.problem is not None:
             raise visit.problem
         return 128 + signal.SIGHUP if visit.exit_code is None else visit.exit_code

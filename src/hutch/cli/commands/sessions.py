@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.commands.attach import attach, attach_command
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, PlainDirectory, Timeout
@@ -285,7 +285,7 @@ def rm(
             for each in found:
                 typer.echo(f"{short(each['id'])}  {state_of(each):<8}  {one_line(each['purpose'], 60)}")
             if not typer.confirm("Delete these with their files?"):
-                return exits.NO
+                return exit_codes.NO
         for each in found:
             await client.delete(f"/sessions/{each['id']}")
             typer.echo(json.dumps({"removed": each["id"]}) if as_json else f"{each['id']} is removed.")

@@ -18,20 +18,20 @@ import typer
 
 from hutch import app, settings
 from hutch.app import jails
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.descriptor_io import Inlet
 from hutch.cli.git_author import author
 from hutch.cli.hangup import is_gone
 from hutch.cli.jailed_program import Wish, on_terminal, plainly
-from hutch.cli.limit_notices import Hits
+from hutch.cli.limit_messages import Hits
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail.egress import EgressAttempt
+from hutch.jail.interface import Exit
 from hutch.jail.jail import Jailed
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
-from hutch.jail.seam import Exit
 
 DAY_S = 86_400
 SHORT_S = 1.0  # a shell that lived no longer is not tried again
@@ -203,7 +203,7 @@ async def _run(
     if own and not wish.argv and exit_.signal:
         _say("The jail is closed; you are back on this machine.")
     # A command may have coped with it, and a shell outlives what it starts.
-    return exits.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
+    return exit_codes.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
 
 
 async def _at_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, hits: Hits) -> Exit:

@@ -9,7 +9,7 @@ import httpx2
 import typer
 
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.server_address import no_local_token
 from hutch.settings import Paths
 from hutch.system.running_server import Running, find_server, local_token
@@ -27,22 +27,22 @@ def status_command(
     running = find_server(paths.server_files)
     if running is None:
         typer.echo(json.dumps({"running": False}) if as_json else "No server runs. Start one: hutch up")
-        return exits.NO
+        return exit_codes.NO
     told, problem = _ask(running, paths)
     uptime_s = max(0, round(time.time() - running.started_ms / 1000))
     if as_json:
         here = {"running": True, "url": running.url, "pid": running.pid, "version": running.version}
         also = {"problem": problem} if problem else {}
         typer.echo(json.dumps({**here, "uptime_s": uptime_s, **told, **also}))
-        return exits.NO if problem else exits.OK
+        return exit_codes.NO if problem else exit_codes.OK
     typer.echo(
         f"Hutch {running.version} runs at {running.url} (process {running.pid}), for {_time(uptime_s)}."
     )
     if problem:
         typer.echo(problem, err=True)
-        return exits.NO
+        return exit_codes.NO
     _show(told)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:

@@ -19,7 +19,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
@@ -78,7 +78,7 @@ def _in_foreground(loaded: settings.Loaded, wish: Wish) -> int:
     wiring.configure_logs(loaded, file=loaded.paths.server_log)
     ended_by = "Ctrl-C" if is_answered(signal.SIGINT) else "hutch down"
     _serve(loaded, lambda ready: _tell(ready, loaded, wish, ended_by=ended_by))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _in_background(loaded: settings.Loaded, wish: Wish) -> int:
@@ -97,12 +97,12 @@ def _in_background(loaded: settings.Loaded, wish: Wish) -> int:
     if not line:
         raise Unavailable(_last_words(pid, said, loaded.paths.server_log))
     _tell(json.loads(line), loaded, wish, ended_by="hutch down")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
     """What the child does; it does not return."""
-    code = exits.BUG
+    code = exit_codes.BUG
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -116,12 +116,12 @@ def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
             os.close(pipe)
 
         _serve(loaded, tell)
-        code = exits.OK
+        code = exit_codes.OK
     except Exception as error:  # noqa: BLE001 - nobody above could answer
-        sys.stderr.write(f"{error}\n" if exits.code_of(error) != exits.BUG else "")
-        if exits.code_of(error) == exits.BUG:
+        sys.stderr.write(f"{error}\n" if exit_codes.code_of(error) != exit_codes.BUG else "")
+        if exit_codes.code_of(error) == exit_codes.BUG:
             sys.excepthook(type(error), error, error.__traceback__)
-        code = exits.code_of(error)
+        code = exit_codes.code_of(error)
     finally:
         sys.stderr.flush()
         os._exit(code)

@@ -12,7 +12,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import records
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.cli.server_requests import Json, errors_as_wanted
 from hutch.domain.errors import BadRequest
 from hutch.store.usage import Usage, UsageGroup, UsageTotal
@@ -50,7 +50,7 @@ def usage_command(
         typer.echo(_table(by, found))
     else:
         typer.echo("Nothing was used. Begin with: hutch run PROMPT --repo DIR", err=True)
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hutch.cli import exits
+from hutch.cli import exit_codes
 from hutch.store.receipt import read_receipt
 from hutch.store.record_verifier import Report, verify_record
 
@@ -32,7 +32,7 @@ def verify_command(
         typer.echo(json.dumps(dataclasses.asdict(report)))
     else:
         _show(report)
-    return exits.OK if report.ok else exits.NO
+    return exit_codes.OK if report.ok else exit_codes.NO
 
 
 def _show(report: Report) -> None:

@@ -14,7 +14,7 @@ from hutch import settings
 from hutch.app import models
 from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import BadRequest
-from hutch.sessions.redacting import clean_bytes, redacted
+from hutch.sessions.response_redaction import clean_bytes, redacted
 from hutch.workspace.workspace import Workspace
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from hutch.cli import exits, usage
+from hutch.cli import exit_codes, top_level_help
 from hutch.cli.client import Client
 from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.screens.dialogs import BOX
@@ -51,7 +51,7 @@ class StartServer(ModalScreen[bool]):
             stderr=asyncio.subprocess.PIPE,
         )
         _, errors = await process.communicate()
-        if process.returncode == exits.OK:
+        if process.returncode == exit_codes.OK:
             self.dismiss(True)
         else:
             told.update(errors.decode(errors="replace").strip()[-1500:] or "It did not start.")
@@ -107,9 +107,9 @@ class SessionsApp(App[None]):
 def screen_command() -> int:
     """Show all sessions, until somebody quits; the help, where no screen can be drawn."""
     if terminal_type() in ("", "dumb"):
-        sys.stdout.write(usage.help_text())
-        return exits.OK
+        sys.stdout.write(top_level_help.help_text())
+        return exit_codes.OK
     app = SessionsApp()
     with ended_with_terminal():
         app.run()
-    return app.return_code or exits.OK
+    return app.return_code or exit_codes.OK

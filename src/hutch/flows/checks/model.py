@@ -10,8 +10,23 @@ from hutch.domain.errors import HutchError
 from hutch.domain.no_model import is_offline_script
 from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
-from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, parse_model_name, setting_of_address
-from hutch.llm.open import OLLAMA, POLL_INTERVAL_S, Access, Choice, check_access, default_model, ollama_models
+from hutch.llm.model_factory import (
+    OLLAMA,
+    POLL_INTERVAL_S,
+    Access,
+    Choice,
+    check_access,
+    default_model,
+    ollama_models,
+)
+from hutch.llm.model_name import (
+    WITH_KEY,
+    ModelName,
+    key_name,
+    key_variables,
+    parse_model_name,
+    setting_of_address,
+)
 from hutch.llm.scripted import OFFLINE, ScriptedModel
 from hutch.system.terminal_text import printable
 

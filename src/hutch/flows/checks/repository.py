@@ -13,15 +13,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hutch.agent.testing.detect import NO_TESTS, Runner, detect_all
 from hutch.agent.testing.probe import Probed, probe
+from hutch.agent.testing.runner_detection import NO_TESTS, Runner, detect_all
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.forge.repo_url import parse_repo_url
 from hutch.forge.tokens import Tokens
 from hutch.jail.policy import Policy
 from hutch.jail.probe import Check, Status
-from hutch.jail.scratch import make_directory
+from hutch.jail.scratch_space import make_directory
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.preparation.jailed_repository import Local, open_local

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hutch.domain.events import Event, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.domain.stream_redactor import CleanStream
-from hutch.llm import seam as llm
-from hutch.sessions.seam import Delta
+from hutch.llm import interface as llm
+from hutch.sessions.interface import Delta
 
 
 @dataclass(slots=True)

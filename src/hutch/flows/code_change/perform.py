@@ -15,7 +15,7 @@ from hutch.agent.equipment import Equipment, equip
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Entry, RunEnded, RunStarted, SessionWoken, StepReached
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows import handing_over
+from hutch.flows import redelivery
 from hutch.flows.access import caller_of
 from hutch.flows.code_change.delta_stream import DeltaStream
 from hutch.flows.code_change.options import RunOptions
@@ -25,12 +25,12 @@ from hutch.flows.delivery.driver import Delivery, DeliveryContext
 from hutch.flows.delivery.preflight import check_deliverable
 from hutch.flows.reviews import agent, agent_run
 from hutch.forge.forges import Forges
-from hutch.llm.open import Choice
-from hutch.llm.price import is_priced, unpriced
-from hutch.llm.seam import Model
-from hutch.sessions.giving_up import DELIVERED, UNDONE, first_end, tell_undelivered
-from hutch.sessions.grounds import Done
-from hutch.sessions.live import Live
+from hutch.llm.interface import Model
+from hutch.llm.model_factory import Choice
+from hutch.llm.prices import is_priced, unpriced
+from hutch.sessions.abandoned_runs import DELIVERED, UNDONE, first_end, tell_undelivered
+from hutch.sessions.dependencies import Done
+from hutch.sessions.live_session import Live
 from hutch.sessions.rewind import still_told
 
 logger = structlog.get_logger()
@@ -64,7 +64,7 @@ class Performer:
             if ended.outcome in agent.FINISHED:
                 await agent_run.give(self.delivery().changes, live, session, run)
         else:
-            told = handing_over.read(entries, run.id)
+            told = redelivery.read(entries, run.id)
             if (session.deliver or told.asked) and (ended.outcome in DELIVERED or told.failing):
                 await Delivery(self.delivery(), live, session, run, ended).complete()
         return Done(ended.outcome, ended.reason)

@@ -14,9 +14,9 @@ from hutch.forge.forges import Forges
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
 from hutch.sessions.channel import Channels
-from hutch.sessions.grounds import Grounds, Prepared
+from hutch.sessions.dependencies import Grounds, Prepared
+from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.seam import Delta
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.record import Home, Record
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.agent.approval import Answer, Asker, Keep
-from hutch.agent.asking import OnDelta
 from hutch.agent.equipment import Equipment
 from hutch.agent.kept import KeptApprovals
+from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona, ReadFile
 from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.tools.interface import Context
 from hutch.agent.tools.registry import ToolRegistry
-from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import ApprovalAsked, Entry
 from hutch.domain.session import Session
-from hutch.flows.past import start_of
-from hutch.llm.price import Prices
-from hutch.llm.seam import Model
-from hutch.sessions.live import Live
+from hutch.flows.run_history import start_of
+from hutch.llm.interface import Model
+from hutch.llm.prices import Prices
+from hutch.sessions.live_session import Live
 from hutch.snapshots.tree_layout import Leaf
 from hutch.workspace.workspace import Workspace
 

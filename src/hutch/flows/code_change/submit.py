@@ -12,7 +12,7 @@ from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.store.rows import ExtraWrite
 from hutch.store.runs import Runs
 from hutch.store.session_opening import OpenedSession

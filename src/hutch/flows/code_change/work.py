@@ -26,8 +26,8 @@ from hutch.domain.events import (
 )
 from hutch.domain.title import first_line
 from hutch.flows.code_change.options import USUAL_OPTIONS, RunOptions
-from hutch.flows.past import BEFORE, past
-from hutch.flows.structure import describe_structure
+from hutch.flows.repository_structure import describe_structure
+from hutch.flows.run_history import BEFORE, past
 from hutch.snapshots.storage import Snapshot
 
 REOPENED = "The shell is a new one, and no command of before runs in the background."

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from hutch.agent.testing.report import Report, is_missing
+from hutch.agent.tools.interface import Context
 from hutch.agent.tools.run_tests import run as run_tests
-from hutch.agent.tools.seam import Context
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.events import RanTests
 from hutch.flows.pull_text import count_tests

@@ -24,17 +24,17 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows import handing_over
+from hutch.flows import redelivery
 from hutch.flows.access import caller_of
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.base_tests import OpenScratch, compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
-from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
+from hutch.flows.run_history import Past, past, proposed_in
 from hutch.forge.forges import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
-from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
-from hutch.sessions.live import Live
+from hutch.sessions.abandoned_runs import CANCELLED, DELIVERED, undelivered
+from hutch.sessions.live_session import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
 from hutch.snapshots.storage import Snapshot
@@ -120,7 +120,7 @@ class Delivery:
         if self.ended.outcome not in DELIVERED:
             note = STOPPED.format(outcome=self.ended.outcome.replace("_", " "))
             about = replace(about, tests_note=note if before.tested else f"{note} {UNTESTED}")
-        elif self.ended.outcome == "tests_failing" and handing_over.read(entries, self.run.id).failing:
+        elif self.ended.outcome == "tests_failing" and redelivery.read(entries, self.run.id).failing:
             about = replace(about, tests_note=KNOWN)
         elif self.ended.outcome == "tests_failing":
             compared = await compare_with_base(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from hutch.agent.testing.detect import Runner
+from hutch.agent.testing.runner_detection import Runner
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, SessionEnded, SessionPrepared
@@ -23,13 +23,13 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
-from hutch.flows.past import past
+from hutch.flows.run_history import past
 from hutch.flows.runs import read_log
-from hutch.flows.site import Site
-from hutch.jail.seam import Jail
+from hutch.flows.services import Site
+from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
+from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
-from hutch.sessions.seam import Delta
 from hutch.system.uninterrupted import complete
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import session_name

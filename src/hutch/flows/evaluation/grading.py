@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.agent.testing.detect import Runner, detect, with_words
 from hutch.agent.testing.report import Report
-from hutch.agent.testing.run import run_tests
+from hutch.agent.testing.runner_detection import Runner, detect, with_words
+from hutch.agent.testing.test_run import run_tests
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.edit.apply import read_operations
 from hutch.flows.evaluation.case import EvalCase
-from hutch.jail.seam import Jail
+from hutch.jail.interface import Jail
 from hutch.workspace.workspace import Workspace
 
 MAX_PATHS = 5000  # paths, for names of tests

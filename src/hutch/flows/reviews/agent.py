@@ -13,8 +13,8 @@ from typing import get_args
 
 from hutch.agent.context import NOTES
 from hutch.agent.equipment import Equipment
+from hutch.agent.model_text import plain as legible
 from hutch.agent.persona import Persona
-from hutch.agent.plain import plain as legible
 from hutch.agent.policy import parse_rule
 from hutch.agent.tools.comment import Comment as CommentTool
 from hutch.agent.tools.registry import ToolRegistry
@@ -30,10 +30,10 @@ from hutch.domain.title import first_line
 from hutch.domain.truncation import first_words
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.past import past
 from hutch.flows.reviews.people import make_comment
 from hutch.flows.reviews.subject import Subject
-from hutch.flows.site import Site
+from hutch.flows.run_history import past
+from hutch.flows.services import Site
 from hutch.store.rows import ExtraWrite
 from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import wall_ms

@@ -16,8 +16,8 @@ from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given, keep, seen_through
 from hutch.flows.reviews.subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
-from hutch.sessions.grounds import Grounds
-from hutch.sessions.live import Live
+from hutch.sessions.dependencies import Grounds
+from hutch.sessions.live_session import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
 from hutch.system.clock import remaining_s, wall_ms

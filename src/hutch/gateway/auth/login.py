@@ -6,9 +6,9 @@ from fastapi import Response
 from starlette.requests import HTTPConnection
 
 from hutch.domain.user import User
+from hutch.gateway.auth.authenticator import Guard
 from hutch.gateway.auth.cookies import csrf_token, read_cookie, set_cookie
-from hutch.gateway.auth.guard import Guard
-from hutch.gateway.auth.names import one
+from hutch.gateway.auth.server_names import one
 from hutch.store.browser_sessions import LoginMethod
 
 

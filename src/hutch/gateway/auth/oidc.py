@@ -27,8 +27,8 @@ from joserfc.errors import JoseError
 from hutch.domain.errors import BadRequest, Denied, Unauthenticated
 from hutch.domain.secret import is_equal
 from hutch.domain.user import Role, name_key
-from hutch.gateway.auth.by_provider import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
+from hutch.gateway.auth.provider_login import LIFE_S, Identity
 from hutch.settings.server_sections import Oidc
 
 LEEWAY_S = 60  # between the clocks of two machines

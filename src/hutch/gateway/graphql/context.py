@@ -11,7 +11,7 @@ from strawberry.types import Info as AnyInfo
 from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
-from hutch.flows.site import Site
+from hutch.flows.services import Site
 from hutch.gateway.context import Server
 from hutch.store.bulk_queries import BulkQueries
 from hutch.store.shares import Share

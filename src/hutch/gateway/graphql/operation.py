@@ -17,14 +17,14 @@ from strawberry.types.graphql import OperationType
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
 from hutch.domain.user import Caller
-from hutch.gateway.answers import to_json
 from hutch.gateway.context import Server
 from hutch.gateway.errors import INTERNAL, told
-from hutch.gateway.graphql.bounds import parse_bounded
 from hutch.gateway.graphql.context import Context
 from hutch.gateway.graphql.query import Query
+from hutch.gateway.graphql.query_cost import parse_bounded
 from hutch.gateway.graphql.subscription import Subscription
 from hutch.gateway.graphql.values import SCALARS
+from hutch.gateway.responses import to_json
 from hutch.logs import current_trace_id
 
 BODY_BYTES = 256 * 1024

@@ -12,10 +12,10 @@ from hutch.domain.untrusted_text import echo
 from hutch.flows import changes as changes_flow
 from hutch.flows import sessions as flow
 from hutch.flows.personas import list_personas
-from hutch.gateway.answers import cursor
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import First, Session, SessionPage, within
 from hutch.gateway.graphql.values import Change, Me, Models, Persona, Provider, Run
+from hutch.gateway.responses import cursor
 from hutch.gateway.rest import personas
 
 MAX_TEXT = 500

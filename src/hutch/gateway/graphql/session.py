@@ -7,10 +7,10 @@ import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.flows.access import may
-from hutch.flows.reading import read_page
+from hutch.flows.log_access import read_page
 from hutch.flows.sessions import Shown, may_write
-from hutch.gateway.graphql.bounds import MAX_PAGE
 from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.query_cost import MAX_PAGE
 from hutch.gateway.graphql.values import (
     BigInt,
     Change,
@@ -31,8 +31,8 @@ from hutch.gateway.graphql.values import (
 from hutch.gateway.rest import files, snapshots
 from hutch.gateway.rest.paths import parse_path
 from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
-from hutch.sessions.redacting import clean_text
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
+from hutch.sessions.response_redaction import clean_text
 
 FILE_BYTES = 256 * 1024
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.auth.guard import Guard
+from hutch.gateway.auth.authenticator import Guard
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.socket import refuse

@@ -8,16 +8,16 @@ from typing import Annotated
 import strawberry
 
 from hutch.domain.errors import BadRequest
-from hutch.gateway.answers import MAX_SIZE
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import Session
+from hutch.gateway.graphql.session_watch import watch_of
 from hutch.gateway.graphql.values import BigInt, Delta, Event
-from hutch.gateway.graphql.watch import watch_of
-from hutch.gateway.stream.follow import Follower
-from hutch.gateway.stream.permit import permit_known
+from hutch.gateway.responses import MAX_SIZE
+from hutch.gateway.stream.follower import Follower
+from hutch.gateway.stream.stream_grant import permit_known
+from hutch.gateway.stream.stream_quota import tickets_of
 from hutch.gateway.stream.streams import RENEW_S
-from hutch.gateway.stream.tickets import tickets_of
-from hutch.sessions.seam import Delta as SeamDelta
+from hutch.sessions.interface import Delta as SeamDelta
 
 Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
 

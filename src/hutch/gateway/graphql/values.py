@@ -26,7 +26,7 @@ from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut
 from hutch.gateway.rest.shares import ShareOut
 from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
-from hutch.sessions.seam import Delta as SeamDelta
+from hutch.sessions.interface import Delta as SeamDelta
 
 T = TypeVar("T")
 BigInt = NewType("BigInt", int)

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from hutch.gateway.auth.who import guard_of
+from hutch.gateway.auth.caller import guard_of
 from hutch.gateway.context import Server
 
 PATH = "/mcp"

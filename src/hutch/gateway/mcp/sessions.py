@@ -18,10 +18,10 @@ from mcp.types import (
 
 import hutch
 from hutch.domain.errors import HutchError
-from hutch.gateway.answers import to_json
 from hutch.gateway.context import Server
 from hutch.gateway.errors import told
 from hutch.gateway.mcp.tools import TOOLS, Call, use
+from hutch.gateway.responses import to_json
 
 SESSION_HEADER = "Hutch-Session"
 WHO = "hutch.who"  # in the scope of a request

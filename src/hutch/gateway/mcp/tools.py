@@ -18,9 +18,9 @@ from hutch.domain.inputs import AnyInput
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions as flow
-from hutch.flows.reading import read_page
-from hutch.gateway.answers import MAX_SIZE, In, cursor
+from hutch.flows.log_access import read_page
 from hutch.gateway.context import Server
+from hutch.gateway.responses import MAX_SIZE, In, cursor
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
 from hutch.gateway.rest.edits import EditIn, PatchIn, told

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from hutch.agent.policy import Rule
-from hutch.gateway.answers import Out, Page, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
+from hutch.gateway.responses import Out, Page, page
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("approvals")

@@ -7,15 +7,15 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.change import Change, ChangeState, ForgeName
+from hutch.flows import change_merge
 from hutch.flows import changes as flow
-from hutch.flows import merging
 from hutch.flows.decider import Decider
 from hutch.forge.interface import Strategy
-from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
-from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
+from hutch.gateway.responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.route import router, server_of
-from hutch.sessions.redacting import clean_bytes
+from hutch.sessions.response_redaction import clean_bytes
 
 routes = router("changes")
 
@@ -96,7 +96,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
-    patch = await merging.diff(server.changes, change, user=who.user.id)
+    patch = await change_merge.diff(server.changes, change, user=who.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
@@ -113,7 +113,7 @@ async def merge(
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    done = await merging.merge(
+    done = await change_merge.merge(
         server.changes,
         found,
         strategy=wanted.strategy if wanted else None,
@@ -134,5 +134,5 @@ async def close(
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
     by = Decider(server.rows, guard.actor(request.scope, who), who.is_owner)
-    await merging.close(server.changes, found, user=who.user.id, by=by)
+    await change_merge.close(server.changes, found, user=who.user.id, by=by)
     return Response(status_code=204)

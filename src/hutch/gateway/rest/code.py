@@ -10,12 +10,12 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Caller
 from hutch.flows.code_change import submit as flow
-from hutch.gateway.answers import In, Out
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.responses import In, Out
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.code import CodeResult, CodeStream
-from hutch.gateway.stream.tickets import tickets_of
+from hutch.gateway.stream.stream_quota import tickets_of
 from hutch.store.session_opening import OpenedSession
 
 routes = router("code", prefix="/api/code")

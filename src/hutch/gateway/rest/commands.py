@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.gateway.answers import MAX_SIZE, In, Out, answer, fields_from
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
+from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from
 from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import (
     CommandOutput,

@@ -10,9 +10,9 @@ from hutch.domain.review import Comment, Remark, Severity
 from hutch.flows import changes
 from hutch.flows.reviews.people import comment
 from hutch.forge.interface import Attempt
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
+from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.route import router, server_of
 from hutch.store.comments import Comments
 

@@ -15,15 +15,15 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import mask_across
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import answer
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.errors import PreconditionFailed
+from hutch.gateway.responses import answer
 from hutch.gateway.rest.conditions import Part, etag, matches, part_of
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.paths import FilePath
 from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.interface import SessionHost
 from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
-from hutch.sessions.seam import SessionHost
 from hutch.workspace.files.partial_read import Bytes
 
 routes = router("files")

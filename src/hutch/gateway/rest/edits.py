@@ -8,9 +8,9 @@ from pydantic import Field
 from hutch.domain.errors import BadRequest
 from hutch.edit.edit_result import Edited, EditedFile
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import MAX_SIZE, In, Out, answer, fields_from, next_link
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
+from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router, server_of

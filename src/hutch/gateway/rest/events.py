@@ -7,10 +7,10 @@ from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.audience import entry_json
-from hutch.flows.reading import read_page
-from hutch.gateway.answers import MAX_SIZE, Out, page
-from hutch.gateway.auth.who import Reader
+from hutch.flows.log_access import read_page
+from hutch.gateway.auth.caller import Reader
 from hutch.gateway.entries import EntryOut
+from hutch.gateway.responses import MAX_SIZE, Out, page
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.sse import EventStream
 

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
-from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
+from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile

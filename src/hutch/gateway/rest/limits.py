@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from hutch.gateway.answers import MAX_SIZE, In
+from hutch.gateway.responses import MAX_SIZE, In
 
 
 class Limits(In):

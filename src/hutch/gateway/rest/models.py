@@ -4,8 +4,8 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.flows.model_list import ProviderState
-from hutch.gateway.answers import Out, answer, fields_from
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Out, answer, fields_from
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("models")

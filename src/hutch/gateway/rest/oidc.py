@@ -8,11 +8,11 @@ from fastapi.responses import RedirectResponse
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.user import Role, User
 from hutch.flows.users import Actor
-from hutch.gateway.auth.by_provider import LIFE_S, Identity, ProviderLogin
+from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.caller import AGuard
 from hutch.gateway.auth.cookies import clear_cookie, read_cookie, set_cookie
-from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.login import base_of, log_in
-from hutch.gateway.auth.who import AGuard
+from hutch.gateway.auth.provider_login import LIFE_S, Identity, ProviderLogin
 from hutch.gateway.rest.route import PREFIX, router
 
 routes = router("login")

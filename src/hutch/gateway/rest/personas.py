@@ -8,8 +8,8 @@ from pydantic import Field
 
 from hutch.agent.persona import Persona
 from hutch.flows.personas import find_persona, list_personas
-from hutch.gateway.answers import Out, answer
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("personas")

@@ -3,8 +3,8 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.gateway.answers import Out, answer
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import ListPorts
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.background import BackgroundTask
 
 from hutch.flows.sessions import allowed, reader_of
-from hutch.gateway.answers import Out, answer
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import router, server_of
 from hutch.store.record_export import export_record as write_record
 

@@ -19,10 +19,10 @@ from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
 from hutch.forge.interface import Attempt
-from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
-from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AGuard, Reader, Writer
 from hutch.gateway.context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, Once
+from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.store.comments import Reviews

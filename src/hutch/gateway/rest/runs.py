@@ -7,11 +7,11 @@ from pydantic import Field
 
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
-from hutch.flows import handing_over, resuming
+from hutch.flows import redelivery, run_resumption
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
-from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
+from hutch.gateway.responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import router, server_of
 
@@ -88,7 +88,7 @@ async def deliver(
     its tests fail. What was handed over stays as it is. What comes of it is in `delivered` of the run, once
     that has ended, and in the session's events: `delivery.ended`."""
     failing = said is not None and said.failing
-    asked = await handing_over.deliver(server_of(request).site, who, run_id, failing=failing)
+    asked = await redelivery.deliver(server_of(request).site, who, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
     await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
     return answer(RunOut.of(asked), 202)
@@ -103,5 +103,7 @@ async def resume(
     said = said or ResumeIn()
     bounds = RunLimits(**said.limits.model_dump())
     site = server_of(request).site
-    resumed = await resuming.resume(site, who, run_id, limits=bounds, model=said.model, deliver=said.deliver)
+    resumed = await run_resumption.resume(
+        site, who, run_id, limits=bounds, model=said.model, deliver=said.deliver
+    )
     return answer(RunOut.of(resumed), 202)

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import Cursor, Limit, Page, page
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Cursor, Limit, Page, page
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.rest.sessions import SessionOut, shown, words
 

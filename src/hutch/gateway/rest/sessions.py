@@ -14,11 +14,11 @@ from hutch.domain.user import Caller
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.access import Action
+from hutch.flows.services import Site
 from hutch.flows.sessions import Shown
-from hutch.flows.site import Site
-from hutch.gateway.answers import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
-from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
+from hutch.gateway.responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.gateway.rest.runs import DeliveredOut

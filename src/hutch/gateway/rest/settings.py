@@ -6,8 +6,8 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.redaction import Redactor
-from hutch.gateway.answers import Out, answer
-from hutch.gateway.auth.who import Admin
+from hutch.gateway.auth.caller import Admin
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("settings")

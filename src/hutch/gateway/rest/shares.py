@@ -10,8 +10,8 @@ from pydantic import Field
 from hutch.domain.user import ShareRole
 from hutch.flows.sharing import share, shares_of, unshare
 from hutch.flows.users import Accounts
-from hutch.gateway.answers import In, Out, fields_from
-from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AGuard, Reader, Writer
+from hutch.gateway.responses import In, Out, fields_from
 from hutch.gateway.rest.route import router
 from hutch.store.shares import Share
 

@@ -6,9 +6,9 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import MAX_SIZE, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
+from hutch.gateway.responses import MAX_SIZE, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.gateway.answers import In, Out, answer, fields_from
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
+from hutch.gateway.responses import In, Out, answer, fields_from
 from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, TerminalState
 

@@ -7,8 +7,8 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.flows import usage as flow
-from hutch.gateway.answers import Limit, NumberCursor, Out, Page, fields_from, page
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.caller import Reader
+from hutch.gateway.responses import Limit, NumberCursor, Out, Page, fields_from, page
 from hutch.gateway.rest.route import router, server_of
 from hutch.store.usage import UsageGroup, UsageTotal
 

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
 from hutch.flows.users import MAX_INVITE_S
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
+from hutch.gateway.auth.caller import Admin, AGuard, Reader
 from hutch.gateway.auth.login import base_of, log_in
-from hutch.gateway.auth.who import Admin, AGuard, Reader
+from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.gateway.rest.route import router
 from hutch.store.audit import AuditEntry

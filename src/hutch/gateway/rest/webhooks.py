@@ -12,7 +12,7 @@ from pydantic import Field
 from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unauthenticated
 from hutch.flows.github_events import is_signed, wish_of
 from hutch.forge.gh import GITHUB
-from hutch.gateway.answers import Out, answer
+from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("webhooks")

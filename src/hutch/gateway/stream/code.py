@@ -12,8 +12,8 @@ from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows.site import Site
-from hutch.gateway.answers import to_json
+from hutch.flows.services import Site
+from hutch.gateway.responses import to_json
 from hutch.gateway.stream.code_frames import (
     PER_ENTRY,
     UNFINISHED,
@@ -26,9 +26,9 @@ from hutch.gateway.stream.code_frames import (
     unseen,
 )
 from hutch.gateway.stream.frames import BEAT, opening, place
-from hutch.gateway.stream.permit import permit_watching
 from hutch.gateway.stream.run_updates import follow_run
 from hutch.gateway.stream.sse import HEADERS, gone, piece
+from hutch.gateway.stream.stream_grant import permit_watching
 from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
 from hutch.system.clock import wall_ms

@@ -11,9 +11,9 @@ import orjson
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.answers import MAX_SIZE
 from hutch.gateway.errors import told
-from hutch.sessions.seam import Delta, Update
+from hutch.gateway.responses import MAX_SIZE
+from hutch.sessions.interface import Delta, Update
 
 RETRY_MS = 2000  # after which a browser comes back
 BEAT = b": still here\n\n"

@@ -22,16 +22,16 @@ from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
-from hutch.gateway.auth.guard import REMEMBERED_S, Guard, client_of
-from hutch.gateway.auth.names import values
+from hutch.gateway.auth.authenticator import REMEMBERED_S, Guard, client_of
+from hutch.gateway.auth.server_names import values
 from hutch.gateway.context import Server
 from hutch.gateway.problem import tell
-from hutch.gateway.stream.passes import STAY_S, Pass, Passes
-from hutch.gateway.stream.permit import permit
-from hutch.gateway.stream.preview_answer import Target, answer, serve
+from hutch.gateway.stream.preview_request import Target, answer, serve
+from hutch.gateway.stream.preview_tokens import STAY_S, Pass, Passes
 from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
+from hutch.gateway.stream.stream_grant import permit
+from hutch.gateway.stream.stream_quota import Tickets
 from hutch.gateway.stream.streams import Streams
-from hutch.gateway.stream.tickets import Tickets
 from hutch.system.clock import wall_ms
 
 ENTER = "/.hutch/enter"

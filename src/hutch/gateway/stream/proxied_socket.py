@@ -16,8 +16,8 @@ from hutch.domain.errors import HutchError
 from hutch.gateway.stream.proxy import BAD_REQUEST, HEAD_S, TOO_LATE, BadAnswer
 from hutch.gateway.stream.proxy_headers import Header
 from hutch.gateway.stream.streams import LEFT, Ending
-from hutch.gateway.stream.wire import TURN_BYTES
-from hutch.sessions.seam import Stream as JailStream
+from hutch.gateway.stream.websocket_protocol import TURN_BYTES
+from hutch.sessions.interface import Stream as JailStream
 
 MAX_BYTES = 16 * 1024 * 1024  # of a message from inside
 GONE = Ending("end", 1000, "")

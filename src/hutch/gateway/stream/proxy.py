@@ -15,7 +15,7 @@ from hutch.domain.errors import HutchError
 from hutch.gateway.errors import OF_HTTP, Told
 from hutch.gateway.problem import problem
 from hutch.gateway.stream.proxy_headers import Header
-from hutch.sessions.seam import Stream as JailStream
+from hutch.sessions.interface import Stream as JailStream
 
 HEAD_BYTES = 64 * 1024
 HEAD_S = 120.0

@@ -9,8 +9,8 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
-from hutch.flows.site import Site
-from hutch.sessions.seam import Delta, Update
+from hutch.flows.services import Site
+from hutch.sessions.interface import Delta, Update
 from hutch.store.runs import Runs
 
 END = "session.ended"

@@ -15,12 +15,12 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.untrusted_text import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem import tell
-from hutch.gateway.stream.follow import Follower
+from hutch.gateway.stream.follower import Follower
 from hutch.gateway.stream.frames import error_word, framed, heard, place, word
-from hutch.gateway.stream.permit import Permit, permit, permit_of
+from hutch.gateway.stream.stream_grant import Permit, permit, permit_of
 from hutch.gateway.stream.streams import LEFT, OVER, REFUSED, SLOW, Ending, Stream, streams_of
-from hutch.gateway.stream.wire import close_of
-from hutch.sessions.seam import Update
+from hutch.gateway.stream.websocket_protocol import close_of
+from hutch.sessions.interface import Update
 
 MAX_ID = 200
 

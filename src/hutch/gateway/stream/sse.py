@@ -6,11 +6,11 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.gateway.stream.follow import Follower
+from hutch.gateway.stream.follower import Follower
 from hutch.gateway.stream.frames import BEAT, opening, place, sse, sse_word
-from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.stream_grant import permit
 from hutch.gateway.stream.streams import CLOSING, DAMAGED, LEFT, OVER, REFUSED, SLOW, Ending, streams_of
-from hutch.sessions.seam import Update
+from hutch.sessions.interface import Update
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

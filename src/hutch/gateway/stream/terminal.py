@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
 from hutch.domain.untrusted_text import echo
 from hutch.gateway.stream.frames import error_word, heard, number, place, word
-from hutch.gateway.stream.permit import permit, permit_of
 from hutch.gateway.stream.socket import close, refuse, text
+from hutch.gateway.stream.stream_grant import permit, permit_of
 from hutch.gateway.stream.streams import LEFT, Ending, Stream, streams_of
-from hutch.gateway.stream.wire import short_way_of
-from hutch.gateway.stream.writers import Mode, Seat, Writers
+from hutch.gateway.stream.terminal_writers import Mode, Seat, Writers
+from hutch.gateway.stream.websocket_protocol import short_way_of
+from hutch.sessions.interface import Viewer
 from hutch.sessions.requests import ListTerminals
-from hutch.sessions.seam import Viewer
 
 INPUT_BYTES = 64 * 1024  # in one frame
 WINDOW_BYTES = 512 * 1024  # on their way to a client: with less, a far one would get little in a second

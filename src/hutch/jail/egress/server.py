@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 import structlog
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.egress.accepting import Accepting
 from hutch.jail.egress.addresses import parse_networks
 from hutch.jail.egress.allow_list import parse_allow_list
 from hutch.jail.egress.attempt import EgressLimits, Report
 from hutch.jail.egress.exchange import Exchange
+from hutch.jail.egress.listener import Accepting
 from hutch.jail.egress.streams import open_side
 from hutch.jail.egress.upstream import Guard, Resolve, resolver
 

@@ -26,7 +26,7 @@ from hutch.jail.launch import seccomp
 from hutch.jail.launch.identity import KERNEL_ROOT, Identity
 from hutch.jail.launch.idmap import entered, mapped
 from hutch.jail.launch.system import this_system
-from hutch.jail.place import Namespaces, Place
+from hutch.jail.location import Namespaces, Place
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 
 SETPRIV = "/usr/bin/setpriv"

@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 
-from hutch.jail.members import kill_if_inside, members
+from hutch.jail.jail_processes import kill_if_inside, members
 
 AT_ONCE_S = 0.25  # within which the kernel mostly is done
 ROUND_S = 0.1

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.jail.policy import Limits
-from hutch.jail.scratch import is_left_over, own_mark
+from hutch.jail.scratch_space import is_left_over, own_mark
 
 PREFIX = "hutch"
 LEAF = "hutch-self"  # where this process moves in version 2: a group with limits below it holds none

@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 
-from hutch.jail.members import Member, is_below, members, read
+from hutch.jail.jail_processes import Member, is_below, members, read
 
 STAND_S = 1.0  # for all of them to stop
 NAP_S = 0.001

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from hutch.jail.members import Member, read, tables
+from hutch.jail.jail_processes import Member, read, tables
 
 LIST = "/proc/locks"
 MAX_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hutch.jail.members import Member
+from hutch.jail.jail_processes import Member
 
 READ_S = 0.25  # of a processor
 WAIT_S = 1.0  # by the clock on the wall, however busy the machine

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hutch.jail.interface import LimitHit
+from hutch.jail.jail_processes import below
 from hutch.jail.limits import cgroup
-from hutch.jail.limits.check import Look
-from hutch.jail.limits.hits import Cause, Suspect, now
+from hutch.jail.limits.inspection import Look
+from hutch.jail.limits.limit_hits import Cause, Suspect, now
 from hutch.jail.limits.watch import Watch
-from hutch.jail.members import below
-from hutch.jail.place import Held
+from hutch.jail.location import Held
 from hutch.jail.policy import WORKSPACE, Limits
-from hutch.jail.seam import LimitHit
 
 SPARE_PROCESSES = 64
 NICER = 5  # as the warden has it

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.jail.members import is_below
+from hutch.jail.jail_processes import is_below
 from hutch.jail.policy import MIB
 
 WARDEN_BYTES = 32 * MIB  # more than it ever has

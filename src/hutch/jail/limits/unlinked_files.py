@@ -10,8 +10,8 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.mappings import READ_S, aside, parts
-from hutch.jail.members import Member, read, tables
 
 WAIT_S = 0.5  # by the clock on the wall, however busy the machine
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.mappings import MAPPING_BYTES, shared
-from hutch.jail.members import Member, read, tables
 
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways

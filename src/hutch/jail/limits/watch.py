@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
-from hutch.jail.limits.check import Look
+from hutch.jail.limits.inspection import Look
 
 POLL_INTERVAL_S = 0.2
 CLOSE_POLL_INTERVAL_S = 0.05  # at first, and while memory grows or is more than half used

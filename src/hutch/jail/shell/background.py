@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.jail.interface import StreamName
 from hutch.jail.pipes import PipeWriter
-from hutch.jail.seam import StreamName
 from hutch.jail.shell.job import Job
 from hutch.jail.shell.pipes import nobody
 from hutch.jail.shell.process import shown

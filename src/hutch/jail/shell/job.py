@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.interface import Exit, LimitHit, OnOutput, Pipe, StreamName
 from hutch.jail.jailed import Jailed
-from hutch.jail.limits.hits import Suspect
+from hutch.jail.limits.limit_hits import Suspect
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
-from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
 from hutch.jail.shell import result
 from hutch.jail.shell.process import ShellProcess, shown
 from hutch.jail.shell.protocol import NULL

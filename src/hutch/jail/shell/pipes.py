@@ -13,8 +13,8 @@ import struct
 import termios
 from collections.abc import Callable
 
+from hutch.jail.interface import StreamName
 from hutch.jail.pipes import WIDE_BYTES, PipeWriter, widen
-from hutch.jail.seam import StreamName
 
 CHUNK_BYTES = 256 * 1024
 Sink = Callable[[StreamName, bytes], None]

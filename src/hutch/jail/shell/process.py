@@ -21,10 +21,10 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.interface import SOCKET, Exit
 from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
-from hutch.jail.seam import SOCKET, Exit
 from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
 from hutch.jail.shell.protocol import NULL, Chatter, Dialect, Hearing, dialect, without_chatter
 from hutch.jail.shell.result import KILLED, LEFT, REPLACED, SIGNALLED, Alarm, Ended, Ending

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hutch.jail.seam import LimitHit, StreamName
+from hutch.jail.interface import LimitHit, StreamName
 from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
 # Why a shell is not there any more, where there is more to say than that.

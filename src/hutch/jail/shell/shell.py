@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
+from hutch.jail.interface import OnOutput, Pipe, StreamName
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
-from hutch.jail.seam import OnOutput, Pipe, StreamName
 from hutch.jail.shell.background import Background
 from hutch.jail.shell.job import Job
 from hutch.jail.shell.process import ShellProcess, shown

@@ -14,7 +14,7 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail.jail import start_jail
 from hutch.jail.jailed import Jailed
-from hutch.jail.place import as_path
+from hutch.jail.location import as_path
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell.background import Background
 from hutch.jail.shell.result import Result

@@ -9,8 +9,8 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import check_reachable
 from hutch.jail.jail import Jailed, start_jail
+from hutch.jail.location import Place, in_place
 from hutch.jail.network import Outside
-from hutch.jail.place import Place, in_place
 from hutch.jail.policy import Policy
 from hutch.jail.probe import jail_checks
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hutch.domain.errors import LimitReached
 from hutch.forge.git import Git
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.git_objects import TREE, format_tree, object_name, parse_tree
 
 MOST_TREE_BYTES = 192 * 1024 * 1024  # of all different trees together

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uninterrupted

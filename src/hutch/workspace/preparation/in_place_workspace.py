@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.place import Place
+from hutch.jail.location import Place
 from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import take
 from hutch.system.uninterrupted import over

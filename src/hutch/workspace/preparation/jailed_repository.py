@@ -21,10 +21,10 @@ from hutch.forge.git import Git, GitFailed, strict_option
 from hutch.forge.mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.interface import Finished, Jail, Reader
 from hutch.jail.jail import open_jail
-from hutch.jail.place import Place
+from hutch.jail.location import Place
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
-from hutch.jail.seam import Finished, Jail, Reader
 from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.repository_layout import Head, Layout
 

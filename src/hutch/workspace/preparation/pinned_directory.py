@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.place import Place
+from hutch.jail.location import Place
 from hutch.snapshots.directory import LOOK, Directory
 from hutch.system.uninterrupted import over
 from hutch.workspace.preparation.repository_layout import Layout, find_layout

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 
 from hutch.domain.errors import HutchError
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import Walk
 

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import LimitReached
+from hutch.jail.interface import LimitHit
 from hutch.jail.limits.growth import measure
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import Policy
-from hutch.jail.seam import LimitHit
 from hutch.workspace.preparation.record import Record
 from hutch.workspace.preparation.workspace_mount import Opened
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.limits.growth import measure
-from hutch.jail.scratch import is_left_over, own_mark
+from hutch.jail.scratch_space import is_left_over, own_mark
 from hutch.snapshots.directory import as_house_error, remove_entry
 from hutch.system.file_lock import take
 from hutch.workspace.preparation.record import Home

@@ -22,7 +22,7 @@ from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
 from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
 from hutch.jail.launch.launch import way_in
-from hutch.jail.place import Namespaces, Place
+from hutch.jail.location import Namespaces, Place
 from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import take
 from hutch.workspace.preparation.base import tree_path

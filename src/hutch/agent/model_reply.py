@@ -1,0 +1,88 @@
+"""One reply of a model, as it goes into the log: whole letters, no secrets, plain JSON."""
+
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any
+
+import orjson
+
+from hutch.agent.model_text import whole
+from hutch.domain.events import CallMade, ModelReplied
+from hutch.domain.redaction import Redactor
+from hutch.llm.interface import Call, Delta, Model, Request
+from hutch.llm.prices import NONE_OF_OUR_OWN, Prices, cost_usd
+from hutch.llm.reply import Gathering, Reply
+
+OnDelta = Callable[[Delta], None]
+
+
+async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDelta) -> Reply:
+    """A reply, passed on piece by piece as it comes."""
+    gathering = Gathering()
+    async with aclosing(model.stream(request)) as pieces:
+        async for piece in pieces:
+            gathering.add(piece)
+            on_delta(piece)
+    reply = gathering.reply()
+
+    def clean(text: str) -> str:
+        return redactor.clean(whole(text))
+
+    def id_of(call: Call) -> str:
+        id_ = whole(call.id)
+        return id_ if clean(id_) == id_ else f"call_{token_hex(8)}"  # of what is left, two could be the same
+
+    return replace(
+        reply,
+        text=clean(reply.text),
+        thinking=clean(reply.thinking),
+        calls=tuple(Call(id_of(call), clean(call.tool), clean(call.arguments)) for call in reply.calls),
+        opaque=as_read_back(dict(reply.opaque)),
+    )
+
+
+def replied(
+    run_id: str, turn: int, model: Model, reply: Reply, began: float, prices: Prices = NONE_OF_OUR_OWN
+) -> ModelReplied:
+    """The event of a reply."""
+    return ModelReplied(
+        run_id=run_id,
+        turn=turn,
+        text=reply.text,
+        thinking=reply.thinking,
+        calls=tuple(CallMade(id=call.id, tool=call.tool, arguments=call.arguments) for call in reply.calls),
+        finish=reply.finish,
+        input_tokens=reply.usage.input,
+        cached_tokens=reply.usage.cached,
+        output_tokens=reply.usage.output,
+        cost_usd=cost_usd(model.name, reply.usage, prices),
+        attempts=reply.attempts,
+        duration_s=round(time.monotonic() - began, 6),
+        opaque=dict(reply.opaque),
+    )
+
+
+def as_read_back(value: Any) -> Any:
+    """JSON as the log will give it back, so that what goes to the model now is what goes there later."""
+    try:
+        return orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+    except orjson.JSONEncodeError:
+        return as_read_back(_mended(value))
+
+
+def _mended(value: Any) -> Any:
+    match value:
+        case str():
+            return whole(value)
+        case dict():
+            return {whole(str(key)): _mended(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_mended(part) for part in value]
+        case int() if not isinstance(value, bool) and value.bit_length() > 63:
+            return float(value)
+        case None | bool() | int() | float():
+            return value
+    return whole(str(value))

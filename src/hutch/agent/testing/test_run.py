@@ -1,0 +1,112 @@
+"""Run tests in the jail and read what came of them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from hutch.agent.long_outputs import keep
+from hutch.agent.model_text import plain
+from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
+from hutch.agent.testing.runner_detection import Runner
+from hutch.agent.testing.runner_output import MAX_BYTES, READERS
+from hutch.domain.errors import NotFound
+from hutch.jail.interface import Finished, Jail, StreamName
+from hutch.jail.policy import profile
+
+OUTPUT = "/tmp/hutch-tests.txt"
+READ = 'test -f "$1" && test ! -L "$1" && head -c "$2" -- "$1"'  # nothing that waits or never ends
+READ_S = 10.0  # should somebody put such a thing there meanwhile
+
+
+async def run_tests(
+    jail: Jail,
+    runner: Runner,
+    *,
+    cwd: str = "",
+    timeout_s: float | None = None,
+    clean: Callable[[str], str] = str,
+) -> Report:
+    """One run under the limits of the `test` profile, inside those of the jail.
+
+    `clean` takes secrets out of all that is read of it, before anything is cut.
+    """
+    began, printed = time.monotonic(), _Printed()
+    if runner.report:
+        await jail.run(["rm", "-rf", runner.report])  # an old one would speak for a run that left none
+    known = profile("test").limits
+    try:
+        ran = await jail.run(
+            runner.words,
+            cwd=cwd,
+            timeout_s=timeout_s or known.command_timeout_s,
+            limits=known,
+            on_output=None if runner.report else printed.add,
+        )
+    except NotFound as error:
+        raise NotFound(f"{runner.argv[0]} is needed to run these tests. {error}") from None
+    duration_s = time.monotonic() - began
+    output = await asyncio.to_thread(_cleaned, ran, clean)
+    report = Report(
+        runner=runner.name,
+        command=str(runner),
+        counts=await _counts(jail, runner, printed, ran.stdout + b"\n" + ran.stderr, clean),
+        exit_code=ran.exit_code if ran.exit_code is not None else 128 + (ran.signal or 0),
+        surely_tells=runner.surely_tells,
+        timed_out=ran.timed_out,
+        limit=str(ran.limit_hit) if ran.limit_hit and not ran.timed_out else "",
+        output=output,
+        duration_s=duration_s,
+    )
+    if report.ok or len(output) <= TAIL_CHARS:
+        return report
+    return report.kept_at(await keep(jail, OUTPUT, output))
+
+
+def _cleaned(ran: Finished, clean: Callable[[str], str]) -> str:
+    def cleaned(data: bytes) -> str:
+        return clean(plain(data.decode(errors="replace")))
+
+    return f"{ran.stdout_output.render(cleaned)}\n{ran.stderr_output.render(cleaned)}"
+
+
+def _read(reader: str, data: bytes, clean: Callable[[str], str]) -> Counts | None:
+    text = data.decode("utf-8", "surrogateescape")
+    return READERS[reader](clean(text).encode("utf-8", "surrogateescape"))
+
+
+async def _counts(
+    jail: Jail, runner: Runner, printed: "_Printed", output: bytes, clean: Callable[[str], str]
+) -> Counts | None:
+    if runner.reader == "summary":
+        return READERS["summary"](output)
+    if runner.report:
+        printed = _Printed()
+        await jail.run(
+            ["/bin/sh", "-c", READ, "read", runner.report, str(MAX_BYTES + 1)],
+            timeout_s=READ_S,
+            on_output=printed.add,
+        )
+    if printed.cut:
+        return None  # no honest runner writes that much, and half a report is none
+    return await asyncio.to_thread(_read, runner.reader, printed.data, clean)
+
+
+class _Printed:
+    """What a command prints, up to a size."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._room = MAX_BYTES
+
+    def add(self, stream: StreamName, data: bytes) -> None:
+        if stream == "stdout" and self._room >= 0:
+            self._parts.append(data[: self._room])
+            self._room -= len(data)
+
+    @property
+    def cut(self) -> bool:
+        return self._room < 0
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._parts)

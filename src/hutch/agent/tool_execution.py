@@ -1,0 +1,127 @@
+"""Tools in use: each call is checked, made, and written down with what came of it."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from hutch.agent.approval import Approvals
+from hutch.agent.loop_guard import LoopGuard
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.testing.changed_files import Altered
+from hutch.agent.tools.interface import Arguments, Context, ToolResult
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.events import Event, ToolCalled, ToolReturned
+from hutch.llm.interface import Call
+from hutch.snapshots.storage import Snapshot
+
+Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when it returns
+
+
+@dataclass(slots=True)
+class Using:
+    """Makes the calls of a run, and knows what they have led to."""
+
+    run_id: str
+    setup: RunSetup
+    context: Context
+    approvals: Approvals
+    write: Write
+    snapshot: int  # the newest
+    tests_ok: bool | None = None  # of the last whole run of the tests since anything could have changed
+    tests_reason: str = ""  # why they did not pass, where no count tells
+    tested: Snapshot | None = None  # what those tests were run on, and left as it was
+    conclusion: ToolResult | None = None  # what the model finished with
+    stuck: str = ""  # why it is no use to go on
+    altered: Altered = field(default_factory=Altered)
+    guard: LoopGuard = field(default_factory=LoopGuard)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        return self.setup.toolbox
+
+    async def use(self, calls: Sequence[Call]) -> None:
+        """Use tools in order; neighbours that only read run side by side."""
+        group: list[Call] = []
+        for call in calls:
+            if group and not (self.toolbox.parallel(call.tool) and self.toolbox.parallel(group[-1].tool)):
+                await self._use_together(group)
+                group = []
+            group.append(call)
+        await self._use_together(group)
+
+    def returned(self, call: Call, result: ToolResult, duration_s: float = 0.0) -> ToolReturned:
+        """The event of a result, with a word to a model that goes in circles."""
+        word, stop = self.guard.seen(call.tool, call.arguments, result.text, ok=result.ok)
+        if stop:
+            self.stuck = f"It went in circles: {call.tool} gave the same result again and again."
+        return ToolReturned(
+            run_id=self.run_id,
+            call_id=call.id,
+            tool=call.tool,
+            ok=result.ok,
+            text=f"{result.text}\n\n{word}".strip() if word else result.text,
+            duration_s=round(duration_s, 6),
+        )
+
+    async def _use_together(self, calls: Sequence[Call]) -> None:
+        await self.write(
+            *(
+                ToolCalled(run_id=self.run_id, call_id=call.id, tool=call.tool, arguments=call.arguments)
+                for call in calls
+            )
+        )
+        for call, (result, duration_s) in zip(calls, await self._results(calls), strict=True):
+            facts = [*self._facts(call, result), *await self._kept(call)]
+            await self.write(*facts, self.returned(call, result, duration_s))
+
+    async def _results(self, calls: Sequence[Call]) -> list[tuple[ToolResult, float]]:
+        if len(calls) == 1:
+            return [await self._use_one(calls[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._use_one(call)) for call in calls]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # one is enough to end the run, and has a message
+        return [task.result() for task in tasks]
+
+    async def _use_one(self, call: Call) -> tuple[ToolResult, float]:
+        began = time.monotonic()
+        given = self.toolbox.parse(call.tool, call.arguments)
+        if isinstance(given, Arguments):
+            if call.tool == "run_tests":
+                self.tested = await self.context.workspace.snapshot("before run_tests")
+            refusal = await self.approvals.check(call, given, self.write)
+            given = refusal or await self.toolbox.use(call.tool, given, self.context)
+        if call.tool == "finish" and given.ok:
+            self.conclusion = given
+        return given, time.monotonic() - began
+
+    def _facts(self, call: Call, result: ToolResult) -> list[Event]:
+        """What happened in a call beside its result."""
+        facts: list[Event] = [*self.setup.recorder.files_changed(result.changes, call_id=call.id)]
+        if tests := result.data.get("tests"):
+            partial = result.data.get("partial", False)
+            self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])
+            self.tests_reason = str(tests["reason"])
+            facts.append(self.setup.recorder.tests_run(self.run_id, tests))
+        return facts
+
+    async def _kept(self, call: Call) -> list[Event]:
+        """A snapshot after whatever may have changed something, if it did."""
+        if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
+            return []
+        # The model makes up the name of a tool that does not exist; it may hold anything.
+        tool = call.tool if call.tool in self.toolbox else "a call of no tool"
+        taken = await self.context.workspace.snapshot(f"after {tool}")
+        if call.tool == "run_tests" and self.tests_ok and self.tested is not None:
+            if await self.altered.between(self.context.workspace, self.tested, taken):
+                self.tests_ok = None
+            self.tested = taken
+        if taken.id == self.snapshot:
+            return []
+        self.snapshot = taken.id
+        self.guard.changed()
+        if call.tool != "run_tests":
+            self.tests_ok = None
+        return [self.setup.recorder.snapshot_taken(taken)]

@@ -1,0 +1,117 @@
+"""What a run did is handed over once more: the forge was down, or its tests fail and somebody says so.
+
+Asking twice is as good as once. Who asked is in the log before anything comes of it; the next
+free worker takes it up, and whatever was done by one who was killed is found and not done again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.domain.errors import Conflict, Denied
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
+from hutch.domain.ids import SessionId
+from hutch.domain.session import QueuedRun, Session
+from hutch.domain.user import Caller
+from hutch.flows.runs import read_log
+from hutch.flows.services import Site
+from hutch.flows.sessions import allowed, run
+from hutch.sessions.abandoned_runs import DELIVERED
+from hutch.sessions.rewind import still_told
+from hutch.store.runs import Runs
+
+SETTLE_TRIES, SETTLE_S = 20, 0.05
+
+
+@dataclass(slots=True)
+class Told:
+    """What a log says of a run, as far as it matters here."""
+
+    ended: RunEnded | None = None
+    last: DeliveryEnded | None = None
+    asked: bool = False  # somebody has asked since
+    failing: bool = False  # and somebody has said that its tests may fail, and has not taken it back
+
+
+async def deliver(site: Site, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
+    """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
+    found = await run(site, who, run_id)
+    session = await allowed(site, who, found.session_id, "input")
+    found, told = await _settled(site, who, found)
+    if told.last is not None and told.last.outcome != "failed":
+        return found
+    if not session.deliver:
+        check_may_set_delivery(who, session, deliver=True)
+    if session.state == "ended":
+        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+    _check_work(found, told, known=failing)
+    if found.state != "ended":
+        if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":
+            raise Conflict(f"The run {run_id} is being delivered. Say it again when that has ended.")
+        return found
+    if told.last is not None and told.last.failing and not (failing or told.failing):
+        raise Conflict(
+            f"{told.last.reason} To propose what the run did all the same, say that this is known: "
+            f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
+        )
+    if not told.asked or (failing and not told.failing):
+        asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
+        await site.log.append(session.id, [asked])
+    await Runs(site.rows).requeue_ended(run_id, worker=site.reserved_for)
+    await site.host.input(session.id)  # somebody looks at the queue
+    return await run(site, who, run_id)
+
+
+def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> None:
+    """Refuse to deliver the work of a session that was opened without delivery, or to keep back that of one
+    which delivers, unless its owner decides."""
+    if deliver and session.delivery.review:
+        raise Conflict(f"The session {session.id} reads a change. It has nothing to deliver.")
+    if who.is_owner or session.owner == who.user.id:
+        return
+    if deliver:
+        raise Denied(
+            f"The session {session.id} was opened without delivery. Its owner can have its work delivered."
+        )
+    raise Denied(f"The session {session.id} delivers its work. Only its owner can change that.")
+
+
+def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:
+    """Refuse where there is nothing that could be delivered."""
+    if told.ended is None and found.state != "ended":
+        raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
+    if told.ended is None:
+        raise Conflict(f"What the run {found.id} did was undone, so there is nothing to deliver.")
+    if told.ended.outcome not in DELIVERED and not known and not told.failing:
+        raise Conflict(
+            f"The run {found.id} ended as {told.ended.outcome} before it was done. Another prompt in its "
+            f"session goes on with it. To propose what it did so far: hutch changes propose {found.id}"
+        )
+
+
+async def _settled(site: Site, who: Caller, found: QueuedRun) -> tuple[QueuedRun, Told]:
+    """A run and its log, of the same moment: that it failed is told shortly before its run has ended."""
+    for _ in range(SETTLE_TRIES):
+        told = read(await read_log(site.log, SessionId(found.session_id)), found.id)
+        if found.state != "running" or told.last is None or told.asked:
+            break
+        await asyncio.sleep(SETTLE_S)
+        found = await run(site, who, found.id)
+    return found, told
+
+
+def read(entries: Sequence[Entry], run_id: str) -> Told:
+    """What a log says of a run, without what was undone."""
+    told = Told()
+    for entry in still_told(entries):
+        match entry.event:
+            case RunEnded() as ended if ended.run_id == run_id and told.ended is None:
+                told.ended = ended
+            case RunResumed() as resumed if resumed.run_id == run_id:
+                told.ended = None
+            case DeliveryAsked() as asked if asked.run_id == run_id:
+                told.asked, told.failing = True, told.failing or asked.failing
+            case DeliveryEnded() as ended if ended.run_id == run_id:
+                told.last, told.asked = ended, False
+                told.failing = told.failing and not ended.cancelled
+    return told

@@ -1,0 +1,105 @@
+"""What a run came to so far, by its log."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.agent.conversation import Conversation
+from hutch.domain.errors import NotFound
+from hutch.domain.events import (
+    ChangeProposed,
+    Entry,
+    RanTests,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    SnapshotTaken,
+)
+from hutch.domain.title import first_line
+from hutch.llm.interface import Call
+
+BEFORE = "before the run"  # the snapshot of where one begins
+# Snapshots of what is tested last, and of what tests leave behind.
+BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
+
+
+@dataclass(slots=True)
+class Past:
+    """A run, and the little of its session that matters to it."""
+
+    started: RunStarted
+    conversation: Conversation
+    start: int = 0  # see `start_of`
+    first: int = 0  # the run's
+    last: int = 0  # the newest
+    ended: RunEnded | None = None  # how it ended, if it did
+    tests: RanTests | None = None  # the last run of them
+    tested: bool = False  # whether they were run since the last change
+    over: bool = False  # whether the session has ended
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """The title and the summary that it finished with, as far as it got."""
+        title, summary = self.own_words
+        return title or first_line(self.started.prompt), summary
+
+    @property
+    def own_words(self) -> tuple[str, str]:
+        """The same, where an empty title says that it gave none."""
+        match self.conversation.last:
+            case Call() as call:
+                given = _given(call)
+                return given.get("title", ""), given.get("summary", "")
+            case text:
+                return "", text or ""
+
+
+def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
+    """What a log says of a run, the last one when none is named."""
+    found: Past | None = None
+    start = newest = upto = 0
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, RunStarted) and found and run_id:
+            break  # the next run: nothing from there on is about this one
+        upto += 1
+        match event:
+            case SnapshotTaken():
+                same = event.snapshot == newest
+                start, newest = start or event.snapshot, event.snapshot
+                if found and not same and event.reason != BEFORE:
+                    found.last = newest
+                    found.tested = found.tested and event.reason in BY_TESTS
+            case RunStarted() if run_id in (None, event.run_id):
+                found = Past(event, Conversation(), start, newest, newest)
+            case RanTests() if found:
+                found.tests, found.tested = event, True
+            case RunEnded() if found and event.run_id == found.started.run_id:
+                found.ended = event
+            case SessionEnded() if found:
+                found.over = True
+    if found is None:
+        raise NotFound(f"There is no run '{run_id}' in this log.")
+    found.conversation = Conversation.of(entries[:upto])
+    return found
+
+
+def _given(call: Call) -> dict[str, str]:
+    try:
+        return {str(name): str(value) for name, value in json.loads(call.arguments).items()}
+    except (
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ):  # perhaps no JSON is left of it
+        return {}
+
+
+def start_of(entries: Sequence[Entry]) -> int | None:
+    """The first snapshot of a session: what people brought, before any agent worked on it."""
+    return next((each.event.snapshot for each in entries if isinstance(each.event, SnapshotTaken)), None)
+
+
+def proposed_in(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """The commits that a log has told of as proposed: a change may grow by one with every run."""
+    return tuple(each.event.commit for each in entries if isinstance(each.event, ChangeProposed))

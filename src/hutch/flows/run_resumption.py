@@ -1,0 +1,72 @@
+"""A run that was stopped goes on, from its log.
+
+What it was started with still holds, unless something else is said now. What it has taken
+so far counts: after a limit, only a higher one lets it go on.
+"""
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.events import RunResumed
+from hutch.domain.inputs import Resume
+from hutch.domain.run_limits import NO_LIMITS, RunLimits
+from hutch.domain.session import NewSession, QueuedRun, Session
+from hutch.domain.user import Caller
+from hutch.flows import redelivery, sessions
+from hutch.flows.services import Site
+from hutch.flows.session_validation import check_request
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+
+
+async def resume(
+    site: Site,
+    who: Caller,
+    run_id: str,
+    *,
+    limits: RunLimits = NO_LIMITS,
+    model: str = "",
+    deliver: bool | None = None,
+) -> QueuedRun:
+    """Let a run go on that was stopped, paused, or ended at a limit."""
+    runs = Runs(site.rows)
+    await runs.pause_abandoned()
+    if site.reserved_for:  # no server runs here, or it would have been asked: what one was at is left
+        await runs.take_over(run_id)
+    run = await sessions.run(site, who, run_id)
+    session = await sessions.allowed(site, who, run.session_id, "input")
+    _check(run, session)
+    if deliver is not None and deliver != session.deliver:
+        redelivery.check_may_set_delivery(who, session, deliver=deliver)
+    if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
+        return await redelivery.deliver(site, who, run_id)
+    if model:
+        await check_request(site, who, NewSession(model=model))
+    await Sessions(site.rows).set_run_options(
+        session.id,
+        limits=limits.or_else(session.limits),
+        model=model or session.model,
+        deliver=session.deliver if deliver is None else deliver,
+    )
+    if run.state != "ended":  # it is paused
+        await sessions.give(site, who, session.id, Resume())
+        return await sessions.run(site, who, run_id)
+    resumed = RunResumed(
+        run_id=run.id,
+        by=who.user.id,
+        model=model,
+        **limits.event_fields(),
+    )
+    await site.log.append(session.id, [resumed])
+    await runs.requeue_ended(run.id, worker=site.reserved_for)
+    await site.host.input(session.id)
+    return await sessions.run(site, who, run_id)
+
+
+def _check(run: QueuedRun, session: Session) -> None:
+    is_done = run.state == "ended" and run.outcome == "done" and not session.deliver
+    is_proposed = run.delivered is not None and run.delivered.outcome == "proposed"
+    if session.state == "ended" or is_done or is_proposed:
+        raise BadRequest(f"The run {run.id} is done ({run.outcome}). Start another with hutch run.")
+    if run.kind != "prompt":
+        raise BadRequest(f"The session {session.id} was stopped before its run began. Give it a prompt.")
+    if run.state in ("queued", "running") and session.state != "paused":
+        raise Conflict(f"The run {run.id} is {run.state} already. Watch it: hutch attach {session.id}")

@@ -1,0 +1,67 @@
+"""A request for a session is checked before the session is opened.
+
+What no worker could do, or what this user may not have, is refused at once.
+"""
+
+import asyncio
+import os
+import re
+
+from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.session import NewSession
+from hutch.domain.user import Caller
+from hutch.flows.personas import find_persona
+from hutch.flows.services import Site
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.egress import check_reachable
+from hutch.llm.model_name import parse_model_name
+
+PERSONA_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+def is_script(model: str) -> bool:
+    return bool(model) and parse_model_name(model).provider == "scripted"
+
+
+async def check_request(site: Site, who: Caller, new: NewSession) -> str:
+    """Refuse what cannot be had; return the repository as it is to be used."""
+    check_reachable(new.network, site.networks)
+    if not who.is_owner:
+        site.network_cap.check(new.network)
+    if new.persona:
+        await asyncio.to_thread(_check_persona, site, new)
+    if is_script(new.model):
+        await asyncio.to_thread(_check_script, who, new.model)
+    elif new.model or new.prompt:
+        await asyncio.to_thread(site.check_model, new.model)
+    if not new.repository:
+        return ""
+    address = parse_repo_url(new.repository)
+    if address.credentials is not None:
+        raise BadRequest(
+            f"The address of {address} has a password in it, and everybody who sees the session would see "
+            "that. Leave it out, or give an address for ssh."
+        )
+    if address.path is None:
+        await site.reach.check(address)
+        return new.repository
+    # Links are followed here, once; whoever uses the path later follows none.
+    found = await asyncio.to_thread(site.find_repository, address.path, who.is_owner, new.plain_directory)
+    return str(found)
+
+
+def _check_persona(site: Site, new: NewSession) -> None:
+    try:
+        find_persona(new.persona, site.personas)
+    except NotFound as error:
+        if new.repository and PERSONA_NAME.fullmatch(new.persona):
+            return  # the repository may have it, which is known once it is cloned
+        raise BadRequest(str(error)) from None
+
+
+def _check_script(who: Caller, model: str) -> None:
+    if not who.is_owner:
+        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
+    file = parse_model_name(model).model
+    if not os.path.isfile(file):  # noqa: PTH113  it never fails
+        raise BadRequest(f"There is no file {file} on the server's machine that could play the model.")

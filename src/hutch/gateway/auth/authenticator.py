@@ -1,0 +1,241 @@
+"""Who is it? From a token or a cookie to a user, quickly, and not for longer than it holds.
+
+What was recognised is remembered for a few seconds, so that a request costs neither a
+read of the database nor waiting. Whatever is revoked through this server is forgotten
+at once; what another process revokes, within those seconds.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
+from hutch.domain.secret import TOKEN, hash_of, is_equal
+from hutch.domain.user import Caller, scopes_of
+from hutch.flows.users import Accounts, Actor
+from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
+from hutch.gateway.auth.rate_limits import Buckets, address_key
+from hutch.gateway.auth.refusal_audit import Refusals
+from hutch.gateway.auth.request_filter import SAFE_METHODS, is_own_origin
+from hutch.gateway.auth.server_names import Names, one, values
+from hutch.logs import current_trace_id
+from hutch.settings.server_sections import Server
+from hutch.store.browser_sessions import BrowserSession
+from hutch.store.tokens import Token
+from hutch.system.clock import wall_ms
+
+REMEMBERED_S = 3.0
+MAX_REMEMBERED = 4096
+TOUCH_S = 60.0
+MAX_ORIGIN = 80
+ANONYMOUS = "Nobody is logged in. Send the header Authorization: Bearer TOKEN, or log in."
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Somebody who was recognised, and by what."""
+
+    who: Caller
+    shown: Token | BrowserSession
+    until: float
+
+
+class Guard:
+    """Recognises callers, counts their requests, and remembers for a moment."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        server: Server,
+        *,
+        remembered_s: float = REMEMBERED_S,
+        check_csrf: bool = True,
+    ) -> None:
+        self.accounts = accounts
+        self.names = Names.of(server)
+        self.buckets = Buckets(server.requests_per_minute)
+        self._remembered_s = remembered_s
+        self._check_csrf = check_csrf  # False only in the test that shows what would happen
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._touched: OrderedDict[str, float] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._forgotten = 0
+        self.refusals = Refusals(self._note_refused)
+
+    async def recognise(self, scope: Any) -> Caller:
+        """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
+        known = await self._shown(scope)
+        self.count(scope, known.who.credential_id)
+        self._touch(known)
+        return known.who
+
+    def count(self, scope: Any, caller: str) -> None:
+        """Count a request by who was recognised, and no longer by the address it came from."""
+        counted = scope.pop("hutch.counted", "")  # once: a connection that stays is counted here again
+        if counted:
+            self.buckets.put_back(counted)
+        wait_s = self.buckets.take(caller)
+        if wait_s:
+            raise TooManyRequests(
+                f"Too many requests. Try again in {wait_s} s.",
+                limit="server.requests_per_minute",
+                retry_after_s=wait_s,
+            )
+
+    async def still(self, scope: Any) -> Caller:
+        """The same, for a connection that stays: asked again and again, it counts as no request."""
+        known = await self._shown(scope)
+        self._touch(known)
+        return known.who
+
+    def remembers(self, scope: Any) -> bool | None:
+        """Whether the token or cookie of a request was recognised before; None where it shows none."""
+        secret, kind = _credential(scope)
+        return f"{kind}{hash_of(secret)}" in self._known if secret else None
+
+    async def _shown(self, scope: Any) -> Known:
+        secret, kind = _credential(scope)
+        known = await self._lookup(secret, kind) if secret else None
+        if known is None:
+            raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
+        if kind == "cookie":
+            try:
+                self._must_be_ours(scope, secret)
+            except Denied as error:
+                self.refused(scope, str(error), known.who)
+                raise
+        return known
+
+    async def browser(self, scope: Any) -> tuple[Caller, BrowserSession, str] | None:
+        """The browser session of a request, if there is one, with its secret; nothing is counted."""
+        secret = read_cookie(scope)
+        known = await self._lookup(secret, "cookie") if secret else None
+        if secret is None or known is None or not isinstance(known.shown, BrowserSession):
+            return None
+        return known.who, known.shown, secret
+
+    def forget(self, *, user_id: str | None = None, credential_id: str | None = None) -> None:
+        """Ask the database anew about a user or a credential, from now on."""
+        self._forgotten += 1
+        for key, known in list(self._known.items()):
+            if known.who.user.id == user_id or known.who.credential_id == credential_id:
+                del self._known[key]
+
+    def actor(self, scope: Any, who: Caller | None = None) -> Actor:
+        """Who does this, for the audit."""
+        return Actor(
+            user_id=who.user.id if who else "",
+            credential_id=who.credential_id if who else "",
+            address=client_of(scope),
+            trace_id=current_trace_id(),
+        )
+
+    def refused(self, scope: Any, why: str, who: Caller | None = None) -> None:
+        """Somebody else's page may have sent it: that is for the audit."""
+        origin = ", ".join(values(scope["headers"], b"origin"))
+        said = f"from {origin[:MAX_ORIGIN]}: {why}" if origin else why
+        key = address_key(client_of(scope))
+        self.refusals.add(key, self.actor(scope, who), scope["path"], said)
+
+    async def _note_refused(self, actor: Actor, action: str, path: str, why: str) -> None:
+        await self.accounts.note(actor, action, path, ok=False, detail=why)
+
+    async def close(self) -> None:
+        """Write what is still to be written."""
+        await self.refusals.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _lookup(self, secret: str, kind: str) -> Known | None:
+        key, now = f"{kind}{hash_of(secret)}", time.monotonic()
+        known = self._known.get(key)
+        if known is None or known.until <= now:
+            before = self._forgotten
+            known = await self._ask(secret, kind)
+            self._known.pop(key, None)
+            if known is not None and before == self._forgotten:
+                self._known[key] = known
+                while len(self._known) > MAX_REMEMBERED:
+                    self._known.popitem(last=False)
+        if known is None or not known.shown.is_valid(wall_ms()):
+            return None
+        return known
+
+    async def _ask(self, secret: str, kind: str) -> Known | None:
+        shown: Token | BrowserSession
+        if kind == "token":
+            token = await self.accounts.tokens.recognise(secret)
+            if token is None:
+                return None
+            (shown, user), scopes = token, token[0].scopes & scopes_of(token[1].role)
+        else:
+            browser = await self.accounts.browsers.recognise(secret)
+            if browser is None:
+                return None
+            (shown, user), scopes = browser, scopes_of(browser[1].role)
+        if user.disabled:
+            return None
+        who = Caller(user, scopes, "token" if kind == "token" else "cookie", shown.id)
+        return Known(who, shown, time.monotonic() + self._remembered_s)
+
+    def _must_be_ours(self, scope: Any, secret: str) -> None:
+        """A cookie is sent by any page that names us: what acts must come from a page of ours, and say so."""
+        if not self._check_csrf:
+            return
+        if scope["type"] == "websocket":
+            if is_own_origin(self.names, scope) is not True:
+                raise Denied("A WebSocket with a cookie must be opened by a page of this server.")
+        elif scope["method"] not in SAFE_METHODS:
+            token = one(scope["headers"], CSRF_HEADER.lower().encode())
+            if is_own_origin(self.names, scope) is not True:
+                raise Denied("This was sent with a cookie, and not by a page of this server.")
+            if token is None or not is_equal(token, csrf_token(secret)):
+                raise Denied(f"The header {CSRF_HEADER} is missing or wrong. GET /api/v1/login tells it.")
+
+    def _touch(self, known: Known) -> None:
+        """Note that it was used, once a minute, without making the caller wait."""
+        credential, now = known.who.credential_id, time.monotonic()
+        if now - self._touched.get(credential, -TOUCH_S) < TOUCH_S:
+            return
+        self._touched[credential] = now
+        self._touched.move_to_end(credential)
+        while len(self._touched) > MAX_REMEMBERED:
+            self._touched.popitem(last=False)
+        task = asyncio.get_running_loop().create_task(self._write_touch(known))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write_touch(self, known: Known) -> None:
+        now_ms = wall_ms()
+        try:
+            if isinstance(known.shown, Token):
+                await self.accounts.tokens.touch(known.shown.id, now_ms)
+            else:
+                await self.accounts.browsers.touch(known.shown.id, now_ms)
+        except Exception as error:  # noqa: BLE001  the request itself was served
+            logger.warning("credential.not_touched", problem=str(error))
+
+
+def client_of(scope: Any) -> str:
+    """The address of the caller, as the doors found it."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _credential(scope: Any) -> tuple[str, str]:
+    """What a request shows, and its kind; with a token, a cookie does not count."""
+    shown = values(scope["headers"], b"authorization")
+    return (_bearer(shown), "token") if shown else (read_cookie(scope) or "", "cookie")
+
+
+def _bearer(shown: list[str]) -> str:
+    """The token in the header, or something that is none."""
+    scheme, _, value = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
+    value = value.strip()
+    return value if scheme.lower() == "bearer" and value.startswith(TOKEN) and len(value) < 200 else "-"

@@ -1,0 +1,132 @@
+"""Sessions as they change, for all who watch the list: one look at the database for everybody."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import structlog
+
+from hutch.domain.errors import HutchError
+from hutch.domain.session import Session
+from hutch.domain.user import Caller
+from hutch.flows.sessions import Shown
+from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.context import Server
+from hutch.store.bulk_queries import BulkQueries
+from hutch.system.clock import wall_ms
+
+logger = structlog.get_logger("hutch.graphql")
+POLL_INTERVAL_S = 0.5
+LOOK_BACK_MS = 5000
+MAX_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
+
+
+class Watch:
+    """Looks while somebody watches."""
+
+    def __init__(self, server: Server) -> None:
+        self._batches = BulkQueries(server.rows)
+        self._watchers: set[_Watcher] = set()
+        self._looking: asyncio.Task[None] | None = None
+        server.site.on_removed.append(self._removed)
+
+    async def follow(self, scope: Any) -> AsyncGenerator[tuple[Shown, bool]]:
+        """Each session that changes from now on, as far as the caller may see it then; and whether it was
+        removed, as far as the caller could see it before."""
+        watcher = _Watcher()
+        self._watchers.add(watcher)
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._look())
+        try:
+            while True:
+                changed, removed = await watcher.take()
+                who = await _again(scope)
+                user_id = None if who.is_owner else who.user.id
+                seen = (
+                    await self._batches.visible_to(user_id, [each.id for each in changed]) if changed else ()
+                )
+                for shown in await self._shown([each for each in changed if each.id in seen]):
+                    yield shown, False
+                gone = [each for each, audience in removed if user_id is None or user_id in audience]
+                for shown in await self._shown(gone):
+                    yield shown, True
+        finally:
+            self._watchers.discard(watcher)
+            if not self._watchers and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    def _removed(self, session: Session, audience: frozenset[str]) -> None:
+        for watcher in self._watchers:
+            watcher.remove(session, audience)
+
+    async def _look(self) -> None:
+        since_ms = wall_ms()
+        told: dict[str, Session] = {}
+        while True:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            try:
+                # Not only from the newest on: after the clock was set back, changes have earlier times.
+                from_ms = min(since_ms, wall_ms() - LOOK_BACK_MS)
+                found = await self._batches.changed_sessions(from_ms, MAX_PENDING)
+            except HutchError as error:  # the next look may find what this one could not
+                logger.warning("graphql.cannot_watch", error=str(error))
+                continue
+            news = [each for each in found if told.get(each.id) != each]
+            if found:  # those of the same millisecond may not all have been there yet
+                since_ms = found[-1].updated_ms
+                told = {each.id: each for each in found}
+            for watcher in self._watchers if news else ():
+                watcher.put(news)
+
+    async def _shown(self, found: Sequence[Session]) -> list[Shown]:
+        heads = await self._batches.heads([each.id for each in found]) if found else {}
+        return [Shown(each, heads[each.id]) for each in found if each.id in heads]
+
+
+async def _again(scope: Any) -> Caller:
+    """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
+    guard: Guard = scope["app"].state.guard
+    now = await guard.still(scope)
+    now.need("read")
+    return now
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self._pending: dict[str, Session] = {}
+        self._gone: dict[str, tuple[Session, frozenset[str]]] = {}
+        self._news = asyncio.Event()
+
+    def put(self, news: list[Session]) -> None:
+        for session in news:
+            if session.id in self._gone:
+                continue  # it was looked at just before
+            self._pending.pop(session.id, None)
+            self._pending[session.id] = session
+        while len(self._pending) > MAX_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._news.set()
+
+    def remove(self, session: Session, audience: frozenset[str]) -> None:
+        self._pending.pop(session.id, None)
+        self._gone[session.id] = session, audience
+        while len(self._gone) > MAX_PENDING:
+            del self._gone[next(iter(self._gone))]
+        self._news.set()
+
+    async def take(self) -> tuple[list[Session], list[tuple[Session, frozenset[str]]]]:
+        """What is otherwise, and what is no more, with who could see it."""
+        await self._news.wait()
+        self._news.clear()
+        taken, self._pending = self._pending, {}
+        gone, self._gone = self._gone, {}
+        return list(taken.values()), list(gone.values())
+
+
+def watch_of(app: Any, server: Server) -> Watch:
+    """The one of an application."""
+    found = getattr(app.state, "watch", None)
+    if not isinstance(found, Watch):
+        found = app.state.watch = Watch(server)
+    return found

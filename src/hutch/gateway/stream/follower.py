@@ -1,0 +1,55 @@
+"""The one follower: the entries and deltas of a session, for whatever wire they go over."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from hutch.domain.errors import Conflict, RecordDamaged
+from hutch.flows.log_access import read_page
+from hutch.gateway.stream.frames import last_seq
+from hutch.gateway.stream.stream_grant import Permit
+from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
+from hutch.sessions.interface import Update
+from hutch.store.log_defects import missing_end
+
+SETTLE_S = 1.0  # between the end of a session in its row and in its log
+Write = Callable[[Update], Awaitable[None]]
+
+
+class Follower:
+    """Somewhere in the log of a session, going forward."""
+
+    def __init__(self, permit: Permit, after: int) -> None:
+        self.seq = after  # of the last entry that was sent whole
+        self._permit = permit
+
+    async def check(self) -> bool:
+        """Whether there is anything to come; refused when the log does not reach so far."""
+        head = await self._permit.server.log.head(self._permit.session.id)
+        if self.seq > head.seq:
+            raise Conflict(
+                f"Session {head.session_id} ends at event {head.seq}, before {self.seq}. "
+                "Follow it from there."
+            )
+        if self._permit.session.state == "ended" and not head.ended:
+            await asyncio.sleep(SETTLE_S)
+            head = await self._permit.server.log.head(self._permit.session.id)
+            if not head.ended:
+                raise missing_end(head.session_id)
+        if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
+            permit = self._permit
+            await read_page(permit.server.site, permit.who, permit.session, after=self.seq, limit=1)
+        return not (head.ended and self.seq == head.seq)
+
+    async def run(self, write: Write) -> Ending:
+        """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
+        permit = self._permit
+        updates = permit.server.host.follow(permit.session.id, permit.reader, after=self.seq)
+        try:
+            async with aclosing(updates):
+                async for update in updates:
+                    await write(update)
+                    self.seq = last_seq(update, self.seq)
+        except RecordDamaged as damaged:
+            return Ending(DAMAGED.name, DAMAGED.code, str(damaged))
+        return OVER

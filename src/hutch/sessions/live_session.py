@@ -1,0 +1,345 @@
+"""A session that lives in this process.
+
+It opens a jail only when something needs one, and can be dropped at any moment: all that counts is logged.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import structlog
+
+from hutch.agent.recorder import Recorder
+from hutch.agent.run_setup import Heard
+from hutch.agent.tools.builtin import built_in_tools
+from hutch.domain.audience import PUBLIC, show
+from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.events import (
+    ApprovalGiven,
+    DeliveryEnded,
+    Entry,
+    Event,
+    InputTaken,
+    MessageSent,
+    SessionParked,
+    SessionPrepared,
+    SessionWoken,
+    StepReached,
+)
+from hutch.domain.ids import SessionId
+from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
+from hutch.sessions.dependencies import Grounds
+from hutch.sessions.output_recorder import Printing
+from hutch.sessions.pending_questions import Waits
+from hutch.sessions.request_handler import Serving
+from hutch.sessions.requests import FindLostByUndo, Request
+from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.terminals import Terminals
+from hutch.sessions.undo import lost_by_undo
+from hutch.store.inputs import Inputs
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+from hutch.system.clock import wall_ms
+from hutch.system.uninterrupted import complete
+
+logger = structlog.get_logger()
+
+
+class Live:
+    """One session."""
+
+    def __init__(self, session_id: SessionId, grounds: Grounds) -> None:
+        self.id = session_id
+        self.grounds = grounds
+        self.log = grounds.log
+        self.recorder = Recorder(grounds.log, session_id, grounds.redactor)
+        self.recorder.listeners.append(self._note)
+        self.sessions = Sessions(grounds.rows)
+        self.runs = Runs(grounds.rows)
+        self.inputs = Inputs(grounds.rows)
+        self.tools = built_in_tools()  # of this session alone
+        self.inbox: list[Heard] = []
+        self.recovered = False  # what an earlier life left is known
+        self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
+        self.handed: dict[int, SessionInput] = {}  # messages that the run has yet to hear
+        self.waits = Waits(self.append, self.tell_state, self.taken)
+        self.run: QueuedRun | None = None
+        self.working: asyncio.Task[None] | None = None
+        self.leaves_open = False  # a run that is cancelled now goes on later
+        self.used_at = time.monotonic()
+        self.taking = asyncio.Lock()
+        self._users = 0
+        self._noting: set[asyncio.Future[None]] = set()
+        self._opening = asyncio.Lock()
+        self._open: _Open | None = None
+
+    # --- the log ---
+
+    async def append(self, events: Sequence[Event]) -> int:
+        return await self.recorder.append(events)
+
+    async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
+        """Note beside a run what the log says of its delivery."""
+        names = ("outcome", "reason", "failing", "change_id", "url")
+        told = DeliveryResult(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
+        await self.runs.record_delivery(ended.run_id, told)
+
+    async def taken(self, given: SessionInput, kind: str = "", *, refused: str = "") -> None:
+        """What was to come of an input is in the log; nothing did when it was `refused`."""
+        kind = kind or _kind(given)
+        self.handed.pop(given.seq, None)
+        self.done.add(given.seq)
+        await self.append([InputTaken(input=given.seq, kind=kind, by=given.by, refused=refused)])
+        await self.inputs.mark_taken(self.id, given.seq)
+
+    async def _note(self, events: Sequence[Event]) -> None:
+        """Keep rows and inputs in step with events that were written."""
+        for event in events:
+            match event:
+                case DeliveryEnded():
+                    await self.delivered(event, wall_ms())
+                case MessageSent(input=number) if number in self.handed:
+                    self.done.add(number)
+                    self._later(self.taken(self.handed[number]))
+                case ApprovalGiven(call_id=call_id):
+                    self._later(self.waits.settled(call_id))
+
+    async def settle(self) -> None:
+        """Wait until what happened is noted."""
+        if self._noting:
+            await asyncio.wait(self._noting)
+
+    async def entries(self) -> list[Entry]:
+        """The whole log, as the agent may see it: what is for some people only is withheld."""
+        found: list[Entry] = []
+        while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
+            found += [show(entry, PUBLIC) for entry in page]
+        return found
+
+    async def set_state(self, state: SessionState, reason: str = "") -> None:
+        await self.sessions.set(self.id, state=state, reason=reason)
+
+    async def tell_state(self) -> None:
+        """Say what the session is doing, as far as this process knows."""
+        await self.set_state(self.state)
+
+    @property
+    def is_running(self) -> bool:
+        return self.run is not None and self.run.kind == "prompt"
+
+    @property
+    def state(self) -> SessionState:
+        if self.is_running:
+            return "waiting" if self.waits else "running"
+        if self.run is not None:
+            return "starting"
+        return "idle" if self.is_awake else "parked"
+
+    async def stop(self, *, leaves_open: bool = False) -> bool:
+        """Stop the run that is worked on, and wait until that is noted; whether there was one."""
+        await asyncio.sleep(0)  # let what was claimed just now begin: cancelled before, it would note nothing
+        if self.working is None:
+            return False
+        self.leaves_open = self.leaves_open or leaves_open
+        self.working.cancel()
+        await asyncio.wait([self.working])
+        return True
+
+    # --- the sandbox ---
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    @property
+    def is_awake(self) -> bool:
+        return self._open is not None and not self._open.quiet  # a jail for more than reads
+
+    @property
+    def sandbox(self) -> Sandbox:
+        if self._open is None:
+            raise Conflict(f"The session {self.id} has no jail at the moment. Try again.")
+        return self._open.sandbox
+
+    @property
+    def serving(self) -> Serving:
+        assert self._open is not None
+        return self._open.serving
+
+    async def open(self, *, changes: bool = True) -> Sandbox:
+        """Have a workspace and a jail on it; a caller who `changes` nothing does not wake the session."""
+        async with self._opening:
+            if self._open is not None and self._open.lost:
+                await self._shut(reason="its jail was lost")
+            if self._open is None:
+                session = await self.sessions.get(self.id)
+                is_new = not session.workspace_id
+                if is_new and not changes:  # to prepare it was cancelled, or the session was paused before
+                    raise Conflict(f"The session {self.id} has no files yet. Its next prompt prepares them.")
+                if is_new:
+                    session = await self._prepare(session)
+                self._open = await _open(self, session)
+                logger.info("session.jail_opened", session_id=self.id)
+                if is_new:
+                    await complete(self._wake(self._open, []))
+            if changes and self._open.quiet:
+                await complete(self._wake(self._open, [SessionWoken()]))
+            return self._open.sandbox
+
+    async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
+        """Show in the log and in the state that the session has a jail."""
+        if events and not (await self.log.head(self.id)).ended:
+            await self.append(events)
+        opened.quiet = False
+        session = await self.sessions.get(self.id)
+        if self.run is None and session.state in ("parked", "queued", "starting"):
+            await self.set_state("idle")
+
+    async def park(self, *, reason: str) -> None:
+        """Close the jail; the workspace is kept with a snapshot of now."""
+        async with self._opening:
+            await self._shut(reason=reason)
+
+    @asynccontextmanager
+    async def used(self, *, changes: bool = True) -> AsyncIterator[Sandbox]:
+        """Keep the sandbox open for a while."""
+        self._users += 1
+        try:
+            yield await self.open(changes=changes)
+        finally:
+            self._users -= 1
+            self.used_at = time.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it would be missed."""
+        if self._users or self.run is not None or self.working is not None:
+            return True
+        opened = self._open
+        return opened is not None and (
+            opened.terminals.watched
+            or any(command.running for command in opened.sandbox.shells.background.list())
+        )
+
+    async def call(self, request: Request[Any], *, by: str) -> Any:
+        if request.changes:
+            await self.recorder.admit()
+        async with self.used(changes=request.changes):
+            assert self._open is not None
+            if isinstance(request, FindLostByUndo):
+                return await lost_by_undo(await self.entries(), self._open.sandbox.workspace)
+            return await self._open.serving.answer(request, by=by)
+
+    @asynccontextmanager
+    async def terminal(self, id: str, resume: int | None, *, masked: bool) -> AsyncIterator[Any]:
+        async with self.used(changes=False):  # a session that is not awake has no terminals
+            assert self._open is not None
+            async with self._open.terminals.watch(id, resume, masked=masked) as viewer:
+                yield viewer
+
+    async def _prepare(self, session: Session) -> Session:
+        began = time.monotonic()
+        await self.set_state("starting")
+        if session.repository and not session.forked_from:
+            source = self.grounds.redactor.clean(session.repository)
+            await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
+        made = await self.grounds.ways.prepare(session, self.recorder)
+        await self.sessions.set(self.id, workspace_id=made.workspace_id)
+        event = SessionPrepared(
+            workspace=made.workspace_id,
+            source=self.grounds.redactor.clean(made.source),
+            commit=made.commit,
+            duration_s=round(time.monotonic() - began, 3),
+        )
+        await self.append([event])
+        return await self.sessions.get(self.id)
+
+    async def _shut(self, *, reason: str) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            await complete(self._close(opened, reason))  # half closed, nobody would close the jail any more
+
+    async def _close(self, opened: "_Open", reason: str) -> None:
+        snapshot = await opened.close(keep=not opened.lost and not opened.quiet)
+        parked = [] if opened.quiet else [SessionParked(snapshot=snapshot, reason=reason)]
+        if (await self.log.head(self.id)).ended:
+            self.recorder.drop_pending()
+        else:
+            await self.append(parked)
+        session = await self.sessions.get(self.id)
+        if session.state in ("idle", "running", "waiting", "starting") and self.run is None:
+            await self.set_state("parked", reason)
+
+    def _later(self, noting: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(noting)
+        self._noting.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Future[None]) -> None:
+        self._noting.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            # The input stays untaken: it is seen in the log, and not done twice.
+            logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
+
+
+class _Open:
+    """A sandbox, and what was opened with it."""
+
+    def __init__(self, live: Live, sandbox: Sandbox, stack: AsyncExitStack) -> None:
+        self.sandbox = sandbox
+        self.lost = False
+        self.quiet = True  # opened only for reads: neither the log nor the state shows it
+        self._recorder = recorder = live.recorder
+        self._stack = stack
+        self.printing = Printing(lambda events: recorder.append(output=events), recorder.redactor)
+        self.terminals = Terminals(sandbox.jail, recorder, self.printing)
+        self.serving = Serving(
+            sandbox,
+            recorder,
+            self.printing,
+            self.terminals,
+            is_running=lambda: live.is_running,
+            hashing=live.grounds.hashing,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._pidfd = sandbox.jail.warden_pidfd
+        self._loop.add_reader(self._pidfd, self._lose)
+
+    async def close(self, *, keep: bool) -> int:
+        """End everything in it; the number of the last snapshot, 0 when there is none."""
+        self._loop.remove_reader(self._pidfd)
+        await self._recorder.settle()
+        snapshot = 0
+        try:
+            await self.terminals.close_all()
+            await self.printing.close()
+            if keep:
+                snapshot = (await self.sandbox.workspace.snapshot("before it is parked")).id
+        except HutchError as error:
+            logger.warning(
+                "session.parked_without_snapshot", session_id=self._recorder.session_id, error=str(error)
+            )
+        finally:
+            await self._stack.aclose()
+        return snapshot
+
+    def _lose(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        self.lost = True
+        logger.warning("session.jail_lost", session_id=self._recorder.session_id)
+
+
+async def _open(live: Live, session: Session) -> _Open:
+    stack = AsyncExitStack()
+    try:
+        sandbox = await stack.enter_async_context(live.grounds.ways.open_sandbox(session, live.recorder))
+    except BaseException:
+        await stack.aclose()
+        raise
+    return _Open(live, sandbox, stack)
+
+
+def _kind(given: SessionInput) -> str:
+    return given.body.partition('"type":"')[2].partition('"')[0]

@@ -1,0 +1,336 @@
+"""Answers to requests about a session's files, snapshots, commands and terminals.
+
+What a request changes is in the log when it is answered, with who wanted it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import structlog
+
+from hutch.agent.recorder import Recorder
+from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
+from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
+from hutch.domain.events import CommandSignalled, Event, ShellPrinted
+from hutch.domain.redaction import excerpt
+from hutch.edit.file_change import FileChange
+from hutch.jail.interface import StreamName
+from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
+from hutch.jail.shell.result import Lost, Result
+from hutch.jail.stream_output import AT_ONCE_BYTES
+from hutch.sessions import requests
+from hutch.sessions.output_recorder import Make, Printing
+from hutch.sessions.peoples_commands import (
+    AFTER_COMMAND,
+    AFTER_RESTORE,
+    AGENTS_SHELL,
+    BEFORE_COMMAND,
+    BEFORE_RESTORE,
+    RESERVED,
+)
+from hutch.sessions.ports import listening
+from hutch.sessions.response_redaction import clean_reason, is_text, redacted
+from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.terminals import Terminals
+from hutch.snapshots.storage import Snapshot
+from hutch.store.log_gaps import is_storage_failure
+from hutch.system.terminal_text import printable
+from hutch.workspace.comparison import differences
+from hutch.workspace.files.files import Status
+from hutch.workspace.match_context import hide_across_lines
+from hutch.workspace.search import hide_secrets
+
+ANSWER_BYTES = 256 * 1024  # of a background command's output
+logger = structlog.get_logger()
+
+
+class Serving:
+    """Requests at one sandbox."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        recorder: Recorder,
+        printing: Printing,
+        terminals: Terminals,
+        *,
+        is_running: Callable[[], bool],
+        hashing: asyncio.Semaphore,
+    ) -> None:
+        self._hashing = hashing  # of all sessions
+        self._hashing_here = asyncio.Lock()
+        self._sandbox = sandbox
+        self._recorder = recorder
+        self._redactor = recorder.redactor
+        self._printing = printing
+        self._terminals = terminals
+        self._is_running = is_running  # an agent works in the session
+
+    async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
+        found = await self._answer(request, by=by)
+        return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
+
+    async def _stat(self, path: str) -> Status:
+        """A file and its hash, one at a time in a session and a few in all.
+
+        A file that takes no room on disk can be gigabytes long: a few requests for its hash would take all
+        threads, and with them every other session's.
+        """
+        async with self._hashing_here, self._hashing:
+            return await self._sandbox.workspace.stat(path, hashed=True)
+
+    async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
+        workspace, jail = self._sandbox.workspace, self._sandbox.jail
+        match request:
+            case requests.ListFiles(path, recursive, ignores, cursor, limit):
+                return await workspace.entries(
+                    path, recursive=recursive, ignores=ignores, cursor=cursor, limit=limit
+                )
+            case requests.StatFile(path, hashed):
+                return await self._stat(path) if hashed else await workspace.stat(path)
+            case requests.ReadFile(path, start, length):
+                return await workspace.read_range(path, start, length)
+            case requests.WriteFile(path, data, if_hash, create):
+                made = (
+                    workspace.create(path, data) if create else workspace.write(path, data, if_hash=if_hash)
+                )
+                change = await made
+                await self._tell([change], by)
+                return change
+            case requests.MakeDirectory(path):
+                return await self._tell(await workspace.make_directory(path), by)
+            case requests.MoveFile(path, to, replaces):
+                return await self._tell(await workspace.move(path, to, replace=replaces), by)
+            case requests.DeleteFile(path):
+                return await self._tell(await workspace.delete(path), by)
+            case requests.EditFile(path, edits):
+                edited = await workspace.edit(path, edits)
+                await self._tell(edited.changes, by)
+                return edited
+            case requests.ApplyPatch(patch):
+                edited = await workspace.apply_patch(patch)
+                await self._tell(edited.changes, by)
+                return edited
+            case requests.SearchFiles(wanted, read_only):
+                mask = self._redactor.mask
+                if read_only:
+                    return await workspace.grep(jail, wanted, mask=mask)
+                found = await workspace.grep(jail, wanted)
+                tree = workspace.opened.directory
+                return replace(found, lines=await workspace.work(hide_across_lines, tree, found.lines, mask))
+            case requests.FindFiles(pattern, path, limit, offset, read_only):
+                hidden = hide_secrets(self._redactor.mask) if read_only else None
+                return await workspace.glob(
+                    jail, pattern, path=path, limit=limit, offset=offset, hidden=hidden
+                )
+            case requests.RunCommand():
+                return await self._run(request)
+            case requests.ListCommands():
+                await self._try_to_record()
+                return [self._state(each) for each in self._sandbox.shells.background]
+            case requests.ReadCommand(id, offset):
+                await self._try_to_record()
+                return self._read(id, offset)
+            case requests.SignalCommand(id, signal):
+                return await self._signal(id, signal, by)
+            case requests.OpenTerminal(columns, rows):
+                return await self._terminals.open(columns, rows, by=by)
+            case requests.ListTerminals():
+                return self._terminals.list()
+            case requests.CloseTerminal(id):
+                await self._terminals.close(id)
+                return await self._record()
+            case requests.ListPorts():
+                return await listening(jail)
+        return await self._snapshots(request)
+
+    async def _snapshots(self, request: requests.Request[Any]) -> Any:
+        workspace = self._sandbox.workspace
+        match request:
+            case requests.ListSnapshots():
+                return await workspace.list_snapshots()
+            case requests.TakeSnapshot(reason):
+                reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
+                return await self._kept(await workspace.snapshot(reason))
+            case requests.SnapshotForFork():
+                return await workspace.snapshot("before a fork")
+            case requests.RestoreSnapshot(number, path):
+                before = await workspace.snapshot(f"{BEFORE_RESTORE}{number}")
+                await self._kept(before, f"{BEFORE_RESTORE}{number}")
+                await workspace.restore(number, path)
+                reason = f"{AFTER_RESTORE}{number}"
+                await self._kept(await workspace.snapshot(reason), reason)
+                return before
+            case requests.Diff(old, new, path, cursor, limit, read_only):
+                return await differences(
+                    workspace, old, new, path=path, cursor=cursor, limit=limit, binary=not read_only
+                )
+        raise NotFound(f"There is no request '{type(request).__name__}'.")
+
+    async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
+        await self._record(self._recorder.files_changed(changes, by=by))
+        return changes
+
+    async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
+        """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
+        why = printable(self._redactor.clean(reason)) if reason else clean_reason(taken, self._redactor)
+        await self._record([self._recorder.snapshot_taken(taken, why)])
+        return taken
+
+    async def _record(self, events: Sequence[Event] = ()) -> None:
+        """Have it on disk that something was done, with all that was printed and reported before."""
+        try:
+            await self._printing.flush(quiet=False)
+            await self._recorder.append(events)
+            await self._recorder.confirm()
+        except HutchError as error:
+            if is_storage_failure(error):
+                is_full = isinstance(error, LimitReached)
+                kind = NotRecorded if is_full else DoneUnrecorded
+                raise kind(f"It was done, but that could not be recorded. {error}") from error
+            raise
+
+    async def _try_to_record(self) -> None:
+        """What is about to be shown is in the log, if it can be written."""
+        try:
+            await self._record()
+        except HutchError as error:
+            logger.warning("session.output_waits", error=str(error))
+
+    async def _signal(self, id: str, signal: int, by: str) -> None:
+        command = self._sandbox.shells.background.get(id)
+        if command.running:
+            await self._recorder.append([CommandSignalled(background_id=id, signal=signal, by=by)])
+        await command.signal(signal)
+
+    async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
+        program = AGENTS_PROGRAM if wanted.shell == AGENTS_SHELL else None
+        shell = self._sandbox.shells.shell(wanted.shell, program=program)
+        output = self.open_output(wanted.shell)
+        await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
+        result = await shell.run(
+            wanted.command,
+            timeout_s=wanted.timeout_s,
+            yield_s=wanted.yield_s,
+            on_output=output.add,
+            on_lost=output.leave_out,
+        )
+        output.end(result)
+        await self._record()
+        if not result.running:
+            await self._keep_for_undo(f"{AFTER_COMMAND}{wanted.shell}")
+        if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
+            return self._result(result)
+        return await asyncio.to_thread(self._result, result)
+
+    async def _keep_for_undo(self, reason: str) -> None:
+        """Take a snapshot while an agent works: an undo of its run names what a command has changed."""
+        if not self._is_running():
+            return
+        try:
+            taken = await self._sandbox.workspace.snapshot(
+                reason
+            )  # an older one when nothing has changed since
+            await self._recorder.append([self._recorder.snapshot_taken(taken, reason)])
+        except HutchError as error:  # an undo names more files then
+            logger.warning("session.command_without_snapshot", error=str(error))
+
+    def open_output(self, shell: str) -> "ShellOutput":
+        """Where the output of a command goes that is about to run in this shell."""
+        return ShellOutput(self._printing, shell)
+
+    def _result(self, result: Result) -> requests.CommandResult:
+        def clean(data: bytes) -> str:
+            return self._redactor.clean(data.decode(errors="replace"))
+
+        def clean_running(data: bytes) -> str:
+            return self._redactor.clean(self._redactor.settled(data.decode(errors="replace")))
+
+        clean_end = clean_running if result.running else clean
+        return requests.CommandResult(
+            exit_code=result.exit_code,
+            signal=result.signal,
+            stdout=result.stdout_output.render(clean, clean_end=clean_end),
+            stderr=result.stderr_output.render(clean, clean_end=clean_end),
+            timed_out=result.timed_out,
+            running=result.running,
+            id=result.id,
+            cwd=self._redactor.clean(result.cwd),
+            truncated=result.truncated,
+            duration_s=round(result.duration_s, 6),
+            note=result.note,
+        )
+
+    def _read(self, id: str, offset: int) -> requests.CommandOutput:
+        command = self._sandbox.shells.background.get(id)
+        tape = command.read(offset)
+        data, start = tape.before + tape.data, len(tape.before)
+        around = data[: start + ANSWER_BYTES + BEFORE_BYTES]
+        end = min(start + ANSWER_BYTES, len(data))
+        if tape.running and len(around) == len(data):  # the rest of a secret may be about to come
+            end = max(start, min(end, self._redactor.held_from(around)))
+        text = excerpt(around, start, end, lambda part: self._redactor.clean(part.decode(errors="replace")))
+        about = asdict(self._state(command))
+        printed = tape.start + end - start
+        return requests.CommandOutput(**about, text=text, start=tape.start, end=printed)
+
+    def _state(self, command: BackgroundCommand) -> requests.CommandState:
+        listed, result, clean = command.listed(), command.result(), self._redactor.clean
+        return requests.CommandState(
+            id=listed.id,
+            shell=listed.shell,
+            command=clean(listed.command),
+            cwd=clean(listed.cwd),
+            running=listed.running,
+            exit_code=listed.exit_code,
+            signal=result.signal,
+            timed_out=result.timed_out,
+            duration_s=listed.duration_s,
+        )
+
+
+class ShellOutput:
+    """What one command prints, on its way into the log; it is not mixed with what others print."""
+
+    def __init__(self, printing: Printing, shell: str) -> None:
+        self._printing = printing
+        self._shell = shell
+        self._background_id: str | None = None
+
+    def add(self, stream: StreamName, data: bytes) -> None:
+        self._printing.add((self, stream), data, self._make(stream))
+
+    def leave_out(self, stream: StreamName, lost: Lost) -> None:
+        """What the command prints first follows this, which was not kept."""
+        self._printing.go_on_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
+
+    def _make(self, stream: StreamName) -> Make:
+        background_id = self._background_id
+
+        def make(text: str, skipped: int) -> Event:
+            return ShellPrinted(
+                shell=self._shell,
+                stream=stream,
+                text=text,
+                skipped_bytes=skipped,
+                background_id=background_id,
+            )
+
+        return make
+
+    def end(self, result: Result) -> None:
+        """The command has ended, or goes on in the background."""
+        self._background_id = result.id
+        if not result.running:
+            for stream in ("stdout", "stderr"):
+                self._printing.end((self, stream))
+
+    async def record(self, result: Result) -> None:
+        """Write what belongs to a result, before the result is written."""
+        self.end(result)
+        try:
+            await self._printing.flush(quiet=False)
+        except HutchError as error:  # the log says how much is missing, when it can be written again
+            logger.warning("session.output_lost", error=str(error))

@@ -1,0 +1,377 @@
+"""What runners write, as they really write it and as somebody hostile would."""
+
+import json
+import resource
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+
+from hutch.agent.testing.junit import junit
+from hutch.agent.testing.report import Counts, Failure
+from hutch.agent.testing.runner_output import MAX_BYTES, READERS, cargo, go_events, jest, tap
+from hutch.agent.testing.summary import summary
+from hutch.agent.testing.tally import MAX_FAILURES
+
+PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
+errors="0" failures="9" skipped="0" tests="99"><testcase classname="tests.test_a" name="test_add">
+<failure message="AssertionError: assert {'a': 1} == {'a': 2}&#10;  &#10;  Differing items:">def test_add():
+        a = 1
+&gt;       assert {"a": a} == {"a": 2}
+E       AssertionError: assert {'a': 1} == {'a': 2}
+E         \n\
+E         Differing items:
+
+tests/test_a.py:7: AssertionError</failure></testcase><testcase classname="tests.test_a" name="test_b"/>
+<testcase classname="tests.test_a" name="test_c"><skipped type="pytest.skip" message="no"/></testcase>
+<testcase classname="tests.test_b" name="test_d"><error message="failed on setup">
+/usr/lib/python3/_pytest/x.py:3: in f
+tests/conftest.py:4: in fixture
+E   KeyError: 'x'</error></testcase></testsuite></testsuites>"""
+
+
+def test_junit_as_pytest_writes_it() -> None:
+    counts = junit(PYTEST)
+    assert counts is not None
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)  # and not what the file claims
+    first, second = counts.failures
+    assert first == Failure(
+        "tests.test_a.test_add",
+        "AssertionError: assert {'a': 1} == {'a': 2}\n  \n  Differing items:\ndef test_add():\n"
+        '        a = 1\n>       assert {"a": a} == {"a": 2}\n\ntests/test_a.py:7: AssertionError',
+        "tests/test_a.py:7",
+    )
+    assert (second.name, second.location) == ("tests.test_b.test_d", "tests/conftest.py:4")
+    assert second.message.startswith("failed on setup")
+
+
+VITEST = b"""<?xml version="1.0" encoding="UTF-8" ?>
+<testsuites name="vitest tests" tests="2" failures="1" errors="0" time="0.4">
+    <testsuite name="src/add.test.ts" tests="2" failures="1" errors="0" skipped="0" time="0.006">
+        <testcase classname="src/add.test.ts" name="add &gt; adds" time="0.004">
+            <failure message="expected -1 to be 5 // Object.is equality" type="AssertionError">
+AssertionError: expected -1 to be 5 // Object.is equality
+
+- Expected
++ Received
+
+- 5
++ -1
+
+ \xe2\x9d\xaf src/add.test.ts:6:23
+ \xe2\x9d\xaf node_modules/vitest/dist/runner.js:10:3
+            </failure>
+        </testcase>
+        <testcase classname="src/add.test.ts" name="add &gt; zero" time="0.001"></testcase>
+    </testsuite>
+</testsuites>"""
+
+
+def test_junit_as_vitest_writes_it() -> None:
+    counts = junit(VITEST)
+    assert counts is not None and (counts.passed, counts.failed) == (1, 1)
+    found = counts.failures[0]
+    assert (found.name, found.location) == ("src/add.test.ts.add > adds", "src/add.test.ts:6")
+    assert found.message.startswith("expected -1 to be 5 // Object.is equality\n")
+
+
+BOMB = (
+    b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]><x><testcase name="&j;"/></x>'
+    % b"".join(b'<!ENTITY %c "%s">' % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9))
+)
+OUTSIDE = (
+    b'<!DOCTYPE x [<!ENTITY p SYSTEM "file:///etc/passwd">]><x><testcase name="&p;"><failure/></testcase></x>'
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            BOMB,
+            BOMB.decode().encode("utf-16"),
+            OUTSIDE,
+            b"",
+            b"\0" * 100,
+            b"<a>",
+            b"<a></b>",
+            b"{}",
+            b"<a/><b/>",
+        ),
+        *(b'<?xml version="1.0" encoding="made-up"?><a/>', b"<testsuite><testcase/></testsuite>" + b"x" * 10),
+    ],
+)
+def test_hostile_xml_is_no_report(data: bytes) -> None:
+    assert junit(data) is None
+
+
+@pytest.mark.parametrize("sign", ["&#10;&#10;", "\u2028", "\u202e", "&#x9b;", "x" * 500_000])
+def test_a_name_or_a_place_of_junit_stays_in_its_line_and_short(sign: str) -> None:
+    odd = f"a{sign}FAILED other"
+    xml = f'<s><testcase name="{odd}" file="{odd}" line="{odd}"><failure message="m"/></testcase></s>'
+    counts = junit(xml.encode())
+    assert counts is not None
+    (failure,) = counts.failures
+    for text in (failure.name, failure.location):
+        assert text.startswith("a") and text.endswith("FAILED other")
+        assert text.isprintable() and len(text) < 400
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<a>" * (MAX_BYTES // 3),
+        b"<s>" + b"".join(b"<n%d/>" % number for number in range(2_000_000)) + b"</s>",
+        b"<s><!--" + b"x" * 30_000_000 + b"--></s>",
+        b"<s><testcase name='" + b"x" * 30_000_000 + b"'/></s>",
+        b"<testcase " + b" ".join(b"a%d=''" % number for number in range(2_000_000)) + b"/>",
+    ],
+    ids=["depth", "names", "comment", "attribute", "attributes"],
+)
+def test_xml_that_only_costs_is_refused_with_little_memory(data: bytes) -> None:
+    """The parser's own memory counts, so it is measured from outside: in a process that has none to spare."""
+    room = 256 * 1024 * 1024
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+
+    program = "import sys; from hutch.agent.testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
+    ran = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, preexec_fn=limited)
+    assert (ran.stdout, ran.returncode) == (b"None\n", 0), ran.stderr[-300:]
+
+
+def test_xml_of_any_size_takes_little_memory() -> None:
+    deep = b"<a>" * 100 + b"<testcase/>" + b"</a>" * 100
+    assert junit(deep) == Counts(passed=1)
+    many = b"<s>" + b'<testcase name="x"><failure>%s</failure></testcase>' % (b"y" * 500) * 50_000 + b"</s>"
+    huge = b"<s><testcase><failure>" + b"z" * 30_000_000 + b"</failure></testcase></s>"
+    tracemalloc.start()
+    counts, one = junit(many), junit(huge)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts is not None and one is not None
+    assert (counts.failed, len(counts.failures), one.failed) == (50_000, MAX_FAILURES, 1)
+    assert len(one.failures[0].message) < 7000
+    assert peak < 16_000_000
+
+
+GO = [
+    {"Action": "start", "Package": "example.com/add"},
+    {"Action": "run", "Package": "example.com/add", "Test": "TestAdd"},
+    {"Action": "output", "Package": "example.com/add", "Test": "TestAdd", "Output": "=== RUN   TestAdd\n"},
+    {"Action": "run", "Package": "example.com/add", "Test": "TestAdd/two"},
+    {
+        "Action": "output",
+        "Package": "example.com/add",
+        "Test": "TestAdd/two",
+        "Output": "    add_test.go:9: got -1, want 5\n",
+    },
+    {
+        "Action": "output",
+        "Package": "example.com/add",
+        "Test": "TestAdd/two",
+        "Output": "--- FAIL: TestAdd/two\n",
+    },
+    {"Action": "fail", "Package": "example.com/add", "Test": "TestAdd/two", "Elapsed": 0},
+    {"Action": "fail", "Package": "example.com/add", "Test": "TestAdd", "Elapsed": 0},
+    {"Action": "pass", "Package": "example.com/add", "Test": "TestZero", "Elapsed": 0},
+    {"Action": "skip", "Package": "example.com/add", "Test": "TestSlow", "Elapsed": 0},
+    {"Action": "output", "Package": "example.com/add", "Output": "FAIL\n"},
+    {"Action": "fail", "Package": "example.com/add", "Elapsed": 0.002},
+    {
+        "ImportPath": "example.com/bad [example.com/bad.test]",
+        "Action": "build-output",
+        "Output": "bad/bad.go:4:2: undefined: x\n",
+    },
+    {"ImportPath": "example.com/bad [example.com/bad.test]", "Action": "build-fail"},
+    {"Action": "output", "Package": "example.com/bad", "Output": "FAIL\texample.com/bad [build failed]\n"},
+    {"Action": "fail", "Package": "example.com/bad", "Elapsed": 0},
+]
+
+
+def test_go_tests_are_the_leaves_and_what_does_not_build() -> None:
+    data = "\n".join(map(json.dumps, GO)).encode()
+    counts = go_events(data)
+    assert counts == Counts(
+        1,
+        2,
+        1,
+        (
+            Failure("example.com/add.TestAdd/two", "    add_test.go:9: got -1, want 5", "add_test.go:9"),
+            Failure("example.com/bad", "bad/bad.go:4:2: undefined: x", "bad/bad.go:4"),
+        ),
+    )
+    nothing = [{"Action": "start", "Package": "a"}, {"Action": "skip", "Package": "a"}]
+    assert go_events("\n".join(map(json.dumps, nothing)).encode()) == Counts()
+    assert go_events(b"go: cannot find main module") is None
+
+
+JEST = {
+    "numTotalTests": 3,
+    "testResults": [
+        {
+            "name": "/workspace/src/add.test.js",
+            "status": "failed",
+            "assertionResults": [
+                {
+                    "fullName": "add adds",
+                    "status": "failed",
+                    "failureMessages": [
+                        "Error: \x1b[2mexpect(\x1b[22m\x1b[31mreceived\x1b[39m).toBe(expected)\n\n"
+                        "Expected: \x1b[32m5\x1b[39m\nReceived: \x1b[31m-1\x1b[39m\n"
+                        "    at Object.toBe (/workspace/src/add.test.js:4:21)\n"
+                        "    at Promise.completed (/workspace/node_modules/jest-circus/utils.js:298:28)\n"
+                        "    at new Promise (<anonymous>)\n"
+                    ],
+                },
+                {"fullName": "add zero", "status": "passed", "failureMessages": []},
+                {"fullName": "add later", "status": "pending", "failureMessages": []},
+            ],
+        },
+        {
+            "name": "/workspace/src/broken.test.js",
+            "status": "failed",
+            "message": "Cannot find module './x' from 'src/broken.test.js'\n    at src/broken.test.js:1:1",
+            "assertionResults": [],
+        },
+    ],
+}
+
+
+def test_jest_tells_cases_and_files_that_do_not_load() -> None:
+    counts = jest(json.dumps(JEST).encode())
+    assert counts is not None and (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)
+    case, file = counts.failures
+    assert (case.name, case.location) == ("add adds", "src/add.test.js:4")
+    assert case.message.startswith("Error: expect(received).toBe(expected)\n\nExpected: 5\nReceived: -1")
+    assert "node_modules" not in case.message
+    assert file.location == "src/broken.test.js:1"
+
+
+CARGO = b"""
+running 4 tests
+test tests::adds ... FAILED
+test tests::quits ... FAILED
+test tests::slow ... ignored
+test tests::zero ... ok
+
+failures:
+
+---- tests::adds stdout ----
+
+thread 'tests::adds' (26258) panicked at src/lib.rs:10:17:
+assertion `left == right` failed
+  left: -1
+ right: 5
+stack backtrace:
+   0: __rustc::rust_begin_unwind
+             at /rustc/59807616e1fa/library/std/src/panicking.rs:689:5
+   1: core::panicking::assert_failed::<i32, i32>
+             at /rustc/59807616e1fa/library/core/src/panicking.rs:394:5
+   2: adding::tests::adds
+             at ./src/lib.rs:10:17
+note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.
+
+---- tests::quits stdout ----
+
+thread 'tests::quits' (26259) panicked at src/lib.rs:17:18:
+no way
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+
+
+failures:
+    tests::adds
+    tests::quits
+
+test result: FAILED. 1 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.11s
+
+running 1 test
+test src/lib.rs - add (line 1) ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.21s
+"""
+
+
+def test_cargo_sums_its_parts() -> None:
+    counts = cargo(CARGO)
+    assert counts is not None and (counts.passed, counts.failed, counts.skipped) == (2, 2, 1)
+    adds, quits = counts.failures
+    assert (adds.name, adds.location) == ("tests::adds", "src/lib.rs:10")
+    assert adds.message.splitlines()[1:4] == ["assertion `left == right` failed", "  left: -1", " right: 5"]
+    assert "/rustc/" not in adds.message
+    assert quits.message == "thread 'tests::quits' (26259) panicked at src/lib.rs:17:18:\nno way"
+    assert cargo(b"error: could not compile `adding`") is None
+
+
+def test_tap_without_a_plan_or_details() -> None:
+    assert tap(b"TAP version 13\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP no\nnot ok 4 - c # TODO\n") == Counts(
+        1, 1, 2, (Failure("b", ""),)
+    )
+    assert tap(b"ok 1 - a") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("collected 3 items\n\n==== 1 failed, 2 passed, 1 skipped in 0.12s ====\n", Counts(2, 1, 1)),
+        ("1 failed, 2 passed in 0.12s", Counts(2, 1)),
+        ("3 passed, 1 warning in 61.20s (0:01:01)", Counts(3)),
+        ("2 errors in 0.05s", Counts(0, 2)),
+        ("=== no tests ran in 0.01s ===", Counts()),
+        ("Tests:       1 failed, 1 skipped, 2 passed, 4 total\nTime: 1 s", Counts(2, 1, 1)),
+        ("\x1b[2m      Tests \x1b[22m \x1b[31m1 failed\x1b[39m | \x1b[32m4 passed\x1b[39m (5)", Counts(4, 1)),
+        ("Ran 4 tests in 0.001s\n\nFAILED (failures=1, errors=1, skipped=1)", Counts(1, 2, 1)),
+        ("Ran 0 tests in 0.000s\n\nOK", Counts()),
+        ("  3 passing (5ms)\n  1 failing\n", Counts(3, 1)),
+        ("all good", None),
+        ("I have passed 3 tests", None),
+        ("", None),
+    ],
+)
+def test_the_last_lines_of_any_command(text: str, counts: Counts | None) -> None:
+    assert summary(text.encode()) == counts
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a" * 2_000_000,
+        b"a/" * 1_000_000,
+        b"a.a" * 700_000,
+        b"1 a11 a" * 100_000,
+        b"TAP version 13\n" + b"not ok 1 - x\n" * 100_000,
+        b"test result: FAILED. 0 passed; 99999999999 failed; 0 ignored",
+        b"---- x stdout ----\n" * 100_000 + b"test result: FAILED. 0 passed; 100000 failed; 0 ignored",
+        b'{"testResults": [{"assertionResults": [1, null, {"status": "failed", "failureMessages": 3}]}, 7]}',
+        b'{"testResults": {"a": 1}}',
+        b"[" * 200_000,
+        b'{"Action": "fail", "Package": 3, "Test": ["x"]}\n' * 1000,
+        bytes(range(256)) * 1000,
+    ],
+    ids=range(12),
+)
+def test_no_reader_can_be_led_astray(name: str, data: bytes) -> None:
+    """What takes more than a blink here would take minutes: see that it ends, and in numbers or nothing."""
+    counts = READERS[name](data)
+    assert counts is None or len(counts.failures) <= MAX_FAILURES
+
+
+@pytest.mark.parametrize(
+    ("runner", "data"),
+    [
+        ("jest", b'{"testResults":[' + b"{}," * 10_000_000 + b"{}]}"),
+        ("jest", b'{"testResults":[' + b'"ab",' * 6_000_000 + b"{}]}"),
+        ("go", b'{"Action":[' + b"{}," * 10_000_000 + b"{}]}"),
+        ("tap", b"TAP version 13\n" + b"ab\n" * 10_000_000),
+        ("cargo", b"ab\n" * 10_000_000),
+    ],
+)
+def test_a_report_of_very_many_parts_takes_little_memory(runner: str, data: bytes) -> None:
+    tracemalloc.start()
+    counts = READERS[runner](data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts in (None, Counts())
+    assert peak < 3 * len(data)

@@ -1,0 +1,100 @@
+"""A look finds the commands that hold too much memory, and ends no others."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.interface import PIPE, LimitHit
+from hutch.jail.jail import Jailed
+from hutch.jail.jail_processes import members, number_inside
+from hutch.jail.limits.inspection import Look, commands_to_end
+from hutch.jail.limits.limit_hits import Cause
+from hutch.jail.policy import MIB, Limits
+from hutch.jail.process import Command
+
+pytestmark = pytest.mark.anyio
+
+# Four processes: without the biggest of them there is still too much.
+HOLD = (
+    "import os, time\nfor _ in range(2): os.fork()\nx = b'x' * (40 << 20)\n"
+    "print(1, flush=True)\ntime.sleep(500)"
+)
+SMALL = Limits(memory_bytes=100 * MIB, tmp_bytes=20 * MIB, shm_bytes=20 * MIB, home_bytes=20 * MIB)
+
+
+@asynccontextmanager
+async def two_commands(jail: Jailed) -> AsyncIterator[tuple[Command, Command]]:
+    """One whose four processes hold 160 MiB together, and one that answers a line."""
+    small = await jail.spawn(["cat"], stdin=PIPE)
+    await small.begun()
+    big = await jail.spawn(["python3", "-c", HOLD])
+    assert big.stdout is not None
+    said = b""
+    while said != b"1\n" * 4:
+        said += await big.stdout.read()
+    yield big, small
+    for command in (big, small):
+        await command.kill()
+        command.close()
+
+
+async def answers(command: Command) -> bool:
+    assert command.stdin is not None and command.stdout is not None
+    await command.stdin.write(b"on\n")
+    return await command.stdout.read() == b"on\n"
+
+
+def host_number(jail: Jailed, reaper: int) -> int:
+    (found,) = {each.reaper for each in members(jail.warden_pid) if number_inside(each.reaper) == reaper}
+    return found
+
+
+def test_as_many_commands_are_ended_as_it_takes() -> None:
+    held = {1: 10, 2: 50, 3: 30}
+    assert commands_to_end(held, 40) == {2}
+    assert commands_to_end(held, 50) == {2}
+    assert commands_to_end(held, 51) == {2, 3}
+    assert commands_to_end(held, 90) == {1, 2, 3}
+    assert commands_to_end(held, 91) == frozenset()  # something else holds it
+    assert commands_to_end({}, 1) == frozenset()
+
+
+async def test_a_look_kills_the_command_that_holds_too_much_and_no_other(
+    jail: Jailed, workspace: Path
+) -> None:
+    async with two_commands(jail) as (big, small):
+        directory = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        look = Look(SMALL, None, warden=jail.warden_pid, workspace=directory)
+        try:
+            is_over, _ = await asyncio.to_thread(look.look)
+        finally:
+            look.close()
+        assert (is_over, look.hits.noted) == (
+            True,
+            [(LimitHit("memory_bytes", "100 MiB"), Cause(frozenset({big.reaper})))],
+        )
+        assert {number_inside(pid) for pid in look.reapers_to_end} == {big.reaper}
+        async with asyncio.timeout(60):
+            await big.gone()
+        assert await answers(small)
+
+
+async def test_commands_that_are_ended_leave_others_alone_and_make_room_for_the_next(jail: Jailed) -> None:
+    async with two_commands(jail) as (big, small):
+        assert await jail._end_commands(frozenset({host_number(jail, big.reaper)}))
+        assert (await jail.run(["echo", "on"])).stdout == b"on\n"
+        assert big.is_gone
+        assert await answers(small)
+
+
+async def test_where_all_commands_must_end_or_one_is_not_known_the_jail_is_cleared(jail: Jailed) -> None:
+    async with two_commands(jail) as (big, small):
+        both = frozenset(host_number(jail, each.reaper) for each in (big, small))
+        assert not await jail._end_commands(both)
+        assert not await jail._end_commands(frozenset({os.getpid()}))
+        assert await answers(small)
+        assert not big.is_gone

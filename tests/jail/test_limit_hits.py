@@ -1,0 +1,146 @@
+"""Limits by name, in the result of the command that hit them."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.interface import PIPE, Exit, LimitHit
+from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.limits.limit_hits import UNKNOWN, Cause, Hits, Suspect, hit_by_signal, size
+from hutch.jail.policy import AGENT, GIB, MIB, Limits
+from hutch.jail.shell.shells import Shells
+
+FULL = LimitHit("processes", "60")
+MEMORY = LimitHit("memory_bytes", "200 MiB")
+SMALL = Limits(
+    processes=60, memory_bytes=200 * MIB, tmp_bytes=60 * MIB, shm_bytes=20 * MIB, home_bytes=20 * MIB
+)
+EAT = "x = []\nwhile True: x.append(b'x' * 1_000_000)"
+# It stays at three quarters until it is told to go on, and so can be seen.
+EAT_SLOWLY = (
+    "import os, time\nx = [b'x' * 150_000_000]\n"
+    f"while not os.path.exists('/workspace/more'): sum(range(10_000))\n{EAT}"
+)
+FORK = (
+    "import os, time\ntry:\n    while os.fork(): pass\n    time.sleep(500)\n    os._exit(0)\n"
+    "except OSError: pass"
+)
+
+
+def test_what_is_seen_again_is_noted_once_for_each_who_asks() -> None:
+    hits = Hits()
+    hits.note_once(FULL)
+    hits.note_once(FULL)
+    assert hits.noted == [(FULL, UNKNOWN)]
+    hits.ask()
+    hits.note_once(FULL)
+    hits.note_once(FULL)
+    assert hits.noted == [(FULL, UNKNOWN), (FULL, UNKNOWN)]
+
+
+def test_a_signal_tells_its_limit() -> None:
+    limits = Limits(cpu_s=3, file_bytes=5 * MIB)
+    assert hit_by_signal(Exit(None, 24), limits) == LimitHit("cpu_s", "3 s")
+    assert hit_by_signal(Exit(None, 25), limits) == LimitHit("file_bytes", "5 MiB")
+    assert hit_by_signal(Exit(128 + 25, None), limits) is None  # anybody can say that
+    assert hit_by_signal(Exit(None, 24), Limits()) is None
+    assert hit_by_signal(Exit(1, None), limits) is None
+
+
+def test_sizes_are_for_people() -> None:
+    assert [size(count) for count in (12, 1536, 200 * MIB, 5 * GIB // 2)] == [
+        "12 bytes",
+        "1.5 KiB",
+        "200 MiB",
+        "2.5 GiB",
+    ]
+
+
+def suspect(
+    *, reaper: int = 7, has_failed: bool = False, was_alone: bool = False, is_lost: bool = False
+) -> Suspect:
+    return Suspect(reaper, 100.0, has_failed=has_failed, was_alone=was_alone, is_lost=is_lost)
+
+
+def test_a_hit_without_a_known_cause_is_of_a_command_that_was_alone_or_failed() -> None:
+    assert suspect(was_alone=True).hit(UNKNOWN)
+    assert suspect(has_failed=True).hit(UNKNOWN)
+    assert not suspect().hit(UNKNOWN)
+
+
+def test_a_hit_with_a_known_cause_is_of_that_command_and_no_other() -> None:
+    cause = Cause(frozenset({7}), started_at=100.5)
+    assert suspect().hit(cause)
+    assert not suspect(reaper=8, has_failed=True).hit(cause)
+    earlier = Cause(frozenset({7}), started_at=99.0)  # by what a command before it left running
+    assert not suspect(has_failed=True).hit(earlier)
+    assert suspect(has_failed=True, is_lost=True).hit(earlier)  # the shell itself
+
+
+async def until_blamed(jail: Jailed) -> None:
+    """Until a look has seen a process that has most of the memory."""
+    assert jail._meter.watch is not None
+    look = jail._meter.watch.look
+    async with asyncio.timeout(120):
+        while jail._meter.counted and look._biggest is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("exit_code", [0, 1])
+async def test_a_command_is_not_blamed_for_the_memory_of_another(workspace: Path, exit_code: int) -> None:
+    await asyncio.to_thread(workspace.chmod, 0o777)
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        beside = asyncio.create_task(
+            jail.run(["/bin/sh", "-c", f"until test -e done; do sleep 0.05; done; exit {exit_code}"])
+        )
+        eating = asyncio.create_task(jail.run(["python3", "-c", EAT_SLOWLY], timeout_s=300))
+        await until_blamed(jail)
+        await asyncio.to_thread((workspace / "more").touch)
+        assert (await eating).limit_hit == MEMORY
+        await asyncio.to_thread((workspace / "done").touch)
+        ran = await beside
+        assert (ran.exit_code, ran.limit_hit) == (exit_code, None)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("exit_code", [0, 1])
+async def test_a_command_is_not_blamed_for_the_processes_of_another(workspace: Path, exit_code: int) -> None:
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        beside = await jail.spawn(["cat"], stdin=PIPE)
+        waits = asyncio.create_task(
+            jail.run(["/bin/sh", "-c", f"until test -e done; do read x; done; exit {exit_code}"])
+        )
+        if jail._meter.counted:  # else only a look can tell, and the bomb may have ended by then
+            assert (await jail.run(["python3", "-c", FORK])).limit_hit == FULL
+        else:
+            await jail.run(["python3", "-c", FORK])
+        await asyncio.to_thread((workspace / "done").touch)
+        ran = await waits
+        assert (ran.exit_code, ran.limit_hit) == (exit_code, None)
+        await beside.kill()
+        beside.close()
+
+
+@pytest.mark.anyio
+async def test_a_command_of_a_shell_is_not_blamed_for_the_one_before(workspace: Path) -> None:
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        shell = Shells(jail).shell()
+        ran = await shell.run(f'python3 -c "{EAT}"; true', timeout_s=300)
+        assert (ran.exit_code, ran.limit_hit) == (0, None)
+        assert (await shell.run("false")).limit_hit is None
+        assert (await shell.run(f'python3 -c "{EAT}"', timeout_s=300)).limit_hit == MEMORY
+        assert (await shell.run("false")).limit_hit is None
+
+
+@pytest.mark.anyio
+async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_one_before(workspace: Path) -> None:
+    await asyncio.to_thread(workspace.chmod, 0o777)
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        shell = Shells(jail).shell()
+        await shell.run(f'(python3 -c "{EAT_SLOWLY}"; : >ended) >log 2>&1 &')
+        await until_blamed(jail)
+        ran = await shell.run(": >more; until test -e ended; do sleep 0.05; done; false", timeout_s=300)
+        assert (ran.exit_code, ran.limit_hit) == (1, None)

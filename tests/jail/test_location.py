@@ -1,0 +1,274 @@
+"""A jail on a directory that only exists in namespaces of its own."""
+
+# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.jail.jail import open_jail
+from hutch.jail.launch.identity import Identity, claim_identity
+from hutch.jail.launch.idmap import mount, own_mounts
+from hutch.jail.location import Held, Namespaces, Place, in_place
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def hidden(workspace: Path) -> Iterator[Place]:
+    """A directory with a file `secret` that nobody sees from outside."""
+    opened = hidden_place(workspace)
+    yield opened
+    for fd in (opened.namespaces.user, opened.namespaces.mount):
+        if fd is not None:
+            os.close(fd)
+    if opened.identity is not None:
+        opened.identity.release()
+
+
+def hidden_place(directory: Path) -> Place:
+    if os.geteuid() != 0:
+        script = 'mount -t tmpfs hutch "$1" && echo here > "$1/secret" && echo ready && exec cat'
+        holder = subprocess.Popen(
+            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with holder:
+            assert holder.stdout.read(6) == b"ready\n"
+            fds = [os.open(f"/proc/{holder.pid}/ns/{name}", os.O_RDONLY) for name in ("user", "mnt")]
+            holder.kill()
+        return Place(directory, directory, Namespaces(*fds))
+    identity = claim_identity()
+    made: list[int] = []
+
+    def make() -> None:
+        with own_mounts():
+            mount("tmpfs", directory, f"uid={identity.uid},gid={identity.gid}")
+            (directory / "secret").write_text("here\n")
+            made.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    return Place(directory, directory, Namespaces(None, made[0]), identity)
+
+
+def test_a_path_is_a_place_as_it_lies_there(workspace: Path) -> None:
+    (workspace / "link").symlink_to(workspace)
+    there = workspace.resolve()
+    assert in_place(workspace / "link") == Place(there, there, is_resolved=True)
+    place = Place(workspace, workspace)
+    assert in_place(place) is place
+
+
+def swap_for_link(directory: Path, *, to: Path) -> None:
+    directory.rename(directory.with_name("away"))
+    directory.symlink_to(to)
+
+
+async def test_a_directory_that_was_swapped_for_a_link_is_refused(workspace: Path) -> None:
+    for name in ("sub", "outside"):
+        (workspace / name).mkdir()
+    place = in_place(workspace / "sub")
+    swap_for_link(workspace / "sub", to=workspace / "outside")
+    with pytest.raises(Conflict, match="became another directory"):
+        async with open_jail(place):
+            pass
+
+
+def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
+    for name in ("sub", "outside"):
+        (workspace / name).mkdir()
+    (workspace / "sub" / "own").touch()
+    with contextlib.closing(Held(in_place(workspace / "sub"))) as held:
+        held.check(workspace / "sub")
+        swap_for_link(workspace / "sub", to=workspace / "outside")
+        with pytest.raises(Conflict, match="became another directory"):
+            held.check(workspace / "sub")
+        fd = held.written()  # wherever the name leads now
+    assert os.listdir(fd) == ["own"]  # noqa: PTH208
+    os.close(fd)
+
+
+async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: Place) -> None:
+    async with open_jail(hidden) as jail:
+        ran = await jail.run(["sh", "-c", "cat secret; echo made > new; stat -c %u new; id -u"])
+    word, owner, own = ran.stdout.decode().split()
+    assert (word, owner) == ("here", own)
+    assert list(hidden.directory.iterdir()) == []
+
+
+async def test_a_second_jail_finds_what_the_first_has_left(hidden: Place) -> None:
+    for number in range(2):
+        async with open_jail(hidden) as jail:
+            ran = await jail.run(["sh", "-c", f"ls | tr '\\n' ' '; touch made-{number}"])
+    assert ran.stdout == b"made-0 secret "
+
+
+async def test_no_command_holds_the_namespaces_or_is_in_them(hidden: Place) -> None:
+    """Whoever had a descriptor of the outer namespaces, or stayed in them, could leave the jail."""
+    kinds = ("user", "mnt", "pid", "net")
+    outer = {_link(Path(f"/proc/self/fd/{fd}")) for fd in _descriptors(hidden)}
+    outer |= {_link(Path(f"/proc/self/ns/{kind}")) for kind in kinds}
+    async with open_jail(hidden) as jail:
+        ran = await jail.run(["sh", "-c", "ls -l /proc/self/fd/ /proc/self/ns/"])
+    inside = {line.rpartition("-> ")[2] for line in ran.stdout.decode().splitlines() if "->" in line}
+    assert len([each for each in inside if each.startswith(("user:", "mnt:"))]) == 2  # its own
+    assert not inside & outer
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody but root may look at a warden")
+async def test_neither_does_the_warden(hidden: Place) -> None:
+    async with open_jail(hidden) as jail:
+        await jail.run(["true"])
+        for pid in (jail.warden_pid, *_children(jail.warden_pid)):
+            held = set()
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # the warden closed it since
+                    held.add(_link(path))
+            assert held and not {each for each in held if each.startswith(("mnt:", "user:"))}
+
+
+async def test_the_jail_is_as_bare_as_any_other(hidden: Place, workspace: Path) -> None:
+    script = "cat /proc/1/environ; grep -E '^(Cap|NoNewPrivs|Seccomp|Uid|Gid|Groups)' /proc/self/status; ls /"
+    told = []
+    for place in (hidden, workspace):
+        async with open_jail(place) as jail:
+            ran = await jail.run(["sh", "-c", script])
+            told.append(re.sub(rb"\d{6}", b"uid", ran.stdout))
+    assert told[0] == told[1]
+
+
+async def test_no_new_user_namespace_to_be_had_inside(hidden: Place) -> None:
+    async with open_jail(hidden) as jail:
+        ran = await jail.run(["unshare", "--user", "--map-root-user", "true"])
+    assert ran.exit_code != 0
+
+
+HOST = """
+import asyncio, pathlib, sys
+sys.path.insert(0, sys.argv[2])
+from tests.jail.test_location import hidden_place
+from hutch.jail.jail import open_jail
+async def main():
+    async with open_jail(hidden_place(pathlib.Path(sys.argv[1]))) as jail:
+        process = await jail.spawn(["sleep", "8002"])
+        print(jail.warden_pid, flush=True)
+        await process.wait()
+asyncio.run(main())
+"""
+
+
+def test_a_hutch_that_is_killed_takes_the_jail_along(workspace: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    words = [sys.executable, "-c", HOST, str(workspace), root]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as host:
+        warden = int(host.stdout.readline())
+        pids = [warden, *_children(warden)]
+        host.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while any(map(_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(_alive, pids))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails are all that user")
+async def test_an_identity_that_was_lent_is_not_given_back(hidden: Place) -> None:
+    async with open_jail(hidden) as jail:
+        await jail.run(["true"])
+    assert hidden.identity.claim.fileno() >= 0
+    async with open_jail(hidden) as jail:
+        assert (await jail.run(["id", "-u"])).stdout.decode().strip() == str(hidden.identity.uid)
+
+
+async def test_namespaces_that_are_none_are_refused(workspace: Path) -> None:
+    fd = os.open("/dev/null", os.O_RDONLY)
+    user = None if os.geteuid() == 0 else fd
+    with pytest.raises(Unavailable):
+        async with open_jail(Place(workspace, workspace, Namespaces(user, fd))):
+            pass
+    os.close(fd)
+    async with open_jail(workspace) as jail:  # and the thread that starts jails is back where it was
+        assert (await jail.run(["true"])).exit_code == 0
+
+
+async def test_without_a_jail_there_is_no_such_place(hidden: Place) -> None:
+    with pytest.raises(Unavailable, match="made of layers"):
+        async with open_jail(hidden, unsafe_no_jail=True):
+            pass
+
+
+async def test_what_is_measured_must_be_there(workspace: Path) -> None:
+    with pytest.raises(NotFound, match="There is no directory"):
+        async with open_jail(Place(workspace, workspace / "gone")):
+            pass
+
+
+async def test_what_is_written_is_measured_where_it_takes_room(workspace: Path, tmp_path: Path) -> None:
+    """The directory that is watched is the one that was named, not the one that is shown."""
+    from_there = Place(workspace, tmp_path)
+    async with open_jail(from_there) as jail:
+        await jail.run(["sh", "-c", "head -c 1000000 /dev/zero > grown"])
+        assert (workspace / "grown").stat().st_size == 1_000_000
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_belongs_to_it_is_seen_where_it_is_and_only_read(workspace: Path) -> None:
+    private = workspace / "private"
+    (private / "shown").mkdir(parents=True)
+    (private / "shown/file").write_text("x\n")
+    (private / "shown/file").chmod(0o600)
+    private.chmod(0o700)
+    (workspace / "work").mkdir()
+    place = Place(workspace / "work", workspace / "work", beside=(private / "shown",))
+    async with open_jail(place) as jail:
+        ran = await jail.run(["sh", "-c", f"cd {private}/shown; cat file; echo y > file; touch new; ls .."])
+    assert ran.stdout == b"x\nshown\n" and ran.stderr.count(b"Read-only file system") == 2
+    assert (private / "shown/file").read_text() == "x\n"
+
+
+def test_a_lent_identity_is_the_same_without_the_duty() -> None:
+    mine = Identity(1, 2)
+    assert mine.lend() == Identity(1, 2, lent=True)
+    claimed = claim_identity()
+    claimed.lend().release()
+    assert claimed.claim is None or claimed.claim.fileno() >= 0
+    claimed.release()
+    assert claimed.claim is None or claimed.claim.fileno() < 0
+
+
+def _link(path: Path) -> str:
+    return str(path.readlink())
+
+
+def _descriptors(place: Place) -> list[int]:
+    return [fd for fd in (place.namespaces.user, place.namespaces.mount) if fd is not None]
+
+
+def _children(pid: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def test_links_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(NotFound, match="circle"):
+        Held(in_place(tmp_path / "one"))

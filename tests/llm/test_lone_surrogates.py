@@ -1,0 +1,31 @@
+"""Every piece of a reply can be written down."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutch.llm.interface import CallArguments, CallStarted, Finish, Text, Thinking
+from hutch.llm.lone_surrogates import writable
+
+ANY = st.text(st.characters(codec=None))
+
+
+@given(ANY)
+def test_pieces_can_be_written(text: str) -> None:
+    for piece in (Text(text), Thinking(text), CallArguments("a", text)):
+        fit = writable(piece)
+        written = fit.text.encode()
+        assert len(fit.text) == len(text)
+        if text.encode(errors="ignore").decode() == text:
+            assert fit is piece
+            assert written.decode() == text
+
+
+def test_a_thought_that_cannot_be_written_is_forgotten() -> None:
+    broken = json.loads(r'{"anthropic": {"parts": [{"thought": {"thinking": "\ud83d"}}]}}')
+    assert writable(Finish("stop", broken)) == Finish("stop")
+    whole = Finish("stop", {"anthropic": {"parts": [{"thought": {"thinking": "é 😀"}}]}})
+    assert writable(whole) is whole
+    started = CallStarted("a", "bash")
+    assert writable(started) is started
