@@ -41,6 +41,15 @@ async def test_output_exit_code_and_directory_come_back(shell: Shell) -> None:
     assert (ran.timed_out, ran.truncated, ran.restarted, ran.signal) == (False, False, False, None)
 
 
+async def test_a_shell_that_was_started_ahead_runs_the_first_command(shell: Shell) -> None:
+    await shell.start()
+    first = await shell.run("echo $$")
+    await shell.start()  # it is there
+    second = await shell.run("echo $$")
+    assert first.stdout == second.stdout
+    assert (first.restarted, second.restarted) == (False, False)
+
+
 async def test_directory_variables_functions_options_aliases_and_descriptors_stay(shell: Shell) -> None:
     await shell.run("cd /tmp; x=1; export y=2; f() { echo $x $y; }; set -f; exec 3</etc/passwd; set -- a b")
     await shell.run("alias hello='echo hi'")

@@ -15,12 +15,19 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import excerpt
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.shell.result import Result
+from hutch.jail.shell.shell import Shell
+from hutch.jail.shell.shells import Shells
 from hutch.jail.stream_output import AT_ONCE_BYTES
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output
 KEPT_OUTPUTS = 16  # that can be looked at again, of those that were too long
 SHELL = "/bin/bash"
+
+
+def agent_shell(shells: Shells) -> Shell:
+    """The shell that the agent's commands run in."""
+    return shells.shell("agent", program=SHELL)
 
 
 class BashArguments(Arguments):
@@ -39,7 +46,7 @@ class Bash:
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: BashArguments, context: Context) -> ToolResult:
-        shell = context.shells.shell("agent", program=SHELL)
+        shell = agent_shell(context.shells)
         if not given.command.strip():
             nothing = Result(exit_code=0, cwd=shell.cwd)
             return ToolResult("(nothing to run)", data=_data(nothing, Printed("", "")))

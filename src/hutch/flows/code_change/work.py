@@ -15,6 +15,7 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.testing.report import NOT_THERE, Report
 from hutch.agent.tools.run_tests import find_runner
 from hutch.agent.tools.run_tests import run as run_tests
+from hutch.agent.warm_up import warm_up
 from hutch.domain.errors import NotFound
 from hutch.domain.events import (
     Entry,
@@ -62,6 +63,19 @@ async def begin(
 
     `reopened` says that the shells are not those of the runs before.
     """
+    async with warm_up(setup):
+        return await _begin(setup, run_id, prompt, entries, options, reopened=reopened)
+
+
+async def _begin(
+    setup: RunSetup,
+    run_id: str,
+    prompt: str,
+    entries: Sequence[Entry],
+    options: RunOptions,
+    *,
+    reopened: bool,
+) -> Worked:
     conversation = Conversation.of(entries)
     notes = _notes(entries) if setup.notes is None else setup.notes
     if notes is None:
@@ -98,7 +112,8 @@ async def go_on(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> Worke
     if before.ended and before.ended.outcome == "done":
         return Worked(before.ended, *before.said, first, snapshots.get(before.last))
     spent = spent_before(entries)
-    return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
+    async with warm_up(setup):
+        return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
 
 
 async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:

@@ -78,6 +78,11 @@ class Shell:
         """Where the next command will start."""
         return self._cwd
 
+    async def start(self) -> None:
+        """Start the process before its first command, which then need not wait for it."""
+        async with self._turn:
+            await self._ready()
+
     async def run(
         self,
         command: str,

@@ -1,0 +1,37 @@
+"""What the first turn of a run would wait for, made ready while the model is asked for its first reply."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.tools.bash import Bash, agent_shell
+from hutch.domain.errors import HutchError
+from hutch.jail.shell.shells import Shells
+from hutch.llm.prices import is_priced
+
+ASKED_S = 0.1  # by then the request is on its way, and is not delayed by what is loaded
+
+
+@asynccontextmanager
+async def warm_up(setup: RunSetup) -> AsyncIterator[None]:
+    """Start the agent's shell and load the prices of models, for the run inside the block."""
+    tasks = [asyncio.ensure_future(_load_prices(setup))]
+    if Bash.name in setup.toolbox:
+        tasks.append(asyncio.ensure_future(_start_shell(setup.context.shells)))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _start_shell(shells: Shells) -> None:
+    with suppress(HutchError):  # the first command tries again, and reports it
+        await agent_shell(shells).start()
+
+
+async def _load_prices(setup: RunSetup) -> None:
+    await asyncio.sleep(ASKED_S)
+    await asyncio.to_thread(is_priced, setup.model.name, setup.prices)

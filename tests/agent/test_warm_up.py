@@ -1,0 +1,51 @@
+"""The agent's shell is there before the model wants its first command."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from hutch.flows.code_change.work import begin
+from hutch.jail.jailed import Jailed
+from hutch.llm.seam import Delta, Finish, Request, Text
+from tests.agent.run_setups import Wishes, open_setup
+from tests.deadline import DEADLINE_S
+
+pytestmark = pytest.mark.anyio
+COUNT_SHELLS = """
+n=0
+for each in /proc/[0-9]*/exe; do
+    [ "$(readlink $each)" -ef /bin/bash ] && n=$((n+1))
+done
+echo $n
+"""
+
+
+class Watcher:
+    """A model that replies when there is a bash in the jail, and wants none itself."""
+
+    name = "scripted:watcher"
+    context_tokens: int | None = None
+    jail: Jailed
+    shells = 0
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        async with asyncio.timeout(DEADLINE_S):
+            while not self.shells:
+                found = await self.jail.run(["/bin/sh", "-c", COUNT_SHELLS])
+                self.shells = int(found.stdout)
+        yield Text("That is all.")
+        yield Finish("stop")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_the_agents_shell_starts_while_the_model_is_asked(tmp_path: Path) -> None:
+    model = Watcher()
+    async with open_setup(tmp_path, Wishes({"a.txt": b"a\n"}, "", model=model)) as setup:
+        assert isinstance(setup.context.jail, Jailed)
+        model.jail = setup.context.jail
+        worked = await begin(setup, "run_1", "Look.")
+    assert (worked.ended.outcome, model.shells) == ("done", 1)
