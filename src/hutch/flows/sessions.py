@@ -129,9 +129,33 @@ async def create_with_run(
         site.redactor.learn_also([password or user])
     if not forked_from:
         new = replace(new, repository=await check_request(site, who, new))
+    session = _session_of(new, who, site.redactor.clean, forked_from)
+    run = QueuedRun(
+        id=new_run_id(),
+        session_id=session.id,
+        owner=session.owner,
+        kind="prompt" if new.prompt else "prepare",
+        prompt=site.redactor.clean(new.prompt),
+        worker=site.reserved_for,
+        queued_ms=session.created_ms,
+        trace_id=trace_id(),
+    )
+    began = SessionOpened(
+        purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
+    )
+    queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
+    if address:
+        site.addresses[session.id] = address
+    opened = OpenedSession(session, run)
+    await open_session(site.log, opened, [began, *queued], also)
+    await site.host.input(session.id)
+    return opened
+
+
+def _session_of(new: NewSession, who: Caller, clean: Callable[[str], str], forked_from: str) -> Session:
+    """The session that is asked for, without secrets."""
     now = wall_ms()
-    clean = site.redactor.clean
-    session = Session(
+    return Session(
         id=new_session_id(),
         owner=who.user.id,
         purpose=clean(new.purpose) or clean(new.prompt)[:200],
@@ -154,26 +178,6 @@ async def create_with_run(
         created_ms=now,
         updated_ms=now,
     )
-    run = QueuedRun(
-        id=new_run_id(),
-        session_id=session.id,
-        owner=session.owner,
-        kind="prompt" if new.prompt else "prepare",
-        prompt=clean(new.prompt),
-        worker=site.reserved_for,
-        queued_ms=now,
-        trace_id=trace_id(),
-    )
-    began = SessionOpened(
-        purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
-    )
-    queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
-    if address:
-        site.addresses[session.id] = address
-    opened = OpenedSession(session, run)
-    await open_session(site.log, opened, [began, *queued], also)
-    await site.host.input(session.id)
-    return opened
 
 
 def _check_lines(new: NewSession) -> None:

@@ -82,6 +82,7 @@ class Serving:
             return await self._sandbox.workspace.stat(path, hashed=True)
 
     async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
+        """Requests about files, and all others below."""
         workspace, jail = self._sandbox.workspace, self._sandbox.jail
         match request:
             case requests.ListFiles(path, recursive, ignores, cursor, limit):
@@ -125,6 +126,11 @@ class Serving:
                 return await workspace.glob(
                     jail, pattern, path=path, limit=limit, offset=offset, hidden=hidden
                 )
+        return await self._answer_processes(request, by=by)
+
+    async def _answer_processes(self, request: requests.Request[Any], *, by: str) -> Any:
+        """Requests about what runs in the jail."""
+        match request:
             case requests.RunCommand():
                 return await self._run(request)
             case requests.ListCommands():
@@ -143,7 +149,7 @@ class Serving:
                 await self._terminals.close(id)
                 return await self._record()
             case requests.ListPorts():
-                return await listening(jail)
+                return await listening(self._sandbox.jail)
         return await self._snapshots(request)
 
     async def _snapshots(self, request: requests.Request[Any]) -> Any:

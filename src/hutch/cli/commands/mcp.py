@@ -119,7 +119,7 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
     from hutch.gateway.mcp import http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*ENDS) as ended:
-        kept = None if no_token else tools.kept_token(loaded)
+        kept = None if no_token else tools.find_mcp_token(loaded)
         token = None if no_token else kept or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, wish) as opened:
@@ -134,13 +134,10 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
 
 
 def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[Tools]:
-    return tools.open_tools(
-        loaded,
-        wish.directory,
-        network=wish.network,
-        plain=wish.plain,
-        unsafe_workspace=wish.unsafe_workspace,
+    wired = tools.directory_tools(
+        loaded, network=wish.network, plain=wish.plain, unsafe_workspace=wish.unsafe_workspace
     )
+    return wired.open(wish.directory)
 
 
 def _take_ends() -> tuple[int, int]:

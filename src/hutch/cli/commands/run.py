@@ -27,38 +27,37 @@ PlainDirectory = Annotated[
     bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
 ]
 Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")]
+Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; - reads it from standard input.")]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="REV", help="A branch, a tag or a commit to begin at.")
+]
+Uncommitted = Annotated[bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")]
+Net = Annotated[list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")]
+Record = Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")]
+OnServer = Annotated[
+    bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
+]
+Here = Annotated[
+    bool, typer.Option("--here", help="Work in this process, also when a server runs on this machine.")
+]
 
 
 def run_command(
-    prompt: Annotated[
-        str, typer.Argument(metavar="PROMPT", help="What to do; - reads it from standard input.")
-    ],
+    prompt: Prompt,
     repo: Annotated[str, typer.Option("--repo", metavar="REPO", help="A directory or an address.")] = ".",
-    revision: Annotated[
-        str | None, typer.Option("--revision", metavar="REV", help="A branch, a tag or a commit to begin at.")
-    ] = None,
-    uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
-    ] = False,
+    revision: Revision = None,
+    uncommitted: Uncommitted = False,
     persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
     timeout: Timeout = None,
-    net: Annotated[
-        list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")
-    ] = None,
+    net: Net = None,
+    record: Record = None,
     pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
-    server: Annotated[
-        bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
-    ] = False,
-    here: Annotated[
-        bool, typer.Option("--here", help="Work in this process, also when a server runs on this machine.")
-    ] = False,
+    server: OnServer = False,
+    here: Here = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:

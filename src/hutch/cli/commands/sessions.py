@@ -11,7 +11,7 @@ import typer
 from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.commands.attach import attach, attach_command
-from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, PlainDirectory, Timeout
+from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Net, PlainDirectory, Timeout
 from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.copy_consent import may_copy
@@ -38,6 +38,7 @@ app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is
 
 STATES = "queued|starting|idle|running|waiting|paused|parked|ended"
 Wait = Annotated[bool, typer.Option("--wait", help="Show what comes of it, and exit by how it ends.")]
+Deliver = Annotated[bool, typer.Option("--deliver", help="End a run that changed something in a change.")]
 
 
 @app.command("list")
@@ -130,12 +131,8 @@ def new(
     expectations: Annotated[str, typer.Option(metavar="TEXT", help="What is expected of the result.")] = "",
     persona: Annotated[str, typer.Option(metavar="PERSONA", help="Who works on it.")] = "",
     model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = "",
-    net: Annotated[
-        list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
-    ] = None,
-    deliver: Annotated[
-        bool, typer.Option("--deliver", help="End a run that changed something in a change.")
-    ] = False,
+    net: Net = None,
+    deliver: Deliver = False,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,

@@ -4,11 +4,13 @@ The libraries for it take a while to load; only who has named a provider waits f
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from hutch.domain.user import Role
 from hutch.settings import Loaded
 from hutch.store.vault import Vault
+
+if TYPE_CHECKING:
+    from hutch.gateway.auth.oidc import OidcLogin
 
 LIFE_S = 600  # from being sent off to coming back
 SECRET = "oidc_client_secret"  # in the vault
@@ -23,22 +25,7 @@ class Identity:
     email: str
 
 
-class ProviderLogin(Protocol):
-    """Sends browsers to the provider, and receives them back."""
-
-    @property
-    def role(self) -> Role: ...
-
-    async def begin(self, redirect_uri: str, next_: str) -> tuple[str, str]: ...
-
-    async def finish(
-        self, sealed: str | None, *, state: str, code: str, error: str, iss: str | None
-    ) -> tuple[Identity, str]: ...
-
-    async def close(self) -> None: ...
-
-
-def open_provider_login(loaded: Loaded) -> ProviderLogin | None:
+def open_provider_login(loaded: Loaded) -> "OidcLogin | None":
     """The login that the settings describe; None when they name no provider. To be closed."""
     if not loaded.settings.oidc.issuer:
         return None

@@ -1,6 +1,6 @@
 """Login by an identity provider: there, and back again."""
 
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -12,8 +12,11 @@ from hutch.gateway.auth.authenticator import Guard
 from hutch.gateway.auth.caller import AGuard
 from hutch.gateway.auth.cookies import clear_cookie, read_cookie, set_cookie
 from hutch.gateway.auth.login import base_of, log_in
-from hutch.gateway.auth.provider_login import LIFE_S, Identity, ProviderLogin
+from hutch.gateway.auth.provider_login import LIFE_S, Identity
 from hutch.gateway.rest.route import PREFIX, router
+
+if TYPE_CHECKING:
+    from hutch.gateway.auth.oidc import OidcLogin
 
 routes = router("login")
 
@@ -22,8 +25,8 @@ CALLBACK = "/login/oidc/callback"
 Text = Annotated[str, Query(max_length=4096)]
 
 
-def _oidc(request: Request) -> ProviderLogin:
-    login = cast(ProviderLogin | None, getattr(request.app.state, "oidc", None))
+def _oidc(request: Request) -> "OidcLogin":
+    login = cast("OidcLogin | None", getattr(request.app.state, "oidc", None))
     if login is None:
         raise NotFound("No provider is set up. An owner can name one in oidc.issuer.")
     return login

@@ -10,7 +10,7 @@ import asyncio
 import struct
 from asyncio import BaseTransport
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -42,20 +42,10 @@ class Http(HttpToolsProtocol):
 Hears = Callable[[bytes, bool], bool]  # of a message, and whether it is a text; whether that was all of it
 
 
-class ShortWay(Protocol):
-    """To a client and from it, without a task in between."""
-
-    hears: Hears | None  # is asked first about what comes in
-
-    def put(self, data: bytes) -> bool:
-        """Send bytes now, in a frame; whether that could be done."""
-        ...
-
-
 class WebSocket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
 
-    hears: Hears | None = None
+    hears: Hears | None = None  # is asked first about what comes in
     _rest = b""  # of what was received, not yet looked at
     _lost: tuple[Exception | None] | None = None  # the client is gone, and why
 
@@ -185,6 +175,7 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
     def put(self, data: bytes) -> bool:
+        """Send bytes now, in a frame, without a task in between; False when that cannot be done."""
         if self.conn.extensions or not self.handshake_complete or self.initial_response is not None:
             return False
         if self.disconnected or self.close_sent or not self.writable.is_set():
@@ -226,9 +217,9 @@ def abort_of(scope: Any) -> Callable[[], None] | None:
     return cast(Callable[[], None] | None, scope.get("state", {}).get(ABORT))
 
 
-def short_way_of(scope: Any) -> ShortWay | None:
+def short_way_of(scope: Any) -> WebSocket | None:
     """The short way to a WebSocket's client, when the server has one."""
-    return cast(ShortWay | None, scope.get("state", {}).get(SHORT))
+    return cast(WebSocket | None, scope.get("state", {}).get(SHORT))
 
 
 def close_of(scope: Any) -> Callable[[int, str], None] | None:

@@ -1,0 +1,111 @@
+"""The agent's tools on a person's own directory, for callers from outside.
+
+The directory is worked on in place: in a jail, with one shell that lasts, and with a
+snapshot before and after whatever may change something. Every call is in the log of
+a session of its own. Nothing that comes out holds a secret that Hutch knows.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hutch.agent.jail_events import as_event
+from hutch.agent.recorder import Recorder
+from hutch.agent.tools.builtin import built_in_tools
+from hutch.agent.tools.interface import Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import Conflict
+from hutch.domain.ids import new_session_id
+from hutch.domain.redaction import Redactor
+from hutch.flows.tool_calls import Tools
+from hutch.jail.egress.attempt import Report
+from hutch.jail.jailed import Jailed
+from hutch.jail.location import Place
+from hutch.jail.policy import Policy
+from hutch.jail.shell.shells import Shells
+from hutch.store.interface import EventLog
+from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspaces import Workspaces
+
+FOR_AGENTS_ONLY = ("ask_user", "finish")  # callers from outside have people, and an end, of their own
+RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 5.0, 0.1  # for a server that was just told to end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryTools:
+    """What tools on a directory need, to be opened on one."""
+
+    workspaces: Workspaces
+    check_directory: Callable[[Path], None]  # raises when this one may not be worked in
+    open_log: Callable[[], AbstractAsyncContextManager[EventLog]]
+    policy: Policy
+    open_jail: Callable[[Place, Policy, Report], AbstractAsyncContextManager[Jailed]]
+    redactor: Redactor
+    ignore: tuple[str, ...] = ()
+    test_command: str | None = None
+    test_timeout_s: float | None = None
+
+    @asynccontextmanager
+    async def open(self, directory: Path) -> AsyncIterator[Tools]:
+        """Open the log, the workspace, the jail and the shells, and offer the tools on them."""
+        await asyncio.to_thread(self.check_directory, directory)  # before anything in it is touched
+        async with AsyncExitStack() as stack:
+            workspace = await self._open_workspace(stack, directory)
+            log = await stack.enter_async_context(self.open_log())
+            recorder = Recorder(log, new_session_id(), self.redactor)
+            policy = replace(await workspace.policy(self.policy), also_at=_outer_paths(directory))
+            opening = self.open_jail(
+                workspace.place, policy, lambda attempt: recorder.report(as_event(attempt))
+            )
+            jail = await stack.enter_async_context(opening)
+            shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
+            shells.admit = recorder.append
+            tools = self._tools(workspace, jail, shells, recorder)
+            await tools.begin(f"mcp serve {directory}")
+            try:
+                yield tools
+            finally:
+                await asyncio.shield(asyncio.ensure_future(_close(tools, jail, shells)))
+
+    def _tools(self, workspace: Workspace, jail: Jailed, shells: Shells, recorder: Recorder) -> Tools:
+        offered = (tool for tool in built_in_tools() if tool.name not in FOR_AGENTS_ONLY)
+        context = Context(
+            workspace,
+            jail,
+            shells,
+            redactor=self.redactor,
+            ignore=self.ignore,
+            test_command=self.test_command,
+            test_timeout_s=self.test_timeout_s,
+        )
+        return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
+
+    async def _open_workspace(self, stack: AsyncExitStack, directory: Path) -> Workspace:
+        """The directory as a workspace, as soon as the process that had it before is gone."""
+        until = time.monotonic() + RELEASE_TIMEOUT_S
+        while True:
+            try:
+                opening = self.workspaces.open_directory(directory, clean=self.redactor.clean)
+                return await stack.enter_async_context(opening)
+            except Conflict:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(POLL_INTERVAL_S)
+
+
+def _outer_paths(directory: Path) -> tuple[str, ...]:
+    """Scripts and callers name files by the paths that they have out here."""
+    return os.path.abspath(directory), str(directory.resolve())  # noqa: PTH100
+
+
+async def _close(tools: Tools, jail: Jailed, shells: Shells) -> None:
+    try:
+        await tools.stop()
+    finally:
+        await jail.close()
+        await shells.close()
+        await tools.end()
