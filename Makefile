@@ -13,8 +13,9 @@ TESTS_STAMP := .venv/.set-up-for-tests
 WORKERS := 5
 ROOMS :=
 BASE := main
+COUNT := 50
 
-.PHONY: help setup demo check test controls soak unit pages bench lint docs fresh outside clean
+.PHONY: help setup demo check test controls soak repeat unit pages bench lint docs fresh outside clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +50,10 @@ controls: $(TESTS_STAMP) ## Run the attacks with their guards off, after a chang
 
 soak: controls ## Run the long tests, and the controls of the attacks
 	@$(BIN)/python -m scripts.run_tests soak
+
+repeat: WORKERS := 2
+repeat: $(TESTS_STAMP) ## Run the tests of TESTS (their ids) COUNT times, 50 unless said otherwise
+	@$(BIN)/python -m pytest -p tests.repeated --repeat $(COUNT) -n $(WORKERS) -m '' -p no:cacheprovider $(or $(TESTS),$(error TESTS is empty: name the tests to repeat))
 
 unit: $(DEV_STAMP)
 	@$(BIN)/python -m scripts.run_tests check --workers 2

@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
@@ -118,18 +119,17 @@ def test_a_name_or_a_place_of_junit_stays_in_its_line_and_short(sign: str) -> No
         assert text.isprintable() and len(text) < 400
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"<a>" * (MAX_BYTES // 3),
-        b"<s>" + b"".join(b"<n%d/>" % number for number in range(2_000_000)) + b"</s>",
-        b"<s><!--" + b"x" * 30_000_000 + b"--></s>",
-        b"<s><testcase name='" + b"x" * 30_000_000 + b"'/></s>",
-        b"<testcase " + b" ".join(b"a%d=''" % number for number in range(2_000_000)) + b"/>",
-    ],
-    ids=["depth", "names", "comment", "attribute", "attributes"],
-)
-def test_xml_that_only_costs_is_refused_with_little_memory(data: bytes) -> None:
+COSTLY: dict[str, Callable[[], bytes]] = {  # made by the tests that need them: they are large
+    "depth": lambda: b"<a>" * (MAX_BYTES // 3),
+    "names": lambda: b"<s>" + b"".join(b"<n%d/>" % n for n in range(2_000_000)) + b"</s>",
+    "comment": lambda: b"<s><!--" + b"x" * 30_000_000 + b"--></s>",
+    "attribute": lambda: b"<s><testcase name='" + b"x" * 30_000_000 + b"'/></s>",
+    "attributes": lambda: b"<testcase " + b" ".join(b"a%d=''" % n for n in range(2_000_000)) + b"/>",
+}
+
+
+@pytest.mark.parametrize("make", COSTLY.values(), ids=COSTLY)
+def test_xml_that_only_costs_is_refused_with_little_memory(make: Callable[[], bytes]) -> None:
     """The parser's own memory counts, so it is measured from outside: in a process that has none to spare."""
     room = 256 * 1024 * 1024
 
@@ -137,7 +137,9 @@ def test_xml_that_only_costs_is_refused_with_little_memory(data: bytes) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (room, room))
 
     program = "import sys; from hutch.agent.testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
-    ran = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, preexec_fn=limited)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], input=make(), capture_output=True, preexec_fn=limited
+    )
     assert (ran.stdout, ran.returncode) == (b"None\n", 0), ran.stderr[-300:]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run
+from tests.schema import place_database
 
 FILES = {
     "adding.py": "def add(a, b):\n    return a - b\n",
@@ -42,6 +43,7 @@ class Desk:
         self.place = place
         self.work = place / "work"
         make_repository(self.work, FILES)
+        place_database(place / "home" / "data")
 
     def environment(self, **more: str) -> dict[str, str]:
         return {

@@ -30,6 +30,7 @@ def propose(desk: Desk) -> dict[str, Any]:
 
 
 def test_a_new_installation_has_none(desk: Desk) -> None:
+    shutil.rmtree(desk.place / "home")
     ran = desk.hutch("changes", "list")
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "hutch run PROMPT" in ran.stderr

@@ -25,11 +25,16 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_the_first_start_makes_an_owner_and_prints_a_link_and_no_later_one_does(home: Home) -> None:
-    with home.up() as first:
+@pytest.fixture
+def new_home(tmp_path: Path) -> Home:
+    return Home(tmp_path, is_new=True)
+
+
+def test_the_first_start_makes_an_owner_and_prints_a_link_and_no_later_one_does(new_home: Home) -> None:
+    with new_home.up() as first:
         assert first.told["owner"]
         assert first.told["link"].startswith(f"{first.url}/link#")
-    with home.up() as second:
+    with new_home.up() as second:
         assert (second.told["owner"], second.told["link"]) == ("", "")
 
 
@@ -59,10 +64,12 @@ def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: 
 
 
 @pytest.mark.parametrize(("umask", "open_to"), [("0000", 0), ("0002", 0o020), ("0077", 0)])
-def test_others_cannot_write_into_a_new_home_whatever_the_umask(home: Home, umask: str, open_to: int) -> None:
+def test_others_cannot_write_into_a_new_home_whatever_the_umask(
+    new_home: Home, umask: str, open_to: int
+) -> None:
     """Everybody could put settings there. A umask that lets only the group write is somebody's choice."""
-    with home.up(under=("sh", "-c", 'umask "$0"; exec "$@"', umask)):
-        for path in (home.data.parent, *home.data.parent.rglob("*")):
+    with new_home.up(under=("sh", "-c", 'umask "$0"; exec "$@"', umask)):
+        for path in (new_home.data.parent, *new_home.data.parent.rglob("*")):
             assert path.lstat().st_mode & 0o022 & ~open_to == 0, path
 
 

@@ -13,6 +13,7 @@ import httpx
 
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
+from tests.schema import place_database
 
 PATIENCE_S = DEADLINE_S
 
@@ -22,6 +23,11 @@ class Home:
     """A place for one installation."""
 
     place: Path
+    is_new: bool = False  # nothing is there: the first command makes it all
+
+    def __post_init__(self) -> None:
+        if not self.is_new:
+            place_database(self.data)
 
     def environment(self, **more: str) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(self.place / "home"), **more}

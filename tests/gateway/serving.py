@@ -23,6 +23,7 @@ from mcp.types import Implementation
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
 from tests.gateway.api import serving  # noqa: F401  (a whole server, with its REST API)
+from tests.schema import place_database
 
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
 PATIENCE_S = DEADLINE_S
@@ -69,6 +70,7 @@ def new_place() -> Iterator[Place]:
     root = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     root.chmod(0o755)
     (root / "work").mkdir()
+    place_database(root / "home" / "data")
     yield Place(root)
     shutil.rmtree(root)
 

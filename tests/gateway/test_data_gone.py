@@ -67,7 +67,7 @@ DAMAGES = [cut, cut_half, unlink_wal, replace_wal, unlink_index, cut_wal, cut_ha
 
 @pytest.mark.parametrize("vanish", [unlink, move, replace, *DAMAGES])
 def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server:
         process, url = server.process, server.told["url"]
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {home.token}"}) as client:
@@ -92,7 +92,7 @@ def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Pa
 
 
 def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up():
         pass
     for lose in (home.data / "hutch.db").unlink, (home.data / "hutch.db").touch:
@@ -111,7 +111,7 @@ def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_
     "left", ["keys/local.token", "backups/hutch-1.db", "workspaces/session-1/file", "blobs/a"]
 )
 def test_traces_of_an_installation_without_its_database_are_not_begun_over(tmp_path: Path, left: str) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     (home.data / left).parent.mkdir(parents=True)
     (home.data / left).write_text("left")
     refused = home.hutch("up", "--port", "0")
@@ -120,7 +120,7 @@ def test_traces_of_an_installation_without_its_database_are_not_begun_over(tmp_p
 
 
 def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server:
         token = home.token
         server.process.kill()
@@ -145,7 +145,7 @@ def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(t
 def test_a_look_at_an_empty_home_does_not_hinder_the_first_start(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     home.hutch(*words)
     with home.up() as server:
         assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
@@ -155,7 +155,7 @@ def test_a_look_at_an_empty_home_does_not_hinder_the_first_start(
 def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     acknowledged: list[str] = []
     with home.up() as server, httpx.Client(base_url=server.url, headers=server.owner()) as client:
         for number in range(30):
@@ -173,7 +173,7 @@ def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
 
 
 def test_after_a_cut_the_next_start_says_what_may_be_missing(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server:
         cut_half_of_wal(home.data)
         server.process.communicate(timeout=PATIENCE_S)
@@ -188,7 +188,7 @@ def test_after_a_cut_the_next_start_says_what_may_be_missing(tmp_path: Path) -> 
 
 
 def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server:
         cut_wal(home.data)
         server.process.communicate(timeout=PATIENCE_S)
@@ -196,7 +196,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_p
 
 
 def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server:
         process = server.process
         with httpx.Client(base_url=server.told["url"]) as client:
@@ -210,7 +210,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["comments", "shares", "ix_comments_change_id"])
 def test_a_page_that_was_overwritten_is_found_before_a_server_begins(tmp_path: Path, name: str) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up():
         pass
     database = home.data / "hutch.db"
@@ -230,7 +230,7 @@ def test_a_page_that_was_overwritten_is_found_before_a_server_begins(tmp_path: P
 def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         client.headers = httpx.Headers(server.owner())
         path = f"/api/v1/sessions/{client.post('/api/v1/sessions', json={}).json()['id']}/files"
@@ -248,7 +248,7 @@ def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
 
 
 def test_a_first_start_says_that_it_is_one(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     for _ in range(2):
         try:
             begun = home.hutch("up", "--detach", "--port", "0")
@@ -273,7 +273,7 @@ def jailed(seconds: str) -> list[str]:
 
 
 def test_a_server_without_its_data_directory_leaves_no_jail_behind(tmp_path: Path) -> None:
-    home, seconds = Home(tmp_path), f"9{os.getpid()}"
+    home, seconds = Home(tmp_path, is_new=True), f"9{os.getpid()}"
     with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         client.headers = httpx.Headers(server.owner())
         session = client.post("/api/v1/sessions", json={}).json()["id"]

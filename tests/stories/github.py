@@ -16,6 +16,7 @@ from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import make_repository
 from tests.forked import Forked
 from tests.gateway.api import Api, serving
+from tests.schema import place_database
 from tests.sessions.hosting import call, cassette
 
 TOKEN = "tok_installation_0123456789"
@@ -81,6 +82,7 @@ def story(place: Path, files: dict[str, str] | None = None, **given: Any) -> Ite
         people = {"hutch-bot": "write", "ada": "write"}
         hub.state.add("acme/project", place / "made", **{"permissions": people, **given})
         hub.state.tokens[TOKEN] = "hutch-bot"
+        place_database(place / "home" / "data")
         made = Story(place, hub)
         made.keep()
         try:

@@ -37,7 +37,7 @@ async def status(page: Page, url: str) -> int:
 
 
 async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Home(tmp_path, is_new=True)
     keep_secret(home)
     async with identity_provider() as provider, chromium() as browser:
         provider.asks = True
