@@ -36,7 +36,7 @@ HUTCH = Path(sys.executable).with_name("hutch")
 
 
 @dataclass
-class Heard:
+class UserMessage:
     """What followers heard."""
 
     delays_ms: list[float] = field(default_factory=list)
@@ -81,7 +81,7 @@ async def _load(token: str, environment: dict[str, str]) -> list[Row]:
         empty_kib = _tree_pss_kib(pid)
         ids = await _sessions(api)
         idle_mib = (_tree_pss_kib(pid) - empty_kib) / 1024 / SESSIONS
-        heard = Heard()
+        heard = UserMessage()
         following = [
             asyncio.ensure_future(_follow(token, ids[number % SESSIONS], heard))
             for number in range(FOLLOWERS)
@@ -140,7 +140,7 @@ async def _begin(api: httpx.AsyncClient, id: str) -> None:
     (await api.post(f"/api/v1/sessions/{id}/commands", json=asked)).raise_for_status()
 
 
-async def _follow(token: str, id: str, heard: Heard) -> None:
+async def _follow(token: str, id: str, heard: UserMessage) -> None:
     """As much of an SSE client as is needed; a real one would measure itself."""
     reader, writer = await asyncio.open_connection("127.0.0.1", 18585, limit=1 << 22)
     path = f"/api/v1/sessions/{id}/events/stream"
@@ -172,7 +172,7 @@ async def _follow(token: str, id: str, heard: Heard) -> None:
 
 
 async def _read(
-    api: httpx.AsyncClient, ids: list[str], heard: Heard, seconds: float, deliveries: int = 0
+    api: httpx.AsyncClient, ids: list[str], heard: UserMessage, seconds: float, deliveries: int = 0
 ) -> list[float]:
     """Reads, one after the other, while the load goes on; how long each took."""
     took: list[float] = []
@@ -187,7 +187,7 @@ async def _read(
     return took
 
 
-async def _check(token: str, heard: Heard) -> None:
+async def _check(token: str, heard: UserMessage) -> None:
     """What was heard is what the log holds."""
     async with httpx.AsyncClient(
         base_url="http://127.0.0.1:18585", headers={"Authorization": f"Bearer {token}"}, timeout=60

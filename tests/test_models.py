@@ -7,7 +7,7 @@ import pytest
 from hutch.app.models import access, choose_model, keys, redactor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
-from hutch.llm.retry import Patience
+from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
@@ -90,7 +90,7 @@ def test_addresses_and_patience_come_from_the_settings(home: Path) -> None:
     }
     assert granted.base_url("anthropic") == "https://api.anthropic.com"
     assert granted.openai_protocol == "chat"
-    assert granted.patience == Patience(attempts=2, longest_wait_s=5, silence_s=30)
+    assert granted.patience == RetryPolicy(attempts=2, longest_wait_s=5, silence_s=30)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from hutch.llm.interface import (
     Text,
     Usage,
 )
-from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.retry import PatientModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 from hutch.store.log import open_log
 from hutch.workspace.preparation.builder import prepare
@@ -47,7 +47,7 @@ from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_place
 from hutch.workspace.workspace import Workspace, use
 
-QUICK = Patience(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
 BROKEN = {
     "adding.py": b"def add(a, b):\n    return a - b\n",

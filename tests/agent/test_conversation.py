@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.model_reply import as_read_back
-from hutch.agent.run_setup import Heard
+from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
@@ -141,7 +141,7 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
 
     model = Wise(think)
     async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
-        setup.inbox.append(Heard("Mind the gap."))
+        setup.inbox.append(UserMessage("Mind the gap."))
         worked = await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
     assert (worked.ended.outcome, len(model.seen)) == ("done", 51)
@@ -177,7 +177,7 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
     async with open_setup(tmp_path, wishes) as setup:
-        setup.inbox.append(Heard("Use tabs."))
+        setup.inbox.append(UserMessage("Use tabs."))
         worked = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
     assert worked.ended.outcome == "done"

@@ -33,7 +33,7 @@ def report(**given: object) -> Report:
 
 
 def test_a_reason_is_told_with_the_way_out_where_no_count_tells() -> None:
-    missing = report(output="/usr/bin/python3: No module named pytest", surely_tells=True)
+    missing = report(output="/usr/bin/python3: No module named pytest", always_counts=True)
     assert missing.reason == (
         "The tests failed with exit code 1: /usr/bin/python3: No module named pytest. " + NO_PYTEST
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.run_setup import Heard
+from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
@@ -229,7 +229,7 @@ async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: P
 async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
-        setup.inbox.append(Heard("Mind the tests."))
+        setup.inbox.append(UserMessage("Mind the tests."))
         await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert events.MessageSent(author="user", text="Mind the tests.") in log
@@ -329,7 +329,7 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         if "One more thing." in str(request.messages):
             return Said("That too.")
-        setup.inbox.append(Heard("One more thing."))
+        setup.inbox.append(UserMessage("One more thing."))
         return Said(calls=(call("finish", title="Done"),))
 
     async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as setup:

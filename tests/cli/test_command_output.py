@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from hutch.cli.render.command_output import LAST_LINES, SHOWN_LINES, Live, Window
+from hutch.cli.render.command_output import LAST_LINES, SHOWN_LINES, LiveSession, Window
 from hutch.cli.render.transcript import Line, Transcript
 
 
 def test_lines_come_when_they_have_ended_and_once() -> None:
-    live = Live()
+    live = LiveSession()
     live.begin()
     assert live.add("stdout", "one\ntw") == ["one"]
     assert live.add("stderr", "oops\n") == ["oops"]
@@ -17,7 +17,7 @@ def test_lines_come_when_they_have_ended_and_once() -> None:
 
 
 def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() -> None:
-    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 30)]
+    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 30)]
     assert live.add("stdout", "\n".join(many)) == many[:SHOWN_LINES]
     told = ["… 27 more lines", *many[-3:], "[exit code 1]"]
     assert live.rest("\n".join([*many, "[exit code 1]"])) == (told, 0)
@@ -25,14 +25,14 @@ def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() ->
 
 
 def test_the_lines_of_a_result_that_was_cut_are_counted_as_they_were_printed() -> None:
-    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
+    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
     live.add("stdout", "\n".join([*many, ""]))
     cut = [*many[:20], "[... 60,000 letters left out ...]", *many[-20:]]
     assert live.rest("\n".join(cut)) == (["… 4,996 more lines", *many[-LAST_LINES:]], 0)
 
 
 def test_the_window_moves_with_what_is_printed() -> None:
-    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5)]
+    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 5)]
     for line in many[: SHOWN_LINES + 1]:
         assert live.window() == []
         live.add("stdout", f"{line}\n")

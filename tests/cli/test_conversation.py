@@ -8,7 +8,7 @@ from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.event_stream import Update
 from hutch.cli.render.transcript import Line
-from hutch.cli.run_wait import Wanted
+from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.screens.conversation import EARLIER_LINES, Conversation
 from hutch.cli.screens.typed_line import Said
 from hutch.cli.server_address import Address
@@ -114,11 +114,11 @@ def test_a_question_of_long_ago_that_was_answered_is_not_asked_again() -> None:
 
 
 def test_the_run_that_somebody_waits_for() -> None:
-    first = Wanted()
+    first = AwaitedRun()
     assert first.ended({"type": "run.queued", "run_id": "r1"}) is None
     assert first.ended({"type": "run.ended", "run_id": "r0", "outcome": "failed"}) is None
     assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == exit_codes.OK
-    prompt = Wanted(input=4)
+    prompt = AwaitedRun(input=4)
     for event in (
         {"type": "run.queued", "run_id": "r1"},
         {"type": "run.ended", "run_id": "r1", "outcome": "done"},
@@ -127,7 +127,7 @@ def test_the_run_that_somebody_waits_for() -> None:
     ):
         assert prompt.ended(event) is None
     assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == exit_codes.UNAVAILABLE
-    heard = Wanted(input=5)
+    heard = AwaitedRun(input=5)
     assert heard.ended({"type": "message.sent", "input": 5}) is None
     assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exit_codes.OK
-    assert Wanted(input=6).ended({"type": "session.ended"}) == exit_codes.INTERRUPTED
+    assert AwaitedRun(input=6).ended({"type": "session.ended"}) == exit_codes.INTERRUPTED

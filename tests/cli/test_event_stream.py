@@ -10,7 +10,7 @@ import pytest
 
 from hutch.cli.client import Client
 from hutch.cli.event_stream import follow
-from hutch.cli.run_wait import Wanted, wait_for
+from hutch.cli.run_wait import AwaitedRun, wait_for
 from hutch.cli.server_address import Address
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.domain.events import MessageSent, SessionEnded
@@ -142,9 +142,9 @@ async def test_a_run_whose_end_was_erased_is_not_waited_for(tmp_path: Path, eras
     async with serving(tmp_path, replies=({"text": "No."},)) as api, cutting(api, 10**9) as (_, client):
         session_id = SessionId((await api.new_session(**asked))["id"])
         async with asyncio.timeout(DEADLINE_S):
-            assert await wait_for(client, session_id, Wanted(delivers=True), after=0, as_json=True) == 0
+            assert await wait_for(client, session_id, AwaitedRun(delivers=True), after=0, as_json=True) == 0
             entries = await api.server.log.read(session_id)
             seqs = {entry.seq for entry in entries if entry.event.type == erased}
             assert seqs or erased == "all"
             await api.server.log.erase(session_id, seqs or None, reason="a secret")
-            assert await wait_for(client, session_id, Wanted(delivers=True), after=0, as_json=True) == 0
+            assert await wait_for(client, session_id, AwaitedRun(delivers=True), after=0, as_json=True) == 0

@@ -2,12 +2,12 @@
 
 from rich.cells import cell_len
 
-from hutch.cli.render.layout import Paper, coloured, plain
+from hutch.cli.render.layout import TerminalLines, coloured, plain
 from hutch.cli.render.transcript import Line, Piece
 
 
 def test_pieces_become_lines_where_the_terminal_ends_between_words() -> None:
-    paper = Paper(23)
+    paper = TerminalLines(23)
     assert paper.put([Piece("The quick bro")]) == []
     assert paper.begun == "The quick bro"
     assert paper.put([Piece("wn fox jumps\nover")]) == [Line("The quick brown fox"), Line("jumps")]
@@ -17,33 +17,35 @@ def test_pieces_become_lines_where_the_terminal_ends_between_words() -> None:
 
 
 def test_a_word_that_is_too_long_is_cut_and_nothing_of_it_is_lost() -> None:
-    paper = Paper(23)
+    paper = TerminalLines(23)
     rows = [line.text for line in paper.put([Piece("漢字" * 20)])]
     assert all(cell_len(row) <= 20 for row in rows)
     assert "".join(rows) + paper.begun == "漢字" * 20
 
 
 def test_a_line_ends_what_was_being_written() -> None:
-    paper = Paper(40)
+    paper = TerminalLines(40)
     paper.put([Piece("half a ")])
     assert paper.put([Line("a note", "dim", "so: ")]) == [Line("half a "), Line("a note", "dim", "so: ")]
 
 
 def test_lines_of_a_text_are_indented_below_the_first() -> None:
-    assert Paper(40).put([Line("one\ntwo", "you", "you: ")]) == [
+    assert TerminalLines(40).put([Line("one\ntwo", "you", "you: ")]) == [
         Line("one", "you", "you: "),
         Line("  two", "you"),
     ]
 
 
 def test_long_lines_are_wrapped_too() -> None:
-    rows = Paper(23).put([Line("The quick brown fox jumps", "dim", "so: "), Line("x", "dim", "y" * 50)])
+    rows = TerminalLines(23).put(
+        [Line("The quick brown fox jumps", "dim", "so: "), Line("x", "dim", "y" * 50)]
+    )
     assert rows[:2] == [Line("The quick brown", "dim", "so: "), Line("  fox jumps", "dim")]
     assert all(cell_len(row.lead + row.text) <= 22 for row in rows)
 
 
 def test_nothing_that_an_agent_says_drives_the_terminal() -> None:
-    [line] = Paper(200).put([Piece("a\x1b]0;owned\x07b\u202ec", end=True)])
+    [line] = TerminalLines(200).put([Piece("a\x1b]0;owned\x07b\u202ec", end=True)])
     assert line == Line("a\\x1b]0;owned\\x07b\\u202ec")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hutch.cli.render.delivery import NOTHING
-from hutch.cli.render.transcript import Asked, Line, Piece, Transcript, arguments
+from hutch.cli.render.transcript import Line, OpenQuestion, Piece, Transcript, arguments
 
 RUN = {"run_id": "run_1"}
 
@@ -75,8 +75,8 @@ def test_who_waits_for_what() -> None:
     told.event("question.asked", call_id="c2", text="Why?")
     assert told.transcript.state == "waiting"
     assert list(told.transcript.waiting.values()) == [
-        Asked("approval", "c1", "bash: git push", ("bash git",)),
-        Asked("question", "c2", "Why?"),
+        OpenQuestion("approval", "c1", "bash: git push", ("bash git",)),
+        OpenQuestion("question", "c2", "Why?"),
     ]
     told.event("approval.given", call_id="c1", allowed=True)
     assert list(told.transcript.waiting) == ["c2"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.cli.screens.typed_line import Said, answer_to, spoken
+from hutch.cli.screens.typed_line import Said, answer_to, parse_line
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from hutch.cli.screens.typed_line import Said, answer_to, spoken
     ],
 )
 def test_a_line_is_a_message_or_a_command(line: str, said: Said) -> None:
-    assert spoken(line) == said
+    assert parse_line(line) == said
 
 
 def test_only_a_plain_answer_is_one() -> None:

@@ -20,7 +20,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta, SessionHost
 from hutch.store.sessions import Sessions
@@ -42,7 +42,7 @@ class Hosted:
     """A host, and the site that tells it what is wanted."""
 
     host: SessionHost
-    site: Site
+    services: Services
     who: Caller
     server: object
     place: Path
@@ -50,7 +50,7 @@ class Hosted:
     async def new(self, *replies: dict[str, object], prompt: str = "") -> SessionId:
         model = cassette(self.place / "c.json", replies) if replies else ""
         new = NewSession(purpose="a session", model=model, prompt=prompt)
-        return (await sessions.create(self.site, self.who, new)).id
+        return (await sessions.create(self.services, self.who, new)).id
 
     async def ready(self) -> SessionId:
         id = await self.new()
@@ -68,7 +68,7 @@ class Hosted:
 async def hosting(kind: str, place: Path) -> AsyncIterator[Hosted]:
     async with serving(place / "home") as server:
         host: SessionHost = server.host if kind == "in this process" else CodecHost(server.host)
-        yield Hosted(host, server.site, await owner(server), server, place)
+        yield Hosted(host, server.services, await owner(server), server, place)
 
 
 @pytest.fixture(params=HOSTS)
@@ -101,11 +101,11 @@ async def test_a_session_that_was_closed_is_woken_by_the_next_use_with_its_files
 
 async def test_the_workspace_of_a_session_that_is_over_is_deleted(hosted: Hosted) -> None:
     id = await hosted.ready()
-    workspace_id = (await Sessions(hosted.site.rows).get(id)).workspace_id
+    workspace_id = (await Sessions(hosted.services.rows).get(id)).workspace_id
     await hosted.host.open(id)
     with pytest.raises(Conflict):
         await hosted.host.remove_workspace(workspace_id)  # its jail is open
-    await sessions.give(hosted.site, hosted.who, id, inputs.End())
+    await sessions.give(hosted.services, hosted.who, id, inputs.End())
     await hosted.reaches(id, "ended")
     await hosted.host.close(id, reason="for the test")
     await hosted.host.remove_workspace(workspace_id)
@@ -124,7 +124,7 @@ async def test_an_input_that_was_kept_is_taken_and_what_comes_of_it_is_in_the_lo
     id = await hosted.new(WRITE, FINISH, prompt="Write it.")
     assert "tool.returned" in await hosted.types(id, "run.ended")
     await hosted.reaches(id, "idle")
-    given = await sessions.give(hosted.site, hosted.who, id, inputs.End(reason="over"))
+    given = await sessions.give(hosted.services, hosted.who, id, inputs.End(reason="over"))
     await hosted.reaches(id, "ended")
     assert (await hosted.types(id, "session.ended"))[-1] == "session.ended"
     assert given.seq == 1

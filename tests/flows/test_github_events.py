@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.forge_request import ForgeRequest
-from hutch.flows.github_events import is_signed, mentions, wish_of
+from hutch.flows.github_events import is_signed, mentions, to_forge_request
 
 REPOSITORY = {"full_name": "acme/project", "clone_url": "https://github.com/acme/project.git"}
 ISSUE = {
@@ -37,7 +37,7 @@ COMMENT = {
 
 
 def read(event: str, told: Any) -> ForgeRequest | str:
-    return wish_of(event, told, mention="hutch", hosts=("github.com",))
+    return to_forge_request(event, told, mention="hutch", hosts=("github.com",))
 
 
 def changed(told: dict[str, Any], path: str, value: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from hutch.app.models import access
 from hutch.flows.checks import model as model_check
-from hutch.flows.checks.model import TIMEOUT_S, WAYS_OUT
+from hutch.flows.checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.probe import Check
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
@@ -89,9 +89,9 @@ async def test_nothing_usable_is_a_warning_with_ways_out(tmp_path: Path) -> None
         "model",
         "warn",
         f"none: no key is set, and no Ollama answers\n{url}: connection refused",
-        "\n".join(WAYS_OUT),
+        "\n".join(REMEDIES),
     )
-    assert "hutch config set-secret anthropic_api_key" in WAYS_OUT[0]
+    assert "hutch config set-secret anthropic_api_key" in REMEDIES[0]
 
 
 async def test_an_ollama_that_answers_is_what_a_run_takes(tmp_path: Path) -> None:

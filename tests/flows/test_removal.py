@@ -23,12 +23,12 @@ pytestmark = pytest.mark.anyio
 async def test_a_removal_that_was_cut_is_finished_by_the_next_server(tmp_path: Path, when: str) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
-        other = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
+        other = (await sessions.create(server.services, who, NewSession())).id
         for id in (session, other):
             await state(server, who, id, "idle")
         if when == "after it has ended":
-            await sessions.give(server.site, who, session, End())
+            await sessions.give(server.services, who, session, End())
             await state(server, who, session, "ended")
         place = server.loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
         assert place.is_dir()
@@ -54,10 +54,10 @@ async def test_a_removal_that_was_cut_is_finished_by_the_next_server(tmp_path: P
 async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         await server.host.close(session, reason="somebody looks into its files")
         async with workspaces_of(server.loaded).open(session_name(session)):
             with pytest.raises(Conflict, match="is open"):
-                await removal.remove(server.site, who, session)
+                await removal.remove(server.services, who, session)
         assert await PendingRemovals(server.rows).list() == []

@@ -36,7 +36,7 @@ async def swept(server: Server, later_ms: int, *, dry_run: bool = False) -> list
 
 async def asked(server: Server, who: Caller, repo: Path) -> str:
     session, _ = await submit(
-        server.site, who, NewSession(repository=str(repo), prompt="Make slugs lower case.")
+        server.services, who, NewSession(repository=str(repo), prompt="Make slugs lower case.")
     )
     await until(server, session.id, "delivery.ended")
     await state(server, who, session.id, "parked")
@@ -69,7 +69,7 @@ async def test_a_session_says_why_its_files_are_gone_and_keeps_its_log(tmp_path:
         who = await owner(server)
         id = await asked(server, who, repo)
         await swept(server, 25 * HOUR_MS)
-        session = (await sessions.show(server.site, who, id)).session
+        session = (await sessions.show(server.services, who, id)).session
         assert (session.state, session.reason) == ("ended", "Its workspace was removed after 24 hours.")
         with pytest.raises(NotFound, match="has no files: Its workspace was removed after 24 hours"):
             await server.host.call(session.id, ReadFile("slug.py"))
@@ -82,7 +82,7 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
     async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
         who = await owner(server)
         new = NewSession(repository=str(repo), prompt="Make slugs lower case.")
-        session, run = await submit(server.site, who, new)
+        session, run = await submit(server.services, who, new)
         await until(server, session.id, "session.prepared")
         (repo / ".git").rename(repo / "gone")  # there is nowhere to deliver to
         ended = (await until(server, session.id, "delivery.ended"))[-1]
@@ -90,7 +90,7 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == []
         (repo / "gone").rename(repo / ".git")
-        await redelivery.deliver(server.site, who, run.id)
+        await redelivery.deliver(server.services, who, run.id)
         await until(server, session.id, "change.proposed")
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == [session.id]
@@ -99,8 +99,8 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
 async def test_any_other_session_is_kept_for_days_and_what_waits_is_never_removed(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
-        one = await sessions.create(server.site, who, NewSession(purpose="one"))
-        two = await sessions.create(server.site, who, NewSession(purpose="two"))
+        one = await sessions.create(server.services, who, NewSession(purpose="one"))
+        two = await sessions.create(server.services, who, NewSession(purpose="two"))
         for each in (one, two):
             await state(server, who, each.id, "parked")
         run = (await Runs(server.rows).page(session_ids=[two.id], preparing=True))[0]
@@ -116,6 +116,6 @@ async def test_zero_keeps_them_for_good(tmp_path: Path) -> None:
         tmp_path / "home", sessions__idle_s=1, sessions__keep_days=0, sessions__keep_code_hours=0
     ) as server:
         who = await owner(server)
-        one = await sessions.create(server.site, who, NewSession(purpose="one"))
+        one = await sessions.create(server.services, who, NewSession(purpose="one"))
         await state(server, who, one.id, "parked")
         assert await swept(server, 10_000 * DAY_MS) == []

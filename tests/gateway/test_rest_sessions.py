@@ -309,7 +309,7 @@ async def test_only_owners_and_members_open_sessions(api: Api) -> None:
 
 async def network_of_jail(api: Api, session_id: str) -> tuple[str, ...]:
     """The hosts that the jail of a session lets through, as it is open now."""
-    host = api.server.site.host
+    host = api.server.services.host
     assert isinstance(host, LocalHost)
     async with host.sandbox(SessionId(session_id)) as desk:
         return desk.jail.policy.network

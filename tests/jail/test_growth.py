@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.jail.limits.growth import MAX_DEPTH, Growth, measure
-from hutch.jail.limits.unlinked_files import Nameless
+from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
 
 def measured(directory: Path) -> tuple[int, int, bool, bool]:
@@ -130,14 +130,14 @@ def test_what_hides_for_a_moment_is_not_blamed_for_what_others_write(tmp_path: P
         """By how much an empty directory has grown, when something in it cannot be looked into."""
         looks = 0
 
-        def hidden() -> Nameless:
+        def hidden() -> UnlinkedFiles:
             nonlocal looks
             looks += 1
-            return Nameless(0, maybe_more=always or looks == 1)
+            return UnlinkedFiles(0, maybe_more=always or looks == 1)
 
         (tmp_path / "own").mkdir(exist_ok=True)
         fd = os.open(tmp_path / "own", os.O_RDONLY)
-        growth = Growth(fd, most_bytes=1_000_000, most_files=1000, nameless=hidden)
+        growth = Growth(fd, most_bytes=1_000_000, most_files=1000, find_unlinked_files=hidden)
         growth.grown()
         with (tmp_path / "others").open("wb") as file:
             file.write(bytes(50_000_000))

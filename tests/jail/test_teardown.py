@@ -9,7 +9,7 @@ import pytest
 
 from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import below
-from hutch.jail.launch.teardown import Burial
+from hutch.jail.launch.teardown import Teardown
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ async def test_all_are_killed_while_the_first_process_lives_on(jail: Jailed) -> 
     """As if the kernel never came to it: nobody has killed the warden."""
     sleeper = await jail.spawn(["sh", "-c", "sleep 600 & sleep 600"])
     await sleeper.signal(signal.SIGCONT)  # once it has begun
-    burial = Burial(jail.warden_pidfd, jail._launched.process)
+    burial = Teardown(jail.warden_pidfd, jail._launched.process)
     inside = set(below(jail.warden_pid))
     assert not await burial.wait(0.5, warden_pid=jail.warden_pid)
     assert not inside & set(below(jail.warden_pid))
@@ -30,7 +30,7 @@ async def test_the_user_id_stays_claimed_until_all_are_gone() -> None:
     """A process that stands in for a first one that cannot die yet."""
     stubborn = subprocess.Popen(["sleep", "600"])  # noqa: ASYNC220
     pidfd = os.pidfd_open(stubborn.pid)
-    burial = Burial(pidfd, stubborn)
+    burial = Teardown(pidfd, stubborn)
     try:
         assert not await burial.wait(0.05, warden_pid=0)
         burial.kill()

@@ -10,11 +10,11 @@ from hutch.llm.interface import Delta, FromModel, FromUser, Model, Request
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import key_name, parse_model_name
 from hutch.llm.reply import Gathering, Reply
-from hutch.llm.retry import Patience
+from hutch.llm.retry import RetryPolicy
 from tests.llm.wire import Wire, event
 
 KEY = "key-of-a-test-1234567890"
-QUICK = Patience(attempts=3, first_wait_s=0.001, longest_wait_s=30.0, silence_s=30.0)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, longest_wait_s=30.0, silence_s=30.0)
 GO = Request("You help.", (FromUser("go"),))
 
 Calls = Sequence[tuple[str, str, str]]  # id, tool, arguments
@@ -34,7 +34,7 @@ class Dialect:
     before_end: int = 2  # events that end a reply
     protocol: str = "responses"
 
-    def open(self, wire: Wire | None = None, url: str = "", patience: Patience = QUICK) -> Model:
+    def open(self, wire: Wire | None = None, url: str = "", patience: RetryPolicy = QUICK) -> Model:
         base = f"{wire.url if wire else url}{self.path}"
         access = Access(
             keys={key_name(self.provider): KEY},

@@ -3,11 +3,11 @@
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import Delta, FromUser, Message, Model, Request
 from hutch.llm.reply import Reply
-from hutch.llm.retry import Patience
+from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 from tests.llm import dialects
 
-QUICK = Patience(attempts=3, first_wait_s=0.001, longest_wait_s=1.0, silence_s=0.05)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, longest_wait_s=1.0, silence_s=0.05)
 
 
 def scripted(text: str) -> ScriptedModel:

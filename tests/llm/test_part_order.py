@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.llm.interface import Call, FromModel
-from hutch.llm.part_order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
 
 PARTS = st.lists(
     st.one_of(
@@ -18,7 +18,7 @@ PARTS = st.lists(
 @given(PARTS)
 def test_what_came_goes_back(parts: list[tuple[str, str, dict[str, str]]]) -> None:
     order, text, calls = Order(), "", []
-    expected: list[Thought | Said | Wanted] = []
+    expected: list[Thought | Said | OrderedCall] = []
     for kind, value, mark in parts:
         match kind:
             case "text":
@@ -35,7 +35,7 @@ def test_what_came_goes_back(parts: list[tuple[str, str, dict[str, str]]]) -> No
             case "call":
                 order.call(value, **mark)
                 calls.append(Call(value, "bash", "{}"))
-                expected.append(Wanted(calls[-1], mark))
+                expected.append(OrderedCall(calls[-1], mark))
     message = FromModel(text, tuple(calls), order.opaque("some"))
     assert list(in_order(message, "some")) == expected
 
@@ -68,4 +68,4 @@ def test_parts_of_another_provider_are_not_looked_at() -> None:
     order.thought({"thinking": "hm"})
     order.call("a")
     message = FromModel("Hi", (Call("a", "bash", "{}"),), order.opaque("other"))
-    assert list(in_order(message, "some")) == [Said("Hi"), Wanted(Call("a", "bash", "{}"))]
+    assert list(in_order(message, "some")) == [Said("Hi"), OrderedCall(Call("a", "bash", "{}"))]

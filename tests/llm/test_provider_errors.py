@@ -10,7 +10,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.llm.interface import Again, Call, Finish, FromUser, Request, Text, Usage
-from hutch.llm.retry import Patience
+from hutch.llm.retry import RetryPolicy
 from tests.deadline import DEADLINE_S
 from tests.llm.dialects import ANTHROPIC, DIALECTS, GO, KEY, Dialect, pieces, reply
 from tests.llm.wire import Act, answer, event, playing
@@ -48,7 +48,7 @@ async def test_a_server_says_when_to_come_back(
         headers = {"Retry_After": formatdate(time() + 86_400, usegmt=True)}
     busy = answer(429, dialect.error(429, "rate_limit_error", "Slow down"), **headers)
     async with playing(busy) as wire:
-        model = dialect.open(wire, patience=Patience(first_wait_s=0.001, longest_wait_s=1e6))
+        model = dialect.open(wire, patience=RetryPolicy(first_wait_s=0.001, longest_wait_s=1e6))
         async with aclosing(model.stream(GO)) as stream:
             again = await anext(stream)
         await model.close()
@@ -86,7 +86,7 @@ async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_asked_for_again(di
 
 
 async def test_a_stream_that_stalls_is_asked_for_again(dialect: Dialect) -> None:
-    impatient = Patience(attempts=2, first_wait_s=0.001, silence_s=0.5)
+    impatient = RetryPolicy(attempts=2, first_wait_s=0.001, silence_s=0.5)
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:2], ending="stall"), Act(whole)) as wire:
         got = await reply(dialect.open(wire, patience=impatient))
@@ -249,7 +249,7 @@ async def test_a_server_that_is_not_there(dialect: Dialect) -> None:
 
 
 async def test_a_name_that_nobody_has(dialect: Dialect) -> None:
-    once = Patience(attempts=2, first_wait_s=0.001)
+    once = RetryPolicy(attempts=2, first_wait_s=0.001)
     with pytest.raises(
         Unavailable, match=r"did not answer: the connection broke.*Tried 2 times.*your network"
     ):

@@ -5,7 +5,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.llm.interface import Again, Finish, FromUser, Request
 from hutch.llm.reply import Gathering
-from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.retry import PatientModel, RetryPolicy
 from tests.llm.scripts import QUICK, pieces, scripted
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def test_waits_grow_and_are_never_the_same_twice() -> None:
     model = scripted("- fault: {status: 500}\n  times: 9")
     waits = []
     for _ in range(2):
-        patient = PatientModel(model, Patience(attempts=5, first_wait_s=0.001, longest_wait_s=0.004))
+        patient = PatientModel(model, RetryPolicy(attempts=5, first_wait_s=0.001, longest_wait_s=0.004))
         with pytest.raises(Unavailable):
             await collected(patient, waits)
         model = scripted("- fault: {status: 500}\n  times: 9")

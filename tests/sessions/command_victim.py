@@ -22,7 +22,7 @@ def tell(word: str) -> None:
 async def main(home: Path) -> None:
     async with serving(home) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(purpose="to be killed"))
+        session = await sessions.create(server.services, who, NewSession(purpose="to be killed"))
         await state(server, who, session.id, "idle")
         tell(session.id)
 

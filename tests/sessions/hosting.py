@@ -88,5 +88,5 @@ async def state(server: Server, who: Caller, session_id: SessionId, *wanted: str
         while True:
             now = (await Sessions(server.rows).get(session_id)).state
             if now in wanted:
-                return (await sessions.show(server.site, who, session_id)).session.state
+                return (await sessions.show(server.services, who, session_id)).session.state
             await asyncio.sleep(0.02)

@@ -43,9 +43,9 @@ async def main(home: Path, point: str) -> None:
     async with serving(home) as server:
         who = await owner(server)
         if point == "row":
-            await sessions.create(server.site, who, NewSession(purpose="never"), also=End())
+            await sessions.create(server.services, who, NewSession(purpose="never"), also=End())
         Thread(target=end_with_workspace, args=(home / "data" / "workspaces",), daemon=True).start()
-        session = await sessions.create(server.site, who, NewSession(purpose="begun"), also=Tell())
+        session = await sessions.create(server.services, who, NewSession(purpose="begun"), also=Tell())
         await state(server, who, session.id, "idle")
         await asyncio.sleep(60)
 

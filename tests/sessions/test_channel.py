@@ -61,7 +61,7 @@ async def test_a_slow_follower_loses_no_entry_and_keeps_nothing_for_itself(log: 
     heavy = channel_module.KEPT_BYTES // 8
     for number in range(40):
         await log.append(session_id, [said(number, heavy)])
-        channels.tell(session_id, Delta("run_1", 1, "text", "x"))
+        channels.publish(session_id, Delta("run_1", 1, "text", "x"))
     kept = channels._channels[session_id]._weight
     assert kept <= channel_module.KEPT_BYTES
     await log.append(session_id, [SessionEnded(outcome="done")])
@@ -71,14 +71,14 @@ async def test_a_slow_follower_loses_no_entry_and_keeps_nothing_for_itself(log: 
 async def test_deltas_come_between_entries_and_only_to_who_is_there(log: SqlLog) -> None:
     session_id = await begun(log)
     channels = Channels(log)
-    channels.tell(session_id, Delta("run_1", 1, "text", "nobody hears this"))
+    channels.publish(session_id, Delta("run_1", 1, "text", "nobody hears this"))
     async with aclosing(channels.follow(session_id, WHOLE)) as updates:
         first = await anext(updates)
         assert isinstance(first, Entry) and first.seq == 1
         waiting = asyncio.ensure_future(anext(updates))
         await asyncio.sleep(0.05)
         delta = Delta("run_1", 1, "text", "Hel")
-        channels.tell(session_id, delta)
+        channels.publish(session_id, delta)
         assert await waiting == delta
         await log.append(session_id, [said(1)])
         second = await anext(updates)
@@ -142,7 +142,7 @@ async def test_a_piece_comes_behind_the_entry_that_it_answers(log: SqlLog) -> No
         await anext(updates)
         waiting = asyncio.ensure_future(anext(updates))
         await asyncio.sleep(0.05)
-        channels.tell(session_id, Delta("run_1", 2, "text", "Then"), after=2)
+        channels.publish(session_id, Delta("run_1", 2, "text", "Then"), after=2)
         await log.append(session_id, [said(1)])
         first = await waiting
         assert isinstance(first, Entry) and first.seq == 2

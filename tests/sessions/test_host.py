@@ -52,35 +52,35 @@ async def test_a_prompt_is_worked_on_and_the_next_one_follows_it(tmp_path: Path)
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(
-            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+            server.services, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
         )
         events = await until(server, session.id, "run.ended")
         assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
         assert await state(server, who, session.id, "idle") == "idle"
         content = await server.host.call(session.id, requests.ReadFile("slug.py"))
         assert b"lower()" in content.data
-        given = await sessions.give(server.site, who, session.id, inputs.Prompt(text="Are you sure?"))
-        head = (await sessions.show(server.site, who, session.id)).head
+        given = await sessions.give(server.services, who, session.id, inputs.Prompt(text="Are you sure?"))
+        head = (await sessions.show(server.services, who, session.id)).head
         more = await until(server, session.id, "run.ended", after=len(events))
         assert given.seq == 1 and head.seq > len(events)
         assert [event.prompt for event in more if isinstance(event, RunQueued)] == ["Are you sure?"]
         assert await state(server, who, session.id, "idle")
-        runs = await sessions.runs(server.site, who, session.id)
+        runs = await sessions.runs(server.services, who, session.id)
         assert [(run.prompt, run.outcome) for run in runs] == [
             ("Are you sure?", "done"),
             ("Mend slugs.", "done"),
         ]
-        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_others_do_not_see_it(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who, bob = await owner(server), await owner(server, "bob", "member")
-        session = await sessions.create(server.site, who, NewSession(purpose="mine"))
+        session = await sessions.create(server.services, who, NewSession(purpose="mine"))
         for stranger in (bob, nobody()):
             with pytest.raises(NotFound):
-                await sessions.show(server.site, stranger, session.id)
-            assert await sessions.page(server.site, stranger) == []
+                await sessions.show(server.services, stranger, session.id)
+            assert await sessions.page(server.services, stranger) == []
 
 
 async def test_an_approval_is_waited_for_and_given(tmp_path: Path) -> None:
@@ -92,28 +92,28 @@ async def test_an_approval_is_waited_for_and_given(tmp_path: Path) -> None:
         (folder / "careful.md").write_text("---\npolicy:\n  rules: [ask bash]\n---\nBe careful.\n")
         who = await owner(server)
         new = NewSession(model=model, persona="careful", prompt="Touch it.")
-        session = await sessions.create(server.site, who, new)
+        session = await sessions.create(server.services, who, new)
         with pytest.raises(Conflict, match="waits for an answer"):
-            await sessions.give(server.site, who, session.id, inputs.Approve(call_id="x"))
+            await sessions.give(server.services, who, session.id, inputs.Approve(call_id="x"))
         events = await until(server, session.id, "approval.asked")
         asked = events[-1]
         assert isinstance(asked, ApprovalAsked)
         assert await state(server, who, session.id, "waiting")
-        await sessions.give(server.site, who, session.id, inputs.Approve(call_id=asked.call_id))
+        await sessions.give(server.services, who, session.id, inputs.Approve(call_id=asked.call_id))
         rest = await until(server, session.id, "run.ended", after=len(events))
         assert [event.by for event in rest if event.type == "approval.given"] == [who.user.id]  # type: ignore[attr-defined]
         assert await server.host.call(session.id, requests.StatFile("asked-for"))
         assert await state(server, who, session.id, "idle")
-        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_cancel_ends_a_run_and_leaves_the_session(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="sleep 600", timeout_s=600), FINISH])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Sleep."))
+        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Sleep."))
         await until(server, session.id, "command.started")
-        await sessions.give(server.site, who, session.id, inputs.Cancel())
+        await sessions.give(server.services, who, session.id, inputs.Cancel())
         events = await until(server, session.id, "run.ended")
         assert isinstance(events[-1], RunEnded) and events[-1].outcome == "cancelled"
         assert await state(server, who, session.id, "idle")
@@ -126,33 +126,33 @@ async def test_a_pause_holds_a_run_until_it_may_go_on(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [slow, FINISH])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Sleep."))
+        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Sleep."))
         await until(server, session.id, "command.started")
-        await sessions.give(server.site, who, session.id, inputs.Pause())
+        await sessions.give(server.services, who, session.id, inputs.Pause())
         assert await state(server, who, session.id, "paused")
         await asyncio.sleep(0.2)
-        head = (await sessions.show(server.site, who, session.id)).head
+        head = (await sessions.show(server.services, who, session.id)).head
         types = [event.type for event in await until(server, session.id, "session.paused")]
         assert "run.ended" not in types
-        await sessions.give(server.site, who, session.id, inputs.Resume())
+        await sessions.give(server.services, who, session.id, inputs.Resume())
         events = await until(server, session.id, "run.ended", after=head.seq)
         assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
         await state(server, who, session.id, "idle")
-        assert [run.outcome for run in await sessions.runs(server.site, who, session.id)] == ["done"]
+        assert [run.outcome for run in await sessions.runs(server.services, who, session.id)] == ["done"]
 
 
 async def test_what_is_said_meanwhile_is_heard_by_the_run(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH, {"text": "Tabs it is."}])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Work."))
+        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Work."))
         await until(server, session.id, "command.started")
-        await sessions.give(server.site, who, session.id, inputs.Message(text="Use tabs."))
+        await sessions.give(server.services, who, session.id, inputs.Message(text="Use tabs."))
         events = await until(server, session.id, "run.ended")
         said = [event for event in events if isinstance(event, MessageSent) and event.author == "user"]
         assert [(event.text, event.by, event.input) for event in said] == [("Use tabs.", who.user.id, 1)]
         await state(server, who, session.id, "idle")
-        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
@@ -161,16 +161,16 @@ async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(
-            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+            server.services, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
         )
         events = await until(server, session.id, "run.ended")
         await state(server, who, session.id, "idle")
-        await sessions.give(server.site, who, session.id, inputs.Undo())
+        await sessions.give(server.services, who, session.id, inputs.Undo())
         rest = await until(server, session.id, "session.rewound", after=len(events))
         assert isinstance(rest[-1], SessionRewound)
         content = await server.host.call(session.id, requests.ReadFile("slug.py"))
         assert content.data == b"def slug(text):\n    return text\n"
-        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Once more."))
+        await sessions.give(server.services, who, session.id, inputs.Prompt(text="Once more."))
         await until(server, session.id, "run.ended", after=len(events) + len(rest))
         content = await server.host.call(session.id, requests.ReadFile("slug.py"))
         assert b"lower()" in content.data  # the model was asked from the beginning again
@@ -182,19 +182,19 @@ async def test_undo_does_not_remove_what_others_have_changed_unless_told_to(tmp_
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(
-            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+            server.services, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
         )
         await until(server, session.id, "run.ended")
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("notes.txt", b"mine"), by=who.user.id)
         await server.host.call(session.id, requests.RunCommand("echo '# mine' >> slug.py"))
         with pytest.raises(WorkWouldBeLost, match=r"notes\.txt, slug\.py\.") as refused:
-            await sessions.give(server.site, who, session.id, inputs.Undo())
+            await sessions.give(server.services, who, session.id, inputs.Undo())
         assert refused.value.paths == ("notes.txt", "slug.py")
         head = await server.log.head(session.id)
         kept = await server.host.call(session.id, requests.ReadFile("notes.txt"))
         assert kept.data == b"mine"
-        await sessions.give(server.site, who, session.id, inputs.Undo(discard=True))
+        await sessions.give(server.services, who, session.id, inputs.Undo(discard=True))
         rest = await until(server, session.id, "session.rewound", after=head.seq)
         rewound = rest[-1]
         assert isinstance(rewound, SessionRewound)
@@ -212,7 +212,7 @@ async def test_an_undo_that_was_taken_late_does_not_remove_what_came_since(tmp_p
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(
-            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+            server.services, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
         )
         await until(server, session.id, "run.ended")
         await state(server, who, session.id, "idle")
@@ -230,10 +230,10 @@ async def test_an_undo_that_was_taken_late_does_not_remove_what_came_since(tmp_p
 async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(purpose="short"))
+        session = await sessions.create(server.services, who, NewSession(purpose="short"))
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("a", b"1"), by=who.user.id)
-        await sessions.give(server.site, who, session.id, inputs.End(reason="enough"))
+        await sessions.give(server.services, who, session.id, inputs.End(reason="enough"))
         events = await until(server, session.id, "session.ended")
         assert events[-1] == SessionEnded(outcome="done", reason="enough")
         assert await state(server, who, session.id, "ended")
@@ -242,15 +242,15 @@ async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:
             with pytest.raises(Conflict, match="has ended"):
                 await server.host.call(session.id, wish)  # type: ignore[arg-type]
         with pytest.raises(Conflict, match="has ended"):
-            await sessions.give(server.site, who, session.id, inputs.Prompt(text="More."))
+            await sessions.give(server.services, who, session.id, inputs.Prompt(text="More."))
 
 
 async def test_however_much_waits_a_session_ends_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
-        await sessions.give(server.site, who, session.id, inputs.Pause())
+        await sessions.give(server.services, who, session.id, inputs.Pause())
         await state(server, who, session.id, "paused")
         waiting = [
             QueuedRun(id=new_run_id(), session_id=session.id, owner=who.user.id, queued_ms=1)
@@ -265,7 +265,7 @@ async def test_however_much_waits_a_session_ends_at_once(tmp_path: Path) -> None
                 add_input(connection, session.id, who.user.id, body)
 
         await server.rows.change(add)
-        await sessions.give(server.site, who, session.id, inputs.End(reason="enough"))
+        await sessions.give(server.services, who, session.id, inputs.End(reason="enough"))
         assert await state(server, who, session.id, "ended")
         over = await Runs(server.rows).page(session_ids=[session.id], limit=2000)
         assert {each.id for each in over} == {each.id for each in waiting}
@@ -294,7 +294,7 @@ async def eventually_taken(server: Server, session_id: SessionId) -> None:
 async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("kept", b"yes"), by=who.user.id)
         events = await until(server, session.id, "session.parked")
@@ -310,11 +310,11 @@ async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None
     async with serving(tmp_path / "home", sessions__runs=1) as server:
         who = await owner(server)
         made = [
-            await sessions.create(server.site, who, NewSession(model=model, prompt=f"{number}"))
+            await sessions.create(server.services, who, NewSession(model=model, prompt=f"{number}"))
             for number in range(3)
         ]
         await until(server, made[0].id, "run.started")
-        places = [(await sessions.show(server.site, who, each.id)).place for each in made]
+        places = [(await sessions.show(server.services, who, each.id)).place for each in made]
         assert places == [None, 1, 2]
         for each in made:
             events = await until(server, each.id, "run.ended")
@@ -326,7 +326,7 @@ async def test_a_repository_that_cannot_be_had_ends_the_session_with_the_reason(
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(tmp_path / "nothing"), prompt="Mend it.")
-        session = await sessions.create(server.site, who, new)
+        session = await sessions.create(server.services, who, new)
         events = await until(server, session.id, "session.ended")
         assert isinstance(events[-1], SessionEnded) and events[-1].outcome == "failed"
         assert "nothing" in events[-1].reason
@@ -336,16 +336,16 @@ async def test_a_repository_that_cannot_be_had_ends_the_session_with_the_reason(
 async def test_a_fork_begins_with_the_files_of_a_snapshot(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("a", b"1"))
         first = await server.host.call(session.id, requests.TakeSnapshot("one"))
         await server.host.call(session.id, requests.WriteFile("a", b"2"))
-        old = await sessions.fork(server.site, who, session.id, snapshot=first.id)
-        new = await sessions.fork(server.site, who, session.id)
-        await sessions.give(server.site, who, session.id, inputs.End())
+        old = await sessions.fork(server.services, who, session.id, snapshot=first.id)
+        new = await sessions.fork(server.services, who, session.id)
+        await sessions.give(server.services, who, session.id, inputs.End())
         await state(server, who, session.id, "ended")
-        ended = await sessions.fork(server.site, who, session.id)
+        ended = await sessions.fork(server.services, who, session.id)
         for forked, content in ((old, b"1"), (new, b"2"), (ended, b"2")):
             await state(server, who, forked.id, "idle")
             assert (await server.host.call(forked.id, requests.ReadFile("a"))).data == content
@@ -354,7 +354,7 @@ async def test_a_fork_begins_with_the_files_of_a_snapshot(tmp_path: Path) -> Non
 async def test_commands_and_terminals_are_in_the_log(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         ran = await server.host.call(session.id, requests.RunCommand("echo out; echo err >&2; exit 3"))
         assert (ran.exit_code, ran.stdout, ran.stderr) == (3, "out\n", "err\n")
@@ -375,13 +375,13 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [{"text": "One two three four five six."}])
     async with serving(tmp_path / "home", sessions__runs=1) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await Sessions(server.rows).set(session.id, model=model)
         told: list[str] = []
         async with asyncio.timeout(DEADLINE_S), aclosing(server.host.follow(session.id, WHOLE)) as updates:
             await anext(updates)  # pieces come only to followers that are there already
-            await sessions.give(server.site, who, session.id, inputs.Prompt(text="Count."))
+            await sessions.give(server.services, who, session.id, inputs.Prompt(text="Count."))
             async for update in updates:
                 if isinstance(update, Delta):
                     told.append(update.text)
@@ -396,7 +396,7 @@ async def test_after_an_orderly_end_runs_go_on(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await sessions.create(
-            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+            server.services, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
         )
         await until(server, session.id, "command.started")
     async with serving(tmp_path / "home") as server:
@@ -414,7 +414,7 @@ async def test_what_was_done_is_delivered_step_by_step(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(repo), model=model, prompt="Mend slugs.", deliver=True)
-        session = await sessions.create(server.site, who, new)
+        session = await sessions.create(server.services, who, new)
         events = await until(server, session.id, "delivery.ended")
         steps = [event.step for event in events if isinstance(event, StepReached)]
         assert steps == ["cloning", "looking", "branching", "committing", "pushing", "opening"]
@@ -435,7 +435,7 @@ async def test_a_prompt_that_changes_nothing_proposes_nothing(tmp_path: Path) ->
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(repo), model=model, prompt="Is it fine?", deliver=True)
-        session = await sessions.create(server.site, who, new)
+        session = await sessions.create(server.services, who, new)
         ended = (await until(server, session.id, "delivery.ended"))[-1]
         assert isinstance(ended, DeliveryEnded)
         assert (ended.outcome, ended.reason) == ("nothing", "Nothing was changed.")
@@ -451,7 +451,7 @@ async def careful(server: Server, model: str) -> tuple[Caller, SessionId, Approv
     (folder / "careful.md").write_text(CAREFUL)
     who = await owner(server)
     new = NewSession(model=model, persona="careful", prompt="Do it.")
-    session = await sessions.create(server.site, who, new)
+    session = await sessions.create(server.services, who, new)
     asked = (await until(server, session.id, "approval.asked"))[-1]
     assert isinstance(asked, ApprovalAsked)
     await state(server, who, session.id, "waiting")
@@ -466,10 +466,10 @@ async def test_nobody_agrees_to_what_nobody_has_asked(tmp_path: Path) -> None:
         who, session_id, asked = await careful(server, model)
         for call_id in ("call_2_0", "x"):
             with pytest.raises(Conflict, match="Nobody waits"):
-                await sessions.give(server.site, who, session_id, inputs.Approve(call_id=call_id))
-        await sessions.give(server.site, who, session_id, inputs.Approve(call_id=asked.call_id))
+                await sessions.give(server.services, who, session_id, inputs.Approve(call_id=call_id))
+        await sessions.give(server.services, who, session_id, inputs.Approve(call_id=asked.call_id))
         await until(server, session_id, "approval.given")
-        await sessions.give(server.site, who, session_id, inputs.Cancel())
+        await sessions.give(server.services, who, session_id, inputs.Cancel())
 
 
 async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) -> None:
@@ -482,10 +482,10 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
                     db, session_id, who.user.id, f'{{"type":"message","text":"{number}"}}'
                 )
             )
-        await sessions.give(server.site, who, session_id, inputs.Cancel())
+        await sessions.give(server.services, who, session_id, inputs.Cancel())
         ended = (await until(server, session_id, "run.ended"))[-1]
         assert isinstance(ended, RunEnded) and ended.outcome == "cancelled"
-        await sessions.give(server.site, who, session_id, inputs.End())
+        await sessions.give(server.services, who, session_id, inputs.End())
         events = await until(server, session_id, "session.ended")
         await state(server, who, session_id, "ended")
         # The next one was begun after the cancelled one, and none after that while the session ended.
@@ -505,13 +505,13 @@ async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
             lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MAX_UNTAKEN)]
         )
         with pytest.raises(LimitReached, match="wait in the session"):
-            await sessions.give(server.site, who, session_id, inputs.Message(text="one more"))
+            await sessions.give(server.services, who, session_id, inputs.Message(text="one more"))
         await server.rows.change(
             lambda db: [
                 add_input(db, session_id, who.user.id, body) for _ in range(sessions.MORE_TO_STOP - 1)
             ]
         )
-        await sessions.give(server.site, who, session_id, inputs.End())
+        await sessions.give(server.services, who, session_id, inputs.End())
         await state(server, who, session_id, "ended")
 
 
@@ -526,7 +526,7 @@ async def test_those_that_stop_are_bounded_too(tmp_path: Path) -> None:
         )
         for stop in (inputs.Cancel(), inputs.Pause(), inputs.End()):
             with pytest.raises(LimitReached, match=f"{most} inputs wait in the session"):
-                await sessions.give(server.site, who, session_id, stop)
+                await sessions.give(server.services, who, session_id, stop)
 
 
 async def test_what_is_taken_back_in_a_pause_is_not_done_again(tmp_path: Path) -> None:
@@ -534,15 +534,15 @@ async def test_what_is_taken_back_in_a_pause_is_not_done_again(tmp_path: Path) -
     model = cassette(tmp_path / "c.json", [slow, FINISH])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Run it."))
+        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Run it."))
         await until(server, session.id, "command.started")
-        await sessions.give(server.site, who, session.id, inputs.Pause())
+        await sessions.give(server.services, who, session.id, inputs.Pause())
         await state(server, who, session.id, "paused")
-        await sessions.give(server.site, who, session.id, inputs.Undo())
+        await sessions.give(server.services, who, session.id, inputs.Undo())
         await until(server, session.id, "session.rewound")
-        await sessions.give(server.site, who, session.id, inputs.Resume())
+        await sessions.give(server.services, who, session.id, inputs.Resume())
         await state(server, who, session.id, "idle", "parked")
-        assert [run.outcome for run in await sessions.runs(server.site, who, session.id)] == ["cancelled"]
+        assert [run.outcome for run in await sessions.runs(server.services, who, session.id)] == ["cancelled"]
         with pytest.raises(NotFound):
             await server.host.call(session.id, requests.StatFile("ran.txt"))
 
@@ -551,24 +551,24 @@ async def test_a_fork_by_others_brings_no_script_along(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [FINISH])
     async with serving(tmp_path / "home") as server:
         who, bob = await owner(server), await owner(server, "bob", "member")
-        session = await sessions.create(server.site, who, NewSession(model=model))
+        session = await sessions.create(server.services, who, NewSession(model=model))
         await state(server, who, session.id, "idle")
         await Shares(server.rows).set(session.id, bob.user.id, "observer", created_by=who.user.id)
         with pytest.raises(Denied):
-            await sessions.fork(server.site, bob, session.id)
+            await sessions.fork(server.services, bob, session.id)
         await Shares(server.rows).set(session.id, bob.user.id, "member", created_by=who.user.id)
-        forked = await sessions.fork(server.site, bob, session.id)
+        forked = await sessions.fork(server.services, bob, session.id)
         assert (forked.owner, forked.model) == (bob.user.id, "")
 
 
 async def test_what_people_say_is_kept_without_secrets(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         key = "ghp_" + "a1B2" * 9
-        await sessions.give(server.site, who, session.id, inputs.Message(text=f"Use {key} for it."))
-        [given] = await sessions.inputs(server.site, who, session.id)
+        await sessions.give(server.services, who, session.id, inputs.Message(text=f"Use {key} for it."))
+        [given] = await sessions.inputs(server.services, who, session.id)
         assert key not in given.body and "redacted" in given.body
 
 

@@ -7,9 +7,9 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import Grounds, Ways
+from hutch.sessions.dependencies import HostCallbacks, HostDependencies
 from hutch.sessions.input_processing import take_all
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 from hutch.store.inputs import add_input
 from hutch.store.log import SqlLog
 from hutch.store.runs import Runs, add_run
@@ -23,7 +23,9 @@ HOUR_MS = 3_600_000
 CANCEL, PAUSE = '{"type":"cancel"}', '{"type":"pause"}'
 
 
-async def _session(log: SqlLog, events: list[Event], bodies: list[str], taken: int) -> tuple[Live, QueuedRun]:
+async def _session(
+    log: SqlLog, events: list[Event], bodies: list[str], taken: int
+) -> tuple[LiveSession, QueuedRun]:
     """A session with a past and a run that waits; the first inputs are noted as taken."""
     session = Session(
         id=new_session_id(), owner="ada", created_ms=wall_ms(), updated_ms=wall_ms(), state="queued"
@@ -34,9 +36,11 @@ async def _session(log: SqlLog, events: list[Event], bodies: list[str], taken: i
     for body in bodies:
         await log.change(lambda rows, body=body: add_input(rows, session.id, "ada", body))  # type: ignore[misc]
     held = Held(log)
-    live = Live(
+    live = LiveSession(
         session.id,
-        Grounds(log, log, Redactor(), Channels(log), Ways(held.prepare, held.open_sandbox, held.perform)),
+        HostDependencies(
+            log, log, Redactor(), Channels(log), HostCallbacks(held.prepare, held.open_sandbox, held.perform)
+        ),
     )
     for seq in range(1, taken + 1):
         await live.inputs.mark_taken(session.id, seq)
@@ -85,7 +89,7 @@ async def test_one_effect_stands_for_one_input_also_after_a_second_crash(log: Sq
     live, run = await _session(log, [PAST], [CANCEL], taken=0)
     await take_all(live)
     await log.change(lambda rows: add_input(rows, live.id, "ada", CANCEL))
-    await take_all(Live(live.id, live.grounds))
+    await take_all(LiveSession(live.id, live.grounds))
     assert (await Runs(log).get(run.id)).state == "ended"
 
 

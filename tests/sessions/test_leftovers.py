@@ -37,7 +37,7 @@ async def test_a_session_that_was_not_written_has_no_log(tmp_path: Path) -> None
     await _killed(tmp_path / "home", "row")
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        assert await sessions.page(server.site, who) == []
+        assert await sessions.page(server.services, who) == []
         assert await server.log.heads() == []
     assert await _workspaces(tmp_path / "home") == []
 
@@ -47,10 +47,10 @@ async def test_a_workspace_that_was_made_is_the_one_its_session_gets(tmp_path: P
     left = await _workspaces(tmp_path / "home")
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        (shown,) = await sessions.page(server.site, who)
+        (shown,) = await sessions.page(server.services, who)
         assert shown.session.id == session_id
         await state(server, who, shown.session.id, "idle")
-        session = (await sessions.show(server.site, who, session_id)).session
+        session = (await sessions.show(server.services, who, session_id)).session
     assert left == await _workspaces(tmp_path / "home") == [session.workspace_id]
 
 
@@ -59,12 +59,12 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
     async with serving(home) as server:
         who = await owner(server)
         kept, over, removed = [
-            await sessions.create(server.site, who, NewSession(purpose=word)) for word in ("a", "b", "c")
+            await sessions.create(server.services, who, NewSession(purpose=word)) for word in ("a", "b", "c")
         ]
         for session in (kept, over, removed):
             await state(server, who, session.id, "idle")
         for session in (over, removed):
-            await sessions.give(server.site, who, session.id, inputs.End())
+            await sessions.give(server.services, who, session.id, inputs.End())
             await state(server, who, session.id, "ended")
         await server.host.close(kept.id, reason="test")
         await SessionExpiry(server.rows).clear_workspace(over.id)
@@ -79,10 +79,10 @@ async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept
         who, database = await owner(server), server.loaded.paths.database
     backup = database.read_bytes()
     async with serving(home) as server:
-        session = await sessions.create(server.site, who, NewSession(purpose="work"))
+        session = await sessions.create(server.services, who, NewSession(purpose="work"))
         await state(server, who, session.id, "idle")
     database.write_bytes(backup)
     async with serving(home) as server:
-        assert await sessions.page(server.site, who) == []
+        assert await sessions.page(server.services, who) == []
         await retention_of(server.loaded, server.log).sweep()
     assert [session_of(id) for id in await _workspaces(home)] == [session.id]

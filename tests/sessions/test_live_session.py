@@ -22,7 +22,7 @@ async def test_a_jail_that_is_being_parked_is_closed_also_when_that_is_cancelled
 ) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
         warden = Path(f"/proc/{live.sandbox.jail.warden_pid}")
@@ -49,7 +49,7 @@ async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_pa
     model = cassette(tmp_path / "c.json", [{"text": "That is all."}])
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Say it."))
+        session = await sessions.create(server.services, who, NewSession(model=model, prompt="Say it."))
         await until(server, session.id, "model.replied")
         held, go = threading.Event(), threading.Event()
 

@@ -14,7 +14,7 @@ from hutch.sessions.output_recorder import (
     MAX_QUIET,
     OWED_BYTES,
     STEADY_BYTES_S,
-    Printing,
+    OutputRecorder,
 )
 from tests.deadline import DEADLINE_S
 
@@ -29,7 +29,7 @@ class Log:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.printing = Printing(self.append, Redactor([VALUE]))
+        self.printing = OutputRecorder(self.append, Redactor([VALUE]))
 
     async def append(self, events: Sequence[Event]) -> None:
         self.events += events

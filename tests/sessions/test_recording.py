@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 async def _session(server: Server) -> SessionId:
     who = await owner(server)
-    session = await sessions.create(server.site, who, NewSession(purpose="commands"))
+    session = await sessions.create(server.services, who, NewSession(purpose="commands"))
     await state(server, who, session.id, "idle")
     return session.id
 
@@ -128,15 +128,15 @@ async def test_a_session_whose_log_is_full_begins_nothing_and_can_be_ended(tmp_p
             server.host.call(session_id, requests.RunCommand("echo x > by_command")),
             server.host.call(session_id, requests.WriteFile("by_request", b"")),
             server.host.call(session_id, requests.OpenTerminal()),
-            sessions.give(server.site, who, session_id, inputs.Prompt(text="Go on.")),
+            sessions.give(server.services, who, session_id, inputs.Prompt(text="Go on.")),
         )
         for each in refused:
             with pytest.raises(LimitReached, match=r"raise sessions\.log_bytes"):
                 await each
         assert (await server.host.call(session_id, requests.ListFiles())).entries == []
-        fork = await sessions.fork(server.site, who, session_id)
+        fork = await sessions.fork(server.services, who, session_id)
         await state(server, who, fork.id, "idle")
-        await sessions.give(server.site, who, session_id, inputs.End())
+        await sessions.give(server.services, who, session_id, inputs.End())
         assert await state(server, who, session_id, "ended") == "ended"
         assert (await server.log.head(session_id)).ended
 
@@ -175,7 +175,7 @@ async def test_what_the_agents_command_printed_is_in_the_log_before_its_result(
     command = call("bash", command=f"seq 1 5000; printf '%s' {last!r}")
     model = cassette(tmp_path / "model.json", [command, {"text": "Enough."}])
     async with serving(tmp_path / "home", model=model) as server:
-        session = await sessions.create(server.site, await owner(server), NewSession(prompt="Count"))
+        session = await sessions.create(server.services, await owner(server), NewSession(prompt="Count"))
         await until(server, session.id, "run.ended")
         events = await _events(server, session.id)
         returned = next(place for place, event in enumerate(events) if isinstance(event, ToolReturned))
@@ -189,7 +189,7 @@ async def test_what_runs_in_the_background_is_not_mixed_with_the_agents_next_com
     parts = call("bash", command="printf first-; sleep 0.5; printf second")
     model = cassette(tmp_path / "model.json", [ticking, parts, {"text": "Enough."}])
     async with serving(tmp_path / "home", model=model) as server:
-        session = await sessions.create(server.site, await owner(server), NewSession(prompt="Tick"))
+        session = await sessions.create(server.services, await owner(server), NewSession(prompt="Tick"))
         await until(server, session.id, "run.ended")
         events = await _events(server, session.id)
         first = next(place for place, event in enumerate(events) if isinstance(event, ToolReturned))
@@ -203,7 +203,7 @@ async def test_a_run_that_ends_on_a_full_disk_has_its_end_when_there_is_room(tmp
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         model = cassette(tmp_path / "model.json", [waits, {"text": "That is all."}])
-        made = await sessions.create(server.site, who, NewSession(model=model, prompt="Go."))
+        made = await sessions.create(server.services, who, NewSession(model=model, prompt="Go."))
         await until(server, made.id, "tool.called")
         with capture_logs() as logged, files_no_longer_than(_wal(tmp_path)):
             async with server.host.sandbox(made.id) as sandbox:

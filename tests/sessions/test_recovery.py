@@ -33,7 +33,7 @@ from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
 from hutch.sessions.abandoned_runs import CANCELLED, give_up
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 from hutch.store.runs import Runs
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
@@ -70,8 +70,8 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
         while True:
             now = await state(server, who, session_id, "paused", *SETTLED)
             if now == "paused":
-                await sessions.give(server.site, who, session_id, inputs.Resume())
-            given = {each.seq: each for each in await sessions.inputs(server.site, who, session_id)}
+                await sessions.give(server.services, who, session_id, inputs.Resume())
+            given = {each.seq: each for each in await sessions.inputs(server.services, who, session_id)}
             left = await Runs(server.rows).unfinished(session_id)
             if now != "paused" and not left and all(each.taken for each in given.values()):
                 break
@@ -90,7 +90,7 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
     assert set(started) <= set(ended)
     returned = Counter((event.run_id, event.call_id) for event in events if isinstance(event, ToolReturned))
     assert all(count == 1 for count in returned.values())
-    rows = await sessions.runs(server.site, who, session_id, limit=1000)
+    rows = await sessions.runs(server.services, who, session_id, limit=1000)
     texts = [each.prompt for each in rows] + [e.text for e in events if isinstance(e, MessageSent)]
     for seq, body in acknowledged.items():
         if "text" in body:
@@ -117,7 +117,7 @@ async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) 
                 acknowledged.setdefault(fact["of"], {})[fact["input"]] = fact["body"]
     async with serving(home, sessions__runs=8, sessions__runs_per_user=8) as server:
         who = await owner(server)
-        assert {each.session.id for each in await sessions.page(server.site, who, limit=1000)} >= set(
+        assert {each.session.id for each in await sessions.page(server.services, who, limit=1000)} >= set(
             acknowledged
         )
         for session_id, of_session in acknowledged.items():
@@ -130,23 +130,25 @@ async def test_a_session_whose_last_run_was_given_up_when_the_server_was_killed_
     async with serving(tmp_path / "home", sessions__runs=1) as server:
         who = await owner(server)
         slow = cassette(tmp_path / "slow.json", [{"text": "Late.", "delay_s": 600}])
-        busy = await sessions.create(server.site, who, NewSession(model=slow, prompt="Take the only place."))
+        busy = await sessions.create(
+            server.services, who, NewSession(model=slow, prompt="Take the only place.")
+        )
         await until(server, busy.id, "run.started")
-        session = await sessions.create(server.site, who, NewSession(model=slow, prompt="Wait."))
+        session = await sessions.create(server.services, who, NewSession(model=slow, prompt="Wait."))
         # As far as a cancel gets before a kill: the run is given up, and the state is as it was.
-        live = server.host._lives.get(session.id) or Live(session.id, server.host._grounds)  # type: ignore[attr-defined]
+        live = server.host._lives.get(session.id) or LiveSession(session.id, server.host._grounds)  # type: ignore[attr-defined]
         (run,) = await live.runs.unfinished(session.id)
         await give_up(live, run, CANCELLED)
-        assert (await sessions.show(server.site, who, session.id)).session.state == "queued"
+        assert (await sessions.show(server.services, who, session.id)).session.state == "queued"
     async with serving(tmp_path / "home", sessions__runs=1) as server:
-        assert (await sessions.show(server.site, who, session.id)).session.state == "parked"
+        assert (await sessions.show(server.services, who, session.id)).session.state == "parked"
         assert (await server.host.call(session.id, requests.RunCommand("echo here"))).stdout == "here\n"
 
 
 async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("kept", b"yes"))
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
@@ -176,9 +178,9 @@ async def test_a_message_that_is_heard_while_the_run_is_cancelled_is_no_prompt_t
                 blocked.set()
 
         server.log.listeners.append(block)
-        session = await sessions.create(server.site, who, NewSession(prompt="Go."))
+        session = await sessions.create(server.services, who, NewSession(prompt="Go."))
         await until(server, session.id, "run.started")
-        await sessions.give(server.site, who, session.id, inputs.Message(text="Listen."))
+        await sessions.give(server.services, who, session.id, inputs.Message(text="Listen."))
         await asyncio.wait_for(blocked.wait(), DEADLINE_S)
         await asyncio.sleep(0.5)
         stopping = asyncio.create_task(server.host._lives[session.id].stop())  # type: ignore[attr-defined]
@@ -197,9 +199,9 @@ async def test_a_run_that_was_held_for_a_moment_when_the_server_was_killed_goes_
     model = cassette(tmp_path / "c.json", [{"text": "Late.", "delay_s": 600}])
     async with serving(tmp_path / "home", model=model, sessions__runs=1) as server:
         who = await owner(server)
-        busy = await sessions.create(server.site, who, NewSession(prompt="Take the only place."))
+        busy = await sessions.create(server.services, who, NewSession(prompt="Take the only place."))
         await until(server, busy.id, "run.started")
-        session = await sessions.create(server.site, who, NewSession(prompt="Wait."))
+        session = await sessions.create(server.services, who, NewSession(prompt="Wait."))
         (run,) = await Runs(server.rows).unfinished(session.id)
         assert await Runs(server.rows).hold_queued(run.id)
         (working,) = await Runs(server.rows).unfinished(busy.id)
@@ -215,7 +217,7 @@ async def test_a_question_that_was_open_when_the_server_stopped_still_waits_for_
     model = cassette(tmp_path / "c.json", replies)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession(prompt="Ask first."))
+        session = await sessions.create(server.services, who, NewSession(prompt="Ask first."))
         before = await until(server, session.id, "question.asked")
         await state(server, who, session.id, "waiting")
     for _ in range(2):  # and a second restart changes nothing
@@ -229,7 +231,7 @@ async def test_a_question_that_was_open_when_the_server_stopped_still_waits_for_
         await state(server, who, session.id, "waiting")
         assert isinstance(asked, QuestionAsked)
         answer = inputs.Answer(call_id=asked.call_id, text="The second.")
-        await sessions.give(server.site, who, session.id, answer)
+        await sessions.give(server.services, who, session.id, answer)
         events = await until(server, session.id, "run.ended")
         returned = [event.text for event in events if isinstance(event, ToolReturned)]
         assert returned == ["The user answers: The second.", "Done."]

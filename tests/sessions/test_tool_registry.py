@@ -71,7 +71,7 @@ async def test_a_tool_exists_only_in_the_session_that_it_was_added_to(tmp_path: 
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(repo), model=model, persona="linguist", deliver=False)
-        one, other = [await sessions.create(server.site, who, new) for _ in range(2)]
+        one, other = [await sessions.create(server.services, who, new) for _ in range(2)]
         # Not before: a persona is checked against the built-in tools when a session is asked for.
         folder = server.loaded.paths.personas
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ async def test_a_tool_exists_only_in_the_session_that_it_was_added_to(tmp_path: 
 
 
 async def _prompt(server: Server, who: Caller, session: Session) -> tuple[list[ToolReturned], RunEnded]:
-    await sessions.give(server.site, who, session.id, inputs.Prompt(text="What is a hutch?"))
+    await sessions.give(server.services, who, session.id, inputs.Prompt(text="What is a hutch?"))
     events = await until(server, session.id, "run.ended")
     assert isinstance(events[-1], RunEnded)
     return [event for event in events if isinstance(event, ToolReturned)], events[-1]

@@ -34,7 +34,7 @@ async def begin(server: Server, who: Caller, tmp_path: Path) -> SessionId:
     """A session whose agent has written a file, and waits for an answer."""
     model = cassette(tmp_path / "c.json", SCRIPT)
     new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Write.")
-    session = await sessions.create(server.site, who, new)
+    session = await sessions.create(server.services, who, new)
     await state(server, who, session.id, "waiting")
     return session.id
 
@@ -43,7 +43,7 @@ async def finish(server: Server, who: Caller, session: SessionId) -> int:
     """Let the agent do the rest; how many events there are then."""
     asked = (await until(server, session, "question.asked"))[-1]
     assert isinstance(asked, QuestionAsked)
-    await sessions.give(server.site, who, session, inputs.Answer(call_id=asked.call_id, text="Go on."))
+    await sessions.give(server.services, who, session, inputs.Answer(call_id=asked.call_id, text="Go on."))
     events = await until(server, session, "run.ended")
     await state(server, who, session, "idle")
     return len(events)
@@ -58,7 +58,7 @@ async def lost(server: Server, who: Caller, session: SessionId) -> Sequence[str]
     """The files for which an undo of the run is refused, after the agent is done."""
     await finish(server, who, session)
     with pytest.raises(WorkWouldBeLost) as refused:
-        await sessions.give(server.site, who, session, inputs.Undo())
+        await sessions.give(server.services, who, session, inputs.Undo())
     return refused.value.paths
 
 
@@ -76,7 +76,7 @@ async def test_a_command_that_changes_nothing_does_not_hinder_an_undo(tmp_path: 
         session = await begin(server, who, tmp_path)
         await run(server, session, "ls")
         count = await finish(server, who, session)
-        await sessions.give(server.site, who, session, inputs.Undo())
+        await sessions.give(server.services, who, session, inputs.Undo())
         await until(server, session, "session.rewound", after=count)
 
 
@@ -111,12 +111,12 @@ async def test_what_somebody_restores_while_the_agent_works_is_named(tmp_path: P
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(model=cassette(tmp_path / "c.json", SCRIPT))
-        session = (await sessions.create(server.site, who, new)).id
+        session = (await sessions.create(server.services, who, new)).id
         await state(server, who, session, "idle")
         await server.host.call(session, requests.WriteFile("old.txt", b"mine"), by="usr_x")
         taken = await server.host.call(session, requests.TakeSnapshot("mine"), by="usr_x")
         await server.host.call(session, requests.DeleteFile("old.txt"), by="usr_x")
-        await sessions.give(server.site, who, session, inputs.Prompt(text="Write."))
+        await sessions.give(server.services, who, session, inputs.Prompt(text="Write."))
         await state(server, who, session, "waiting")
         await server.host.call(session, requests.RestoreSnapshot(taken.id, "old.txt"), by="usr_x")
         assert await lost(server, who, session) == ("old.txt",)
@@ -127,11 +127,11 @@ async def test_a_command_before_the_run_is_in_nobodys_way(tmp_path: Path) -> Non
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await server.host.call(session.id, requests.WriteFile("mine.txt", b"mine"))
         await run(server, session.id, "echo too > too.txt")
-        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Go"))
+        await sessions.give(server.services, who, session.id, inputs.Prompt(text="Go"))
         await until(server, session.id, "run.ended")
         await state(server, who, session.id, "idle")
         assert await server.host.call(session.id, requests.FindLostByUndo()) == []
@@ -149,10 +149,10 @@ async def test_a_command_in_the_agents_own_shell_leaves_it_to_the_agent(tmp_path
     model = cassette(tmp_path / "c.json", [call("bash", command="echo $BASH $x"), {"text": "Done."}])
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = await sessions.create(server.site, who, NewSession())
+        session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await run(server, session.id, "x=1", "agent")
-        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Go"))
+        await sessions.give(server.services, who, session.id, inputs.Prompt(text="Go"))
         events = await until(server, session.id, "tool.returned")
         assert events[-1].text == "/bin/bash 1"
 
@@ -207,10 +207,10 @@ async def test_a_job_from_before_the_run_is_named(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         await run(server, session, f"({JOB}) &")
-        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
         await until(server, session, "run.ended")
         await state(server, who, session, "idle")
         assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
@@ -221,7 +221,7 @@ async def test_a_job_of_a_command_that_could_not_be_recorded_is_named(tmp_path: 
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         running = asyncio.ensure_future(
             run(server, session, f"until [ -e begin ]; do sleep 0.05; done; ({JOB}) &")
@@ -233,7 +233,7 @@ async def test_a_job_of_a_command_that_could_not_be_recorded_is_named(tmp_path: 
                 (desk.workspace.place.directory / "begin").touch()
             with pytest.raises(HutchError, match="could not be recorded"):
                 await running
-        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
         told = await until(server, session, "run.ended")
         await state(server, who, session, "idle")
         assert "jobs.left" in [event.type for event in told]
@@ -245,13 +245,13 @@ async def test_a_job_that_ended_before_the_run_is_in_nobodys_way(tmp_path: Path)
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         await run(server, session, f"({JOB}) &")
         await until(server, session, "jobs.left")
         await run(server, session, LET_WRITE, "2")
         await until(server, session, "jobs.ended")
-        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
         await until(server, session, "run.ended")
         await state(server, who, session, "idle")
         assert await server.host.call(session, requests.FindLostByUndo()) == []
@@ -268,11 +268,11 @@ async def test_a_job_of_an_earlier_run_is_named(tmp_path: Path, bash: dict[str, 
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
+        session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         count = 0
         for _ in range(2):
-            await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+            await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
             count += len(await until(server, session, "run.ended", after=count))
             await state(server, who, session, "idle")
         assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
@@ -289,8 +289,8 @@ async def test_the_agents_own_jobs_do_not_hinder_an_undo(tmp_path: Path) -> None
     model = cassette(tmp_path / "c.json", script)
     async with serving(tmp_path / "home", model=model) as server:
         who = await owner(server)
-        session = (await sessions.create(server.site, who, NewSession())).id
-        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        session = (await sessions.create(server.services, who, NewSession())).id
+        await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
         await until(server, session, "run.ended")
         await state(server, who, session, "idle")
         assert await server.host.call(session, requests.FindLostByUndo()) == []
@@ -339,5 +339,5 @@ async def test_branches_tags_and_stashes_of_people_are_named(
         await finish(server, who, session)
         await run(server, session, f"{author}; {command}; git status > /dev/null")
         with pytest.raises(WorkWouldBeLost) as refused:
-            await sessions.give(server.site, who, session, inputs.Undo())
+            await sessions.give(server.services, who, session, inputs.Undo())
         assert refused.value.paths == names

@@ -15,8 +15,8 @@ from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import Done, Grounds, Prepared, Ways
-from hutch.sessions.live_session import Live
+from hutch.sessions.dependencies import Done, HostCallbacks, HostDependencies, Prepared
+from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
@@ -48,7 +48,7 @@ class Held:
         raise AssertionError("there is nothing to open")
         yield
 
-    async def perform(self, live: Live, run: QueuedRun) -> Done:
+    async def perform(self, live: LiveSession, run: QueuedRun) -> Done:
         raise AssertionError("there is nothing to work on")
 
 
@@ -63,12 +63,12 @@ async def queued(log: SqlLog) -> QueuedRun:
 async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_path: Path) -> None:
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
-        ways = Ways(held.prepare, held.open_sandbox, held.perform)
-        lives: dict[SessionId, Live] = {}
-        grounds = Grounds(log, log, Redactor(), Channels(log), ways)
+        ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
+        lives: dict[SessionId, LiveSession] = {}
+        grounds = HostDependencies(log, log, Redactor(), Channels(log), ways)
 
-        def live_of(session_id: SessionId) -> Live:
-            return lives.setdefault(session_id, Live(session_id, grounds))
+        def live_of(session_id: SessionId) -> LiveSession:
+            return lives.setdefault(session_id, LiveSession(session_id, grounds))
 
         worker = Worker("w", Runs(log), live_of, lambda live: None, room=RunCapacity(1, 1), lease_ms=30_000)
         worker.start()
@@ -90,12 +90,12 @@ async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_pa
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
         held.go.set()
-        ways = Ways(held.prepare, held.open_sandbox, held.perform)
-        grounds = Grounds(log, log, Redactor(), Channels(log), ways)
-        live = Live(run.session_id, grounds)
+        ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
+        grounds = HostDependencies(log, log, Redactor(), Channels(log), ways)
+        live = LiveSession(run.session_id, grounds)
         stopped: list[asyncio.Future[bool]] = []
 
-        def live_of(session_id: SessionId) -> Live:
+        def live_of(session_id: SessionId) -> LiveSession:
             stopped.append(asyncio.ensure_future(live.stop()))  # it is there before the run has begun
             return live
 

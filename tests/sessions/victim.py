@@ -31,7 +31,7 @@ async def main(home: Path, model: str, seed: int) -> None:
         for number in range(10_000):
             if len(made) < 6 or chance.random() < 0.2:
                 session = await sessions.create(
-                    server.site, who, NewSession(model=model, prompt=f"Prompt {number}.")
+                    server.services, who, NewSession(model=model, prompt=f"Prompt {number}.")
                 )
                 made.append(session.id)
                 tell(session=session.id, prompts=1)
@@ -46,7 +46,7 @@ async def main(home: Path, model: str, seed: int) -> None:
                 ]
             )
             try:
-                given = await sessions.give(server.site, who, id, asked)
+                given = await sessions.give(server.services, who, id, asked)
             except Conflict:
                 continue
             tell(input=given.seq, of=id, body=json.loads(given.body))

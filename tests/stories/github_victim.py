@@ -22,7 +22,7 @@ from tests.sessions.hosting import owner, serving
 async def main(home: Path, socket: str, url: str, model: str, prompts: int, tests: str) -> None:
     async with serving(home, github__hosts=urlsplit(url).netloc, github__unix_socket=socket) as server:
         who = await owner(server)
-        known = await sessions.page(server.site, who)
+        known = await sessions.page(server.services, who)
         if known:
             session = known[0].session
         else:
@@ -33,19 +33,19 @@ async def main(home: Path, socket: str, url: str, model: str, prompts: int, test
                 delivery=Delivery(labels=("hutch",), reviewers=("ada",), tests=tests),
                 prompt="Make slugs lower case.",
             )
-            session = await sessions.create(server.site, who, wanted)
+            session = await sessions.create(server.services, who, wanted)
         while True:
             await asyncio.sleep(0.05)
             if await Runs(server.rows).unfinished(session.id):
                 continue
             last = (await Runs(server.rows).page(session_ids=[session.id], limit=1))[0]
             if last.delivered is not None and last.delivered.failing:
-                await redelivery.deliver(server.site, who, last.id, failing=True)
+                await redelivery.deliver(server.services, who, last.id, failing=True)
                 continue
             given = len(await Inputs(server.rows).page(session.id))
             if given + 1 >= prompts:
                 break
-            await sessions.give(server.site, who, session.id, Prompt(text="Strip them, too."))
+            await sessions.give(server.services, who, session.id, Prompt(text="Strip them, too."))
         sys.stdout.write(f"{session.id}\n")
 
 

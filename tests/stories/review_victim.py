@@ -21,12 +21,12 @@ from tests.sessions.hosting import owner, serving
 async def main(home: Path, socket: str, url: str, commit: str, pull: str, model: str) -> None:
     async with serving(home, github__hosts=urlsplit(url).netloc, github__unix_socket=socket) as server:
         who = await owner(server)
-        known = await sessions.page(server.site, who)
+        known = await sessions.page(server.services, who)
         if known:
             session = known[0].session
         else:
             session = await agent.submit(
-                server.site, who, repository=url, commit=commit, target=pull, model=model
+                server.services, who, repository=url, commit=commit, target=pull, model=model
             )
 
         async def is_over() -> bool:

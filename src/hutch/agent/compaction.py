@@ -24,7 +24,7 @@ SUMMARY_CHARS = 16_000
 SUMMARY_TOKENS = 4096
 MAX_FILES = 200
 STANDING = "Where things stand:\n"
-WANTED = (
+SUMMARY_PROMPT = (
     "The conversation is getting too long, and only your next message will be kept of it. Write down what "
     "somebody needs who goes on from here and has seen nothing of it: decisions and why, what was found out, "
     "what was tried and did not work, the state of the tests, and the next steps. Name files and lines. "
@@ -47,7 +47,7 @@ class Summary:
 
 def tokens(messages: list[Message]) -> int:
     """About how many tokens messages take."""
-    return int(sum(map(_letters, messages)) / CHARS_PER_TOKEN)
+    return int(sum(map(_count_chars, messages)) / CHARS_PER_TOKEN)
 
 
 def due(conversation: Conversation, model: Model) -> bool:
@@ -69,9 +69,9 @@ async def summarised(
     files: Mapping[str, str],
 ) -> Summary:
     """The summary of a conversation. The tools are told as always, so that what is cached is of use."""
-    messages = (*conversation.messages, FromUser(WANTED))
+    messages = (*conversation.messages, FromUser(SUMMARY_PROMPT))
     request = Request(system, messages, tools, most_tokens=SUMMARY_TOKENS, summary=True)
-    text, usage = await _asked(model, request)
+    text, usage = await _complete(model, request)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MAX_FILES:
         listed = [*listed[:MAX_FILES], f"- and {len(listed) - MAX_FILES} more"]
@@ -88,7 +88,7 @@ async def summarised(
     return Summary("\n\n".join(filter(None, parts)), usage, tokens(conversation.messages))
 
 
-async def _asked(model: Model, request: Request) -> tuple[str, Usage]:
+async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
     gathering = Gathering()
     try:
         async with aclosing(model.stream(request)) as pieces:
@@ -107,7 +107,7 @@ def _last_words(conversation: Conversation) -> str:
     return "\n".join(filter(None, words))[-2 * LAST_CHARS :] or "(nothing was said)"
 
 
-def _letters(message: Message) -> int:
+def _count_chars(message: Message) -> int:
     match message:
         case FromModel():
             return len(message.text) + sum(len(call.arguments) + 40 for call in message.calls)

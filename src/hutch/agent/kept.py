@@ -47,7 +47,7 @@ class KeptApprovals:
         """Add rules; those that are there already stay once."""
         with self._locked():
             kept = tuple(dict.fromkeys((*self.rules(), *rules)))
-            if len(kept) > MAX_RULES or sum(len(told(rule).encode()) for rule in kept) > MAX_BYTES // 8:
+            if len(kept) > MAX_RULES or sum(len(describe(rule).encode()) for rule in kept) > MAX_BYTES // 8:
                 raise LimitReached(
                     "So much is allowed always that nothing more is kept. Withdraw some: hutch approvals rm",
                     limit="approvals",
@@ -60,7 +60,7 @@ class KeptApprovals:
             kept = self.rules()
             for rule in rules:
                 if rule not in kept:
-                    raise NotFound(f"'{told(rule)}' is not allowed always. See: hutch approvals list")
+                    raise NotFound(f"'{describe(rule)}' is not allowed always. See: hutch approvals list")
             self._write(tuple(rule for rule in kept if rule not in rules))
 
     def _write(self, rules: Sequence[Rule]) -> None:
@@ -84,7 +84,7 @@ class KeptApprovals:
             yield
 
 
-def told(rule: Rule) -> str:
+def describe(rule: Rule) -> str:
     """A rule that allows, as people say it."""
     return f"{rule.tool} {rule.pattern}".rstrip()
 

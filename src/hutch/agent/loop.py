@@ -22,9 +22,9 @@ from hutch.agent.limits import Spent, too_long
 from hutch.agent.model_reply import ask, replied
 from hutch.agent.model_text import whole
 from hutch.agent.persona import LimitSetter
-from hutch.agent.run_setup import Heard, RunSetup
+from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.testing.report import Report
-from hutch.agent.tool_execution import Using
+from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import legible, really
 from hutch.agent.tools.to_user import ASK_USER, answered
@@ -70,7 +70,7 @@ class Run:
     last: Snapshot | None = None  # what it ended with, and the tests were run on
     context: Context = field(init=False)
     approvals: Approvals = field(init=False)
-    using: Using = field(init=False)
+    using: ToolExecution = field(init=False)
     _clock: asyncio.Timeout | None = None
     _waiting: bool = False  # for a person
 
@@ -88,7 +88,9 @@ class Run:
             roots=(jail.workspace, *jail.policy.also_at),
             resolve=partial(really, context=self.context),
         )
-        self.using = Using(self.run_id, setup, self.context, self.approvals, self._write, self.snapshot)
+        self.using = ToolExecution(
+            self.run_id, setup, self.context, self.approvals, self._write, self.snapshot
+        )
 
     async def go(self) -> RunEnded:
         """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
@@ -300,9 +302,9 @@ class Run:
         said, self.setup.inbox[:] = list(self.setup.inbox), []
         if said:
             self.using.guard.changed()
-            await self._write(*(self._heard(each) for each in said))
+            await self._write(*(self._message_event(each) for each in said))
 
-    def _heard(self, said: Heard) -> MessageSent:
+    def _message_event(self, said: UserMessage) -> MessageSent:
         text = self.setup.redactor.clean(said.text)
         return MessageSent(author="user", text=text, by=said.by, input=said.input)
 

@@ -70,17 +70,17 @@ def as_read_back(value: Any) -> Any:
     try:
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
     except orjson.JSONEncodeError:
-        return as_read_back(_mended(value))
+        return as_read_back(_replace_surrogates(value))
 
 
-def _mended(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     match value:
         case str():
             return whole(value)
         case dict():
-            return {whole(str(key)): _mended(part) for key, part in value.items()}
+            return {whole(str(key)): _replace_surrogates(part) for key, part in value.items()}
         case list() | tuple():
-            return [_mended(part) for part in value]
+            return [_replace_surrogates(part) for part in value]
         case int() if not isinstance(value, bool) and value.bit_length() > 63:
             return float(value)
         case None | bool() | int() | float():

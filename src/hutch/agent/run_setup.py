@@ -17,7 +17,7 @@ from hutch.llm.prices import NONE_OF_OUR_OWN, Prices
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class UserMessage:
     """What somebody said while the agent worked."""
 
     text: str
@@ -41,7 +41,7 @@ class RunSetup:
     prices: Prices = field(default_factory=lambda: NONE_OF_OUR_OWN)  # of the user's own
     notes: str | None = None  # in place of what the repository tells agents
     on_delta: OnDelta = lambda delta: None
-    inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
+    inbox: list[UserMessage] = field(default_factory=list)  # what people say meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now goes on later
     counts_waiting: bool = False  # time spent waiting for a person counts towards the timeout
 

@@ -19,7 +19,7 @@ Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when
 
 
 @dataclass(slots=True)
-class Using:
+class ToolExecution:
     """Makes the calls of a run, and knows what they have led to."""
 
     run_id: str

@@ -10,7 +10,7 @@ from hutch.domain.errors import HutchError
 from hutch.jail.shell.shells import Shells
 from hutch.llm.prices import is_priced
 
-ASKED_S = 0.1  # by then the request is on its way, and is not delayed by what is loaded
+REQUEST_SENT_S = 0.1  # by then the request is on its way, and is not delayed by what is loaded
 
 
 @asynccontextmanager
@@ -33,5 +33,5 @@ async def _start_shell(shells: Shells) -> None:
 
 
 async def _load_prices(setup: RunSetup) -> None:
-    await asyncio.sleep(ASKED_S)
+    await asyncio.sleep(REQUEST_SENT_S)
     await asyncio.to_thread(is_priced, setup.model.name, setup.prices)

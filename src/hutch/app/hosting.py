@@ -26,7 +26,7 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.prices import parse_prices
 from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import Grounds, Prepared, Ways
+from hutch.sessions.dependencies import HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.warm_pool import WarmPool
@@ -63,14 +63,14 @@ async def local_host(
         pool.warm(made.workspace_id, sandbox_of(session, made.workspace_id, recorder))
         return made
 
-    ways = Ways(
+    ways = HostCallbacks(
         prepare=prepare,
         open_sandbox=lambda session, recorder: pool.take(
             session.workspace_id, lambda: sandbox_of(session, session.workspace_id, recorder)
         ),
         perform=lambda live, run: performer.perform(live, run),
     )
-    grounds = Grounds(log, log, redactor, channels, ways, reserved_for)
+    grounds = HostDependencies(log, log, redactor, channels, ways, reserved_for)
     performer = _performer(loaded, grounds)
     host = LocalHost(
         grounds,
@@ -113,7 +113,7 @@ def _preparer(loaded: Loaded, host: LocalHost) -> Preparer:
     )
 
 
-def _performer(loaded: Loaded, grounds: Grounds) -> Performer:
+def _performer(loaded: Loaded, grounds: HostDependencies) -> Performer:
     settings = loaded.settings
     return Performer(
         defaults=RunDefaults(

@@ -13,7 +13,7 @@ from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import open_workspace
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.evaluation.evaluate import EvalContext
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.forge.allowed_hosts import AllowedHosts
@@ -31,7 +31,7 @@ class Local:
 
     loaded: Loaded
     log: SqlLog
-    site: Site
+    services: Services
     host: LocalHost
     who: Caller
 
@@ -44,7 +44,7 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
         async with local_host(loaded, log, redactor, reserved_for=name, jobs=jobs) as host:
-            site = Site(
+            services = Services(
                 log=log,
                 rows=log,
                 host=host,
@@ -57,7 +57,7 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
                 reserved_for=name,
                 addresses=host.addresses,
             )
-            yield Local(loaded, log, site, host, Caller(owner, scopes_of(owner.role), "local", "local"))
+            yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))
 
 
 @asynccontextmanager
@@ -72,4 +72,4 @@ async def open_evaluation(loaded: Loaded, *, jobs: int) -> AsyncIterator[EvalCon
                 async with open_jail(workspace.place, policy) as jail:
                     yield workspace, jail
 
-        yield EvalContext(local.site, local.host, local.who, open_fresh, loaded.settings.tests.command)
+        yield EvalContext(local.services, local.host, local.who, open_fresh, loaded.settings.tests.command)

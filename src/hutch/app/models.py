@@ -10,7 +10,7 @@ from hutch.llm.interface import Model
 from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
 from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model_name
 from hutch.llm.recording import RecordingModel
-from hutch.llm.retry import Patience
+from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import Loaded, user_environment
 from hutch.store.secrets import read_secrets
@@ -61,7 +61,7 @@ def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Acce
         base_urls={name: address for name, address in addresses.items() if address},
         headers={"openai": _set_headers(environment)},
         openai_protocol=models.openai_protocol,
-        patience=Patience(
+        patience=RetryPolicy(
             attempts=models.attempts, longest_wait_s=models.longest_wait_s, silence_s=models.silence_s
         ),
     )

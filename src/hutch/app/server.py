@@ -16,7 +16,7 @@ from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.retention import retention_of
 from hutch.app.triggers import triggers_of, webhook_secret
 from hutch.flows.removal import finish_removals
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.gateway.context import Server
 from hutch.settings import Loaded
 from hutch.store.integrity_check import check_integrity
@@ -47,15 +47,15 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     ):
         networks = tuple(loaded.settings.jail.network_also)
         reach, cap = reach_of(loaded), network_cap(loaded.settings)
-        site = Site(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
-        triggers = triggers_of(loaded, site)
+        services = Services(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
+        triggers = triggers_of(loaded, services)
         retention, usage = retention_of(loaded, log), log.usage_projector()
-        work = (triggers.run(), retention.run(), usage.run(), finish_removals(site))
+        work = (triggers.run(), retention.run(), usage.run(), finish_removals(services))
         behind = [asyncio.ensure_future(each) for each in work]
         try:
             yield Server(
                 loaded=loaded,
-                site=site,
+                services=services,
                 triggers=triggers,
                 database_files=log.database_files,
                 changes=change_context(loaded, log),

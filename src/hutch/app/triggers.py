@@ -2,18 +2,18 @@
 
 from hutch.app.forges import forges_of
 from hutch.app.models import secrets_of
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.triggers import Manners, Triggers
 from hutch.settings import Loaded
 
 SECRET = "github_webhook_secret"
 
 
-def triggers_of(loaded: Loaded, site: Site) -> Triggers:
+def triggers_of(loaded: Loaded, services: Services) -> Triggers:
     manners = Manners(
         run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
     )
-    return Triggers(site, forges_of(loaded).github, manners)
+    return Triggers(services, forges_of(loaded).github, manners)
 
 
 def webhook_secret(loaded: Loaded) -> str:

@@ -41,7 +41,7 @@ class Waiting:
             except OSError as failed:
                 result, error = None, failed
             with suppress(RuntimeError):  # the loop is closed: nobody wants to know
-                self._loop.call_soon_threadsafe(_tell, answer, result, error)
+                self._loop.call_soon_threadsafe(_set_result, answer, result, error)
 
 
 class Inlet:
@@ -96,7 +96,7 @@ class Outlet:
                 raise
 
 
-def _tell(answer: "asyncio.Future[Any]", result: Any, error: OSError | None) -> None:
+def _set_result(answer: "asyncio.Future[Any]", result: Any, error: OSError | None) -> None:
     if answer.done():
         return
     if error is None:

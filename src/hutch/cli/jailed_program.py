@@ -39,7 +39,7 @@ set -f; set -- ${first#??}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProgramRequest:
     """What was asked for."""
 
     argv: tuple[str, ...]  # empty is a shell
@@ -51,7 +51,7 @@ class Wish:
         return self.argv or SHELL
 
 
-async def on_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, keys: Inlet) -> Exit:
+async def on_terminal(jail: Jailed, wish: ProgramRequest, own: OwnTerminal, keys: Inlet) -> Exit:
     """The user's terminal becomes that of the program."""
     outlet, clean = Outlet(1), False
     async with open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
@@ -77,11 +77,11 @@ async def on_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, keys: Inlet) -
                 if not clean:
                     with suppress(OSError):
                         async with asyncio.timeout(GRACE_S):
-                            await outlet.write(own.tidy())
+                            await outlet.write(own.reset_sequence())
 
 
 async def _type(
-    keys: Inlet, terminal: Terminal, own: OwnTerminal, wish: Wish, reader: TerminalReader
+    keys: Inlet, terminal: Terminal, own: OwnTerminal, wish: ProgramRequest, reader: TerminalReader
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
@@ -94,7 +94,7 @@ async def _type(
         reader.detach()  # input of a raw terminal ends only when the terminal is gone
 
 
-async def plainly(jail: Jailed, wish: Wish) -> Exit:
+async def plainly(jail: Jailed, wish: ProgramRequest) -> Exit:
     """Output is passed through as it comes; input too, and the signals of the keyboard."""
     process = await jail.spawn(wish.words, stdin=PIPE, env=wish.env)
     assert process.stdout and process.stderr
@@ -139,7 +139,7 @@ async def plainly(jail: Jailed, wish: Wish) -> Exit:
     return exit_
 
 
-async def _end_of(waiting: Awaitable[Exit], jail: Jailed, wish: Wish) -> Exit:
+async def _end_of(waiting: Awaitable[Exit], jail: Jailed, wish: ProgramRequest) -> Exit:
     """How the command ended; or why it did not begin, in more words than the kernel has."""
     try:
         return await waiting

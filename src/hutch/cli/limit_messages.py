@@ -35,7 +35,7 @@ class Hits:
         """What was hit until now may be hit and told again."""
         self._mark, self._told = self._jail.mark(), set()
 
-    async def tell(self) -> None:
+    async def show(self) -> None:
         """Tell them while they happen, on a terminal that is in raw mode."""
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)

@@ -41,14 +41,14 @@ class LocalSessions:
     async def create(self, new: NewSession) -> dict[str, Any]:
         address, model = repository_address(new.repository, True), model_name(new.model, True)
         new = replace(new, repository=address, model=model)
-        return self._shown(await sessions.create(self.local.site, self.local.who, new))
+        return self._shown(await sessions.create(self.local.services, self.local.who, new))
 
     async def get(self, session_id: str) -> dict[str, Any]:
-        shown = await sessions.show(self.local.site, self.local.who, session_id)
+        shown = await sessions.show(self.local.services, self.local.who, session_id)
         return {**self._shown(shown.session), "head": {"seq": shown.head.seq}, "place": shown.place}
 
     async def find_run(self, name: str) -> dict[str, Any]:
-        run_id = await find_run_id(self.local.site.rows, name)
+        run_id = await find_run_id(self.local.services.rows, name)
         try:
             return await self.get_run(run_id)
         except NotFound:
@@ -60,7 +60,7 @@ class LocalSessions:
         model = model_name(model, True)
         return _run(
             await run_resumption.resume(
-                self.local.site, self.local.who, run_id, limits=limits, model=model, deliver=deliver
+                self.local.services, self.local.who, run_id, limits=limits, model=model, deliver=deliver
             )
         )
 
@@ -76,11 +76,11 @@ class LocalSessions:
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
         asked = parse_input.validate_python({"type": kind, **fields})
-        return asdict(await sessions.give(self.local.site, self.local.who, session_id, asked))
+        return asdict(await sessions.give(self.local.services, self.local.who, session_id, asked))
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
         found = await self.local.host.call(SessionId(session_id), Diff(old, new))
-        clean = self.local.site.redactor.clean
+        clean = self.local.services.redactor.clean
         return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
@@ -88,13 +88,13 @@ class LocalSessions:
         return str(user.id), {user.id: user.name}
 
     async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
-        return _run(await redelivery.deliver(self.local.site, self.local.who, run_id, failing=failing))
+        return _run(await redelivery.deliver(self.local.services, self.local.who, run_id, failing=failing))
 
     async def get_run(self, run_id: str) -> dict[str, Any]:
-        return _run(await sessions.run(self.local.site, self.local.who, run_id))
+        return _run(await sessions.run(self.local.services, self.local.who, run_id))
 
     async def get_change(self, change_id: str) -> dict[str, Any]:
-        return asdict(await Changes(self.local.site.rows).find(change_id))
+        return asdict(await Changes(self.local.services.rows).find(change_id))
 
     async def settle(self, run_id: str) -> None:
         await self.local.host.worker.wait_for(run_id)

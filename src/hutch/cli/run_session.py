@@ -16,7 +16,7 @@ from hutch.cli.early_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, Story
 from hutch.cli.render.transcript import Line, Transcript
-from hutch.cli.run_wait import Wanted
+from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.screens.attach_prompt import Attached
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
@@ -56,7 +56,7 @@ def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | 
         session = await sessions.get(found["session_id"])
         following = Following(sessions, session, as_json=as_json)
         delivers = bool(session["deliver"]) if deliver is None else deliver
-        following.wanted = Wanted(run_id=found["id"], delivers=delivers)
+        following.wanted = AwaitedRun(run_id=found["id"], delivers=delivers)
         await following.replay()
         await sessions.resume(found["id"], limits=limits, model=model, deliver=deliver)
         following.session = await sessions.get(session["id"])
@@ -97,7 +97,7 @@ class Following:
         self, sessions: SessionClient, session: dict[str, Any], *, leaves: bool = False, as_json: bool
     ) -> None:
         self.sessions, self.session = sessions, session
-        self.wanted = Wanted(delivers=bool(session["deliver"]))
+        self.wanted = AwaitedRun(delivers=bool(session["deliver"]))
         self.names_model = False  # whoever started it has named the model
         self._leaves, self._as_json = leaves, as_json
         self._story = Story(session["id"], session["repository"])

@@ -33,7 +33,7 @@ class JsonEntries:
 
 
 @dataclass(slots=True)
-class Wanted:
+class AwaitedRun:
     """The run that somebody waits for: the session's first, or the one that an input comes to."""
 
     input: int | None = None  # the number of the input
@@ -95,7 +95,7 @@ async def shows(
     return PlainView(Transcript(me, names))
 
 
-async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: int, as_json: bool) -> int:
+async def wait_for(client: Client, session_id: str, wanted: AwaitedRun, *, after: int, as_json: bool) -> int:
     """The exit code by how the run ended; what happens is shown."""
     show = await shows(client, as_json)
     nobody = False  # a script says that no model is connected
@@ -120,7 +120,7 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
     return exit_codes.INTERRUPTED
 
 
-async def _ended_run(client: Client, session_id: str, wanted: Wanted) -> Mapping[str, Any]:
+async def _ended_run(client: Client, session_id: str, wanted: AwaitedRun) -> Mapping[str, Any]:
     """The run that is waited for, once it has ended. An erased event does not say which run it told of."""
     while True:
         runs = (await client.get(f"/sessions/{session_id}/runs", limit=MAX_RUNS))["items"]

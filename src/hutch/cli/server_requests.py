@@ -45,11 +45,11 @@ def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = Fals
         return exit_codes.code_of(error)
 
 
-def errors_as_wanted(command: Callable[Given, int | None]) -> Callable[Given, int | None]:
+def report_errors(command: Callable[Given, int | None]) -> Callable[Given, int | None]:
     """The same for a command that asks no server: `as_json` is one of its options."""
 
     @wraps(command)
-    def told(*args: Given.args, **options: Given.kwargs) -> int | None:
+    def wrapper(*args: Given.args, **options: Given.kwargs) -> int | None:
         try:
             return command(*args, **options)
         except HutchError as error:
@@ -58,7 +58,7 @@ def errors_as_wanted(command: Callable[Given, int | None]) -> Callable[Given, in
             sys.stderr.write(f"{exit_codes.error_json(error)}\n")
             return exit_codes.code_of(error)
 
-    return told
+    return wrapper
 
 
 async def find_session(client: Client, name: str) -> dict[str, Any]:

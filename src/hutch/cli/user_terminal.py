@@ -14,7 +14,7 @@ from hutch.jail.interface import Size
 
 OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 # Colours, a hidden cursor, keypad and mouse modes, marked pastes: what a killed program may leave behind.
-TIDY = b"\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
+RESET_SEQUENCE = b"\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
 KNOWN_TYPES = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo")
 USUAL_TYPE = "xterm-256color"
 
@@ -68,9 +68,9 @@ class OwnTerminal:
         if entered != left:
             self._on_other_screen = entered > left
 
-    def tidy(self) -> bytes:
+    def reset_sequence(self) -> bytes:
         """What undoes the traces of a program that had no time to do it."""
-        return (OWN_SCREEN if self._on_other_screen else b"") + TIDY
+        return (OWN_SCREEN if self._on_other_screen else b"") + RESET_SEQUENCE
 
 
 def known_type(name: str) -> str:

@@ -14,7 +14,7 @@ from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, Role, ShareRole
 from hutch.forge.forges import ForgeAccess
-from hutch.sessions.dependencies import Grounds
+from hutch.sessions.dependencies import HostDependencies
 from hutch.store.users import Users
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
@@ -77,7 +77,7 @@ def no_session(session_id: str) -> NotFound:
     return NotFound(f"There is no session {echo(session_id, 80)}.")
 
 
-async def caller_of(grounds: Grounds, session: Session) -> ForgeAccess:
+async def caller_of(grounds: HostDependencies, session: Session) -> ForgeAccess:
     """For whom a session's repository is reached. Owners may use the account that runs this server."""
     try:
         is_owner = (await Users(grounds.rows).get(session.owner)).role == "owner"

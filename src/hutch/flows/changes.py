@@ -5,13 +5,13 @@ from hutch.domain.errors import NotFound
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller
 from hutch.flows.access import Action
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.sessions import allowed
 from hutch.store.changes import Changes
 
 
 async def page(
-    site: Site,
+    services: Services,
     who: Caller,
     *,
     session_id: str = "",
@@ -21,21 +21,21 @@ async def page(
 ) -> list[Change]:
     """The newest first. An owner sees all, also those of runs on the command line."""
     user_id = None if who.is_owner else who.user.id
-    return await Changes(site.rows).list(
+    return await Changes(services.rows).list(
         user_id=user_id, session_id=session_id, state=state, before=before, limit=limit
     )
 
 
-async def find(site: Site, who: Caller, change_id: str, action: Action = "read") -> Change:
+async def find(services: Services, who: Caller, change_id: str, action: Action = "read") -> Change:
     """A change, if somebody may do this with its session; merging and closing is managing."""
-    change = await Changes(site.rows).get(change_id)
+    change = await Changes(services.rows).get(change_id)
     if change is None:
         raise _no_change(change_id)
     if who.is_owner:  # also one of the command line, whose session has no row
         who.need("read" if action == "read" else "write")
         return change
     try:
-        await allowed(site, who, change.session_id, action)
+        await allowed(services, who, change.session_id, action)
     except NotFound:
         raise _no_change(change_id) from None
     return change

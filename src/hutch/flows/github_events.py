@@ -64,11 +64,11 @@ def _without_code(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
+def to_forge_request(event: str, payload: Any, *, mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
     """What is wanted, or why nothing is."""
-    if not isinstance(told, dict):
+    if not isinstance(payload, dict):
         return "It is no event."
-    found = _wanted(event, told, mention, hosts)
+    found = _read_request(event, payload, mention, hosts)
     if isinstance(found, ForgeRequest) and (
         not found.number or (found.kind == "line_comment" and not found.comment_id)
     ):
@@ -76,96 +76,102 @@ def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> F
     return found
 
 
-def _wanted(event: str, told: Mapping[str, Any], mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
-    action, sender = _text(told, "action"), _text(told, "sender", "login")
-    if not sender or _text(told, "sender", "type") == "Bot":
+def _read_request(
+    event: str, payload: Mapping[str, Any], mention: str, hosts: tuple[str, ...]
+) -> ForgeRequest | str:
+    action, sender = _text(payload, "action"), _text(payload, "sender", "login")
+    if not sender or _text(payload, "sender", "type") == "Bot":
         return "It is by a program."
-    repository = _repository(told, hosts)
+    repository = _repository(payload, hosts)
     if repository is None:
         return "It is about no repository that can be worked on."
     common: dict[str, Any] = {"repository": repository, "by": sender}
     match event, action:
-        case "issues", "labeled" if _text(told, "label", "name").lower() == LABEL:
-            return _issue(told, common)
-        case "issues", "assigned" if _is_me(_text(told, "assignee", "login"), mention):
-            return _issue(told, common)
+        case "issues", "labeled" if _text(payload, "label", "name").lower() == LABEL:
+            return _issue(payload, common)
+        case "issues", "assigned" if _is_me(_text(payload, "assignee", "login"), mention):
+            return _issue(payload, common)
         case ("issue_comment", "created"):
-            return _comment(told, common, mention)
+            return _comment(payload, common, mention)
         case ("pull_request_review_comment", "created"):
-            return _line_comment(told, common, mention)
+            return _line_comment(payload, common, mention)
         case ("pull_request_review", "submitted"):
-            return _review(told, common, mention)
+            return _review(payload, common, mention)
     return "It asks for nothing."
 
 
-def _issue(told: Mapping[str, Any], common: dict[str, Any]) -> ForgeRequest | str:
-    if _text(told, "issue", "state") != "open":
+def _issue(payload: Mapping[str, Any], common: dict[str, Any]) -> ForgeRequest | str:
+    if _text(payload, "issue", "state") != "open":
         return "The issue is closed."
     return ForgeRequest(
-        kind="issue", url=_text(told, "issue", "html_url"), **common, **_thread(told, "issue")
+        kind="issue", url=_text(payload, "issue", "html_url"), **common, **_thread(payload, "issue")
     )
 
 
-def _comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
-    text = _text(told, "comment", "body")
+def _comment(payload: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
+    text = _text(payload, "comment", "body")
     if has_own_marker(text) or not mentions(text, mention):
         return "Hutch was not called."
-    if _text(told, "comment", "user", "login") != common["by"]:
+    if _text(payload, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
-    about: dict[str, Any] = {"text": text, "mentioned": True, "url": _text(told, "comment", "html_url")}
-    return ForgeRequest(kind="comment", **about, **common, **_thread(told, "issue"))
+    about: dict[str, Any] = {"text": text, "mentioned": True, "url": _text(payload, "comment", "html_url")}
+    return ForgeRequest(kind="comment", **about, **common, **_thread(payload, "issue"))
 
 
-def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
-    comment = told.get("comment")
-    text = _text(told, "comment", "body")
+def _line_comment(payload: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
+    comment = payload.get("comment")
+    text = _text(payload, "comment", "body")
     mentioned = mentions(text, mention)
     if has_own_marker(text) or not isinstance(comment, dict):
         return "Hutch was not called."
     if not mentioned and comment.get("in_reply_to_id"):
         return "People speak with each other."
-    if _text(told, "comment", "user", "login") != common["by"]:
+    if _text(payload, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
     return ForgeRequest(
         kind="line_comment",
-        url=_text(told, "comment", "html_url"),
+        url=_text(payload, "comment", "html_url"),
         text=text,
         mentioned=mentioned,
         comment_id=_number(comment, "id"),
-        path=_text(told, "comment", "path"),
+        path=_text(payload, "comment", "path"),
         line=_number(comment, "line") or _number(comment, "original_line"),
-        hunk=_text(told, "comment", "diff_hunk")[-HUNK_CHARS:],
+        hunk=_text(payload, "comment", "diff_hunk")[-HUNK_CHARS:],
         **common,
-        **_thread(told, "pull_request"),
+        **_thread(payload, "pull_request"),
     )
 
 
-def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
-    text = _text(told, "review", "body")
+def _review(payload: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
+    text = _text(payload, "review", "body")
     mentioned = mentions(text, mention)
     if has_own_marker(text) or not text.strip():
         return "Nothing is said."
-    if not mentioned and _text(told, "review", "state") != "changes_requested":
+    if not mentioned and _text(payload, "review", "state") != "changes_requested":
         return "Hutch was not called."
-    about: dict[str, Any] = {"text": text, "mentioned": mentioned, "url": _text(told, "review", "html_url")}
-    return ForgeRequest(kind="review", **about, **common, **_thread(told, "pull_request"))
+    about: dict[str, Any] = {
+        "text": text,
+        "mentioned": mentioned,
+        "url": _text(payload, "review", "html_url"),
+    }
+    return ForgeRequest(kind="review", **about, **common, **_thread(payload, "pull_request"))
 
 
-def _thread(told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = told.get(name)
+def _thread(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = payload.get(name)
     found = found if isinstance(found, dict) else {}
     return {
         "number": _number(found, "number"),
-        "title": _text(told, name, "title"),
-        "body": _text(told, name, "body"),
-        "author": _text(told, name, "user", "login"),
+        "title": _text(payload, name, "title"),
+        "body": _text(payload, name, "body"),
+        "author": _text(payload, name, "user", "login"),
         "on_pull": name == "pull_request" or isinstance(found.get("pull_request"), dict),
     }
 
 
-def _repository(told: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
+def _repository(payload: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
     """The address of the repository, if it is on a host of ours and called as it says."""
-    address = _text(told, "repository", "clone_url")
+    address = _text(payload, "repository", "clone_url")
     try:
         url = parse_repo_url(address)
     except HutchError:
@@ -177,19 +183,21 @@ def _repository(told: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
         or url.credentials
     ):
         return None
-    return address if "/".join(url.slug).lower() == _text(told, "repository", "full_name").lower() else None
+    return (
+        address if "/".join(url.slug).lower() == _text(payload, "repository", "full_name").lower() else None
+    )
 
 
 def _is_me(login: str, mention: str) -> bool:
     return login.lower() in (mention.lower(), f"{mention.lower()}[bot]")
 
 
-def _text(told: Any, *path: str) -> str:
+def _text(payload: Any, *path: str) -> str:
     for name in path:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told[:MAX_CHARS] if isinstance(told, str) else ""
+        payload = payload.get(name) if isinstance(payload, dict) else None
+    return payload[:MAX_CHARS] if isinstance(payload, str) else ""
 
 
-def _number(told: Mapping[str, Any], name: str) -> int:
-    found = told.get(name)
+def _number(payload: Mapping[str, Any], name: str) -> int:
+    found = payload.get(name)
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found < 2**63 else 0

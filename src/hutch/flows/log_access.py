@@ -11,7 +11,7 @@ from hutch.domain.audience import Reader, ShownEntry, show
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, reader_of
 
 
@@ -25,13 +25,13 @@ class EntryPage:
 
 
 async def read_page(
-    site: Site, who: Caller, session: Session | str, *, after: int = 0, limit: int = 500
+    services: Services, who: Caller, session: Session | str, *, after: int = 0, limit: int = 500
 ) -> EntryPage:
     """The next entries after a number, for a caller who may see the session."""
     session_id = SessionId(session if isinstance(session, str) else session.id)
     found, read = await asyncio.gather(  # at once: it is read often
-        _with_reader(site, who, session),
-        site.log.page(session_id, after=after, limit=limit),
+        _with_reader(services, who, session),
+        services.log.page(session_id, after=after, limit=limit),
         return_exceptions=True,
     )
     for problem in (found, read):  # in this order: to those who may not see it, it does not exist
@@ -40,10 +40,10 @@ async def read_page(
     assert isinstance(found, tuple) and isinstance(read, tuple)
     (session, reader), (entries, more) = found, read
     if more and len(entries) == limit:
-        more = entries[-1].seq < (await site.log.head(session_id)).seq
+        more = entries[-1].seq < (await services.log.head(session_id)).seq
     return EntryPage(session, [show(entry, reader) for entry in entries], more)
 
 
-async def _with_reader(site: Site, who: Caller, session: Session | str) -> tuple[Session, Reader]:
-    found = await allowed(site, who, session)
-    return found, await reader_of(site, who, found)
+async def _with_reader(services: Services, who: Caller, session: Session | str) -> tuple[Session, Reader]:
+    found = await allowed(services, who, session)
+    return found, await reader_of(services, who, found)

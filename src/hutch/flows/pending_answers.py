@@ -7,7 +7,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
 from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.store.sessions import Sessions
 
 Question = ApprovalAsked | QuestionAsked
@@ -16,36 +16,38 @@ POLL_INTERVAL_S = 0.02
 MAX_WAIT_S = 5.0  # from the question in the log until its session waits
 
 
-async def find_question(site: Site, reader: Reader, session: Session, call_id: str) -> Question:
+async def find_question(services: Services, reader: Reader, session: Session, call_id: str) -> Question:
     """The question that waits for an answer. Refused when nobody waits: nobody can agree to what this reader
     has not seen."""
     asked: Question | None = None
     if session.state in ("running", "waiting"):
-        asked = await _find_asked(site, reader, session, call_id)
+        asked = await _find_question(services, reader, session, call_id)
         if asked is None:
             raise Conflict(f"Nobody waits for an answer to {echo(call_id, 80)} in the session {session.id}.")
-        session = await _once_waiting(site, session)
+        session = await _once_waiting(services, session)
     if asked is None or session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
     return asked
 
 
-async def _once_waiting(site: Site, session: Session) -> Session:
+async def _once_waiting(services: Services, session: Session) -> Session:
     """The session when it waits. Its question is in the log a moment before, and a program may answer it
     within that moment."""
     looks = int(MAX_WAIT_S / POLL_INTERVAL_S)
     while session.state == "running" and looks > 0:
         await asyncio.sleep(POLL_INTERVAL_S)
-        session, looks = await Sessions(site.rows).get(session.id), looks - 1
+        session, looks = await Sessions(services.rows).get(session.id), looks - 1
     return session
 
 
-async def _find_asked(site: Site, reader: Reader, session: Session, call_id: str) -> Question | None:
+async def _find_question(
+    services: Services, reader: Reader, session: Session, call_id: str
+) -> Question | None:
     """The question in the log, when it has neither an answer to it nor the end of the run that asked."""
-    head = await site.log.head(session.id)
+    head = await services.log.head(session.id)
     after = max(0, head.seq - RECENT)
     asked: Question | None = None
-    while page := await site.log.read(session.id, after=after):
+    while page := await services.log.read(session.id, after=after):
         after = page[-1].seq
         for entry in page:
             match show(entry, reader).event:

@@ -14,17 +14,17 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows.runs import read_log
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, run
 from hutch.sessions.abandoned_runs import DELIVERED
-from hutch.sessions.rewind import still_told
+from hutch.sessions.rewind import effective_entries
 from hutch.store.runs import Runs
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05
 
 
 @dataclass(slots=True)
-class Told:
+class RunRecord:
     """What a log says of a run, as far as it matters here."""
 
     ended: RunEnded | None = None
@@ -33,11 +33,11 @@ class Told:
     failing: bool = False  # and somebody has said that its tests may fail, and has not taken it back
 
 
-async def deliver(site: Site, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
+async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
     """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
-    found = await run(site, who, run_id)
-    session = await allowed(site, who, found.session_id, "input")
-    found, told = await _settled(site, who, found)
+    found = await run(services, who, run_id)
+    session = await allowed(services, who, found.session_id, "input")
+    found, told = await _settled(services, who, found)
     if told.last is not None and told.last.outcome != "failed":
         return found
     if not session.deliver:
@@ -56,10 +56,10 @@ async def deliver(site: Site, who: Caller, run_id: str, *, failing: bool = False
         )
     if not told.asked or (failing and not told.failing):
         asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
-        await site.log.append(session.id, [asked])
-    await Runs(site.rows).requeue_ended(run_id, worker=site.reserved_for)
-    await site.host.input(session.id)  # somebody looks at the queue
-    return await run(site, who, run_id)
+        await services.log.append(session.id, [asked])
+    await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
+    await services.host.input(session.id)  # somebody looks at the queue
+    return await run(services, who, run_id)
 
 
 def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> None:
@@ -76,7 +76,7 @@ def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> N
     raise Denied(f"The session {session.id} delivers its work. Only its owner can change that.")
 
 
-def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:
+def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
     """Refuse where there is nothing that could be delivered."""
     if told.ended is None and found.state != "ended":
         raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
@@ -89,21 +89,21 @@ def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:
         )
 
 
-async def _settled(site: Site, who: Caller, found: QueuedRun) -> tuple[QueuedRun, Told]:
+async def _settled(services: Services, who: Caller, found: QueuedRun) -> tuple[QueuedRun, RunRecord]:
     """A run and its log, of the same moment: that it failed is told shortly before its run has ended."""
     for _ in range(SETTLE_TRIES):
-        told = read(await read_log(site.log, SessionId(found.session_id)), found.id)
+        told = read(await read_log(services.log, SessionId(found.session_id)), found.id)
         if found.state != "running" or told.last is None or told.asked:
             break
         await asyncio.sleep(SETTLE_S)
-        found = await run(site, who, found.id)
+        found = await run(services, who, found.id)
     return found, told
 
 
-def read(entries: Sequence[Entry], run_id: str) -> Told:
+def read(entries: Sequence[Entry], run_id: str) -> RunRecord:
     """What a log says of a run, without what was undone."""
-    told = Told()
-    for entry in still_told(entries):
+    told = RunRecord()
+    for entry in effective_entries(entries):
         match entry.event:
             case RunEnded() as ended if ended.run_id == run_id and told.ended is None:
                 told.ended = ended

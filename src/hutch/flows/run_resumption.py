@@ -11,14 +11,14 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.session_validation import check_request
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
 
 async def resume(
-    site: Site,
+    services: Services,
     who: Caller,
     run_id: str,
     *,
@@ -27,38 +27,38 @@ async def resume(
     deliver: bool | None = None,
 ) -> QueuedRun:
     """Let a run go on that was stopped, paused, or ended at a limit."""
-    runs = Runs(site.rows)
+    runs = Runs(services.rows)
     await runs.pause_abandoned()
-    if site.reserved_for:  # no server runs here, or it would have been asked: what one was at is left
+    if services.reserved_for:  # no server runs here, or it would have been asked: what one was at is left
         await runs.take_over(run_id)
-    run = await sessions.run(site, who, run_id)
-    session = await sessions.allowed(site, who, run.session_id, "input")
+    run = await sessions.run(services, who, run_id)
+    session = await sessions.allowed(services, who, run.session_id, "input")
     _check(run, session)
     if deliver is not None and deliver != session.deliver:
         redelivery.check_may_set_delivery(who, session, deliver=deliver)
     if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
-        return await redelivery.deliver(site, who, run_id)
+        return await redelivery.deliver(services, who, run_id)
     if model:
-        await check_request(site, who, NewSession(model=model))
-    await Sessions(site.rows).set_run_options(
+        await check_request(services, who, NewSession(model=model))
+    await Sessions(services.rows).set_run_options(
         session.id,
         limits=limits.or_else(session.limits),
         model=model or session.model,
         deliver=session.deliver if deliver is None else deliver,
     )
     if run.state != "ended":  # it is paused
-        await sessions.give(site, who, session.id, Resume())
-        return await sessions.run(site, who, run_id)
+        await sessions.give(services, who, session.id, Resume())
+        return await sessions.run(services, who, run_id)
     resumed = RunResumed(
         run_id=run.id,
         by=who.user.id,
         model=model,
         **limits.event_fields(),
     )
-    await site.log.append(session.id, [resumed])
-    await runs.requeue_ended(run.id, worker=site.reserved_for)
-    await site.host.input(session.id)
-    return await sessions.run(site, who, run_id)
+    await services.log.append(session.id, [resumed])
+    await runs.requeue_ended(run.id, worker=services.reserved_for)
+    await services.host.input(session.id)
+    return await sessions.run(services, who, run_id)
 
 
 def _check(run: QueuedRun, session: Session) -> None:

@@ -23,7 +23,7 @@ CheckModel = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Services:
     """The log, the rows beside it, where sessions live, what must not be told, and what may be named."""
 
     log: EventLog

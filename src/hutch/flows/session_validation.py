@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows.personas import find_persona
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.egress import check_reachable
 from hutch.llm.model_name import parse_model_name
@@ -23,17 +23,17 @@ def is_script(model: str) -> bool:
     return bool(model) and parse_model_name(model).provider == "scripted"
 
 
-async def check_request(site: Site, who: Caller, new: NewSession) -> str:
+async def check_request(services: Services, who: Caller, new: NewSession) -> str:
     """Refuse what cannot be had; return the repository as it is to be used."""
-    check_reachable(new.network, site.networks)
+    check_reachable(new.network, services.networks)
     if not who.is_owner:
-        site.network_cap.check(new.network)
+        services.network_cap.check(new.network)
     if new.persona:
-        await asyncio.to_thread(_check_persona, site, new)
+        await asyncio.to_thread(_check_persona, services, new)
     if is_script(new.model):
         await asyncio.to_thread(_check_script, who, new.model)
     elif new.model or new.prompt:
-        await asyncio.to_thread(site.check_model, new.model)
+        await asyncio.to_thread(services.check_model, new.model)
     if not new.repository:
         return ""
     address = parse_repo_url(new.repository)
@@ -43,16 +43,16 @@ async def check_request(site: Site, who: Caller, new: NewSession) -> str:
             "that. Leave it out, or give an address for ssh."
         )
     if address.path is None:
-        await site.reach.check(address)
+        await services.reach.check(address)
         return new.repository
     # Links are followed here, once; whoever uses the path later follows none.
-    found = await asyncio.to_thread(site.find_repository, address.path, who.is_owner, new.plain_directory)
+    found = await asyncio.to_thread(services.find_repository, address.path, who.is_owner, new.plain_directory)
     return str(found)
 
 
-def _check_persona(site: Site, new: NewSession) -> None:
+def _check_persona(services: Services, new: NewSession) -> None:
     try:
-        find_persona(new.persona, site.personas)
+        find_persona(new.persona, services.personas)
     except NotFound as error:
         if new.repository and PERSONA_NAME.fullmatch(new.persona):
             return  # the repository may have it, which is known once it is cloned

@@ -34,7 +34,7 @@ from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller, ShareRole
 from hutch.flows.access import Action, check, check_may_open, no_session, reader
 from hutch.flows.pending_answers import find_question
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.session_validation import check_request, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
@@ -49,7 +49,7 @@ from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.system.clock import wall_ms
 
-WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
+ANSWERS_A_QUESTION = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
 BEGINS_WORK = (Message, Prompt, Resume)
 MAX_UNTAKEN = 500  # inputs of a session
@@ -67,40 +67,42 @@ class Shown:
     delivered: QueuedRun | None = None  # the newest run that was to be handed over
 
 
-async def allowed(site: Site, who: Caller, session: Session | str, action: Action = "read") -> Session:
+async def allowed(
+    services: Services, who: Caller, session: Session | str, action: Action = "read"
+) -> Session:
     """The session, if somebody may do this with it; to who may not see it, it does not exist."""
     if isinstance(session, str):
         session_id = session
         try:
-            session = await Sessions(site.rows).get(session_id)
+            session = await Sessions(services.rows).get(session_id)
         except NotFound:  # in the words in which one is told that is not for the caller
             raise no_session(session_id) from None
-    check(who, session.id, session.owner, await _share_role(site, who, session), action)
+    check(who, session.id, session.owner, await _share_role(services, who, session), action)
     return session
 
 
-async def reader_of(site: Site, who: Caller, session: Session) -> Reader:
+async def reader_of(services: Services, who: Caller, session: Session) -> Reader:
     """A caller who may see this session, as a reader of its log."""
-    return reader(who, session.owner, await _share_role(site, who, session))
+    return reader(who, session.owner, await _share_role(services, who, session))
 
 
-async def _share_role(site: Site, who: Caller, session: Session) -> ShareRole | None:
+async def _share_role(services: Services, who: Caller, session: Session) -> ShareRole | None:
     if who.is_owner or session.owner == who.user.id:
         return None
-    return await Shares(site.rows).role(session.id, who.user.id)
+    return await Shares(services.rows).role(session.id, who.user.id)
 
 
-async def may_write(site: Site, who: Caller, session: Session) -> bool:
+async def may_write(services: Services, who: Caller, session: Session) -> bool:
     """False for callers who may only read the session: secrets in its files are hidden from them."""
     try:
-        await allowed(site, who, session, "input")
+        await allowed(services, who, session, "input")
     except HutchError:
         return False
     return True
 
 
 async def create(
-    site: Site,
+    services: Services,
     who: Caller,
     new: NewSession,
     *,
@@ -108,11 +110,11 @@ async def create(
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
-    return (await create_with_run(site, who, new, forked_from=forked_from, also=also)).session
+    return (await create_with_run(services, who, new, forked_from=forked_from, also=also)).session
 
 
 async def create_with_run(
-    site: Site,
+    services: Services,
     who: Caller,
     new: NewSession,
     *,
@@ -123,20 +125,20 @@ async def create_with_run(
     check_may_open(who)
     _check_lines(new)
     address = ""  # with credentials: on the command line it may have some, and no row keeps them
-    if site.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
+    if services.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
         address, new = new.repository, replace(new, repository=url.shown)
         user, password = url.credentials
-        site.redactor.learn_also([password or user])
+        services.redactor.learn_also([password or user])
     if not forked_from:
-        new = replace(new, repository=await check_request(site, who, new))
-    session = _session_of(new, who, site.redactor.clean, forked_from)
+        new = replace(new, repository=await check_request(services, who, new))
+    session = _session_of(new, who, services.redactor.clean, forked_from)
     run = QueuedRun(
         id=new_run_id(),
         session_id=session.id,
         owner=session.owner,
         kind="prompt" if new.prompt else "prepare",
-        prompt=site.redactor.clean(new.prompt),
-        worker=site.reserved_for,
+        prompt=services.redactor.clean(new.prompt),
+        worker=services.reserved_for,
         queued_ms=session.created_ms,
         trace_id=trace_id(),
     )
@@ -145,10 +147,10 @@ async def create_with_run(
     )
     queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
     if address:
-        site.addresses[session.id] = address
+        services.addresses[session.id] = address
     opened = OpenedSession(session, run)
-    await open_session(site.log, opened, [began, *queued], also)
-    await site.host.input(session.id)
+    await open_session(services.log, opened, [began, *queued], also)
+    await services.host.input(session.id)
     return opened
 
 
@@ -197,17 +199,17 @@ def _check_lines(new: NewSession) -> None:
             check_line(what, text)
 
 
-async def show(site: Site, who: Caller, session_id: str) -> Shown:
+async def show(services: Services, who: Caller, session_id: str) -> Shown:
     session, heads = await asyncio.gather(
-        allowed(site, who, session_id), BulkQueries(site.rows).heads([session_id])
+        allowed(services, who, session_id), BulkQueries(services.rows).heads([session_id])
     )
     if session.id not in heads:  # it is being removed
         raise no_session(session_id)
-    return (await _shown(site, [session], heads))[0]
+    return (await _shown(services, [session], heads))[0]
 
 
 async def page(
-    site: Site,
+    services: Services,
     who: Caller,
     *,
     states: Collection[SessionState] = (),
@@ -217,54 +219,59 @@ async def page(
 ) -> list[Shown]:
     """The sessions that somebody may see, the newest first."""
     user_id = None if who.is_owner else who.user.id
-    found = await Sessions(site.rows).page(
+    found = await Sessions(services.rows).page(
         user_id=user_id, states=states, text=text, before=before, limit=limit
     )
-    return await _shown(site, found, await BulkQueries(site.rows).heads([each.id for each in found]))
+    return await _shown(services, found, await BulkQueries(services.rows).heads([each.id for each in found]))
 
 
 async def give(
-    site: Site, who: Caller, session_id: str, asked: Input, *, also: ExtraWrite[SessionInput] | None = None
+    services: Services,
+    who: Caller,
+    session_id: str,
+    asked: Input,
+    *,
+    also: ExtraWrite[SessionInput] | None = None,
 ) -> SessionInput:
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
-    session = await allowed(site, who, session_id, "input")
+    session = await allowed(services, who, session_id, "input")
     _check_fits(session, asked)
     audience: str | None = None
-    if isinstance(asked, WAITS_FOR_SOMEBODY):  # for those who may see the question
-        reader = await reader_of(site, who, session)
-        audience = (await find_question(site, reader, session, asked.call_id)).audience
+    if isinstance(asked, ANSWERS_A_QUESTION):  # for those who may see the question
+        reader = await reader_of(services, who, session)
+        audience = (await find_question(services, reader, session, asked.call_id)).audience
     if isinstance(asked, Undo) and not asked.discard:
-        lost = await site.host.call(session.id, FindLostByUndo())
+        lost = await services.host.call(session.id, FindLostByUndo())
         if lost:
             raise would_lose(lost)
     if isinstance(asked, BEGINS_WORK):
-        await site.log.admit(session.id)
-    body = _cleaned(asked, site.redactor.clean).model_dump_json()
+        await services.log.admit(session.id)
+    body = _cleaned(asked, services.redactor.clean).model_dump_json()
     max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
-    given = await Inputs(site.rows).add(
+    given = await Inputs(services.rows).add(
         session.id, who.user.id, body, max_untaken=max_untaken, audience=audience, also=also
     )
-    await site.host.input(session.id)
+    await services.host.input(session.id)
     return given
 
 
 async def inputs(
-    site: Site, who: Caller, session_id: str, *, after: int = 0, limit: int = 1000
+    services: Services, who: Caller, session_id: str, *, after: int = 0, limit: int = 1000
 ) -> list[SessionInput]:
     """The inputs of a session, as this caller may see them."""
-    session = await allowed(site, who, session_id)
-    reader = await reader_of(site, who, session)
-    found = await Inputs(site.rows).page(session.id, after=after, limit=limit)
+    session = await allowed(services, who, session_id)
+    reader = await reader_of(services, who, session)
+    found = await Inputs(services.rows).page(session.id, after=after, limit=limit)
     return [show_input(given, reader) for given in found]
 
 
-async def runs_of(site: Site, session_id: str, given: Sequence[SessionInput]) -> dict[int, str]:
+async def runs_of(services: Services, session_id: str, given: Sequence[SessionInput]) -> dict[int, str]:
     """The ids of the runs that inputs of a session have come to, as far as that is known by now."""
-    return await Runs(site.rows).of_inputs(session_id, [each.seq for each in given])
+    return await Runs(services.rows).of_inputs(session_id, [each.seq for each in given])
 
 
 async def fork(
-    site: Site,
+    services: Services,
     who: Caller,
     session_id: str,
     *,
@@ -276,15 +283,15 @@ async def fork(
     Somebody else's script does not come along: it is a file of the machine, which only owners may name.
     Neither do hosts that the caller may not allow.
     """
-    session = await allowed(site, who, session_id, "input" if snapshot is None else "read")
+    session = await allowed(services, who, session_id, "input" if snapshot is None else "read")
     check_may_open(who)  # before a snapshot is taken
     if not session.workspace_id and session.state == "ended":
         raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
     if snapshot is None:
-        snapshot = (await site.host.call(session.id, SnapshotForFork())).id
-    elif all(each.id != snapshot for each in await site.host.call(session.id, ListSnapshots())):
+        snapshot = (await services.host.call(session.id, SnapshotForFork())).id
+    elif all(each.id != snapshot for each in await services.host.call(session.id, ListSnapshots())):
         raise NotFound(f"The session {session_id} has no snapshot {snapshot}.")
     new = NewSession(
         purpose=session.purpose,
@@ -294,26 +301,26 @@ async def fork(
         revision=session.revision,
         persona=session.persona,
         model=session.model if who.is_owner or not is_script(session.model) else "",
-        network=session.network if who.is_owner else site.network_cap.covered(session.network),
+        network=session.network if who.is_owner else services.network_cap.covered(session.network),
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
         delivery=replace(session.delivery, review=""),
     )
-    return await create(site, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
+    return await create(services, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
 
 
 async def runs(
-    site: Site, who: Caller, session_id: str, *, before: str = "", limit: int = 50
+    services: Services, who: Caller, session_id: str, *, before: str = "", limit: int = 50
 ) -> list[QueuedRun]:
-    session = await allowed(site, who, session_id)
-    return await Runs(site.rows).page(session_ids=[session.id], before=before, limit=limit)
+    session = await allowed(services, who, session_id)
+    return await Runs(services.rows).page(session_ids=[session.id], before=before, limit=limit)
 
 
-async def run(site: Site, who: Caller, run_id: str) -> QueuedRun:
+async def run(services: Services, who: Caller, run_id: str) -> QueuedRun:
     """A run of a session that somebody may see."""
-    found = await Runs(site.rows).get(run_id)
+    found = await Runs(services.rows).get(run_id)
     try:
-        await allowed(site, who, found.session_id)
+        await allowed(services, who, found.session_id)
     except NotFound:
         raise NotFound(f"There is no run {echo(run_id, 80)}.") from None
     return found
@@ -335,16 +342,16 @@ def _check_fits(session: Session, asked: Input) -> None:
         raise Conflict(f"The session {session.id} is not paused; it is {session.state}.")
 
 
-async def _shown(site: Site, found: Sequence[Session], heads: Mapping[str, Head]) -> list[Shown]:
+async def _shown(services: Services, found: Sequence[Session], heads: Mapping[str, Head]) -> list[Shown]:
     waiting = [session.id for session in found if session.state == "queued"]
     places: dict[str, int] = {}
     if waiting:
-        queued = await Runs(site.rows).page(
+        queued = await Runs(services.rows).page(
             session_ids=waiting, states=["queued"], preparing=True, limit=1000
         )
-        by_run = await Runs(site.rows).queue_positions([each.id for each in queued])
+        by_run = await Runs(services.rows).queue_positions([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
-    delivered = await Runs(site.rows).last_delivered([each.id for each in found])
+    delivered = await Runs(services.rows).last_delivered([each.id for each in found])
     return [
         Shown(each, heads[each.id], places.get(each.id), delivered.get(each.id))
         for each in found

@@ -28,7 +28,7 @@ from hutch.flows import sessions
 from hutch.flows.forge_request_text import Progress, marker, prompt
 from hutch.flows.run_history import past
 from hutch.flows.runs import read_log
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.forge.github import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S
@@ -62,7 +62,7 @@ class Manners:
     settle_s: float = SETTLE_DELAY_S
 
 
-class NotWanted(Exception):
+class RequestIgnored(Exception):
     """A wish that nothing comes of; why is noted, and told to nobody."""
 
 
@@ -74,7 +74,7 @@ class NotPossible(Exception):
 class Triggers:
     """Sees wishes through, side by side."""
 
-    site: Site
+    services: Services
     open_github: OpenGitHub
     manners: Manners = field(default_factory=Manners)
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,7 +84,7 @@ class Triggers:
         """Keep a wish, to be taken up at once; whether it is a new one."""
 
         def clean(value: object) -> object:
-            return self.site.redactor.clean(value) if isinstance(value, str) else value
+            return self.services.redactor.clean(value) if isinstance(value, str) else value
 
         wish = replace(wish, mark=secrets.token_hex(16))
         told = WebhookDelivery(
@@ -94,7 +94,7 @@ class Triggers:
             event=event,
             wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
         )
-        is_new = await WebhookInbox(self.site.rows).add(told)
+        is_new = await WebhookInbox(self.services.rows).add(told)
         self._bell.set()
         return is_new
 
@@ -118,7 +118,7 @@ class Triggers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look(self) -> None:
-        for told in await WebhookInbox(self.site.rows).list_open():
+        for told in await WebhookInbox(self.services.rows).list_open():
             if len(self._tasks) >= AT_ONCE:
                 return
             if told.id not in self._tasks:
@@ -137,14 +137,14 @@ class Triggers:
 
     async def _see_through(self, told: WebhookDelivery) -> None:
         """One wish, from where it is."""
-        notes = WebhookInbox(self.site.rows)
+        notes = WebhookInbox(self.services.rows)
         try:
             now = await notes.get(told.id)  # the list may be older than what was done about it
             if now is None or now.state not in ("queued", "working"):
                 return
             told = now
             wish = ForgeRequest(**json.loads(told.wish))
-            who = await self._who()
+            who = await self._caller()
             forge = self.open_github(wish.repository, who.user.id)
             try:
                 if told.state == "queued":
@@ -153,7 +153,7 @@ class Triggers:
             except NotPossible as why:  # what comes of saying so is seen to below
                 await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
                 await notes.update(told.id, state="ended", reason=str(why))
-        except NotWanted as why:
+        except RequestIgnored as why:
             await notes.update(told.id, state="ignored", reason=str(why))
         except Unavailable as error:  # the forge is down: later
             attempts = told.attempts + 1
@@ -161,20 +161,20 @@ class Triggers:
             over = {"state": "ended"} if attempts >= TRIES else {}
             wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
             next_ms = wall_ms() + int(wait_s * 1000)
-            reason = self.site.redactor.clean(str(error))
+            reason = self.services.redactor.clean(str(error))
             await notes.update(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
             if told.state == "working":
                 await asyncio.sleep(wait_s)
         except HutchError as error:
             logger.info("trigger.ended", delivery=told.id, problem=str(error))
-            await notes.update(told.id, state="ended", reason=self.site.redactor.clean(str(error)))
+            await notes.update(told.id, state="ended", reason=self.services.redactor.clean(str(error)))
         except Exception:
             logger.exception("trigger.failed", delivery=told.id)
             await notes.update(told.id, state="ended", reason="Hutch itself failed.")
 
-    async def _who(self) -> Caller:
+    async def _caller(self) -> Caller:
         """As whom it is done."""
-        users: list[User] = [user for user in await Users(self.site.rows).list() if not user.disabled]
+        users: list[User] = [user for user in await Users(self.services.rows).list() if not user.disabled]
         name = name_key(self.manners.run_as)
         found = [user for user in users if (name_key(user.name) == name if name else user.role == "owner")]
         if not found:
@@ -188,10 +188,10 @@ class Triggers:
         """Check that they may, and hand it to a session, in one stroke with the note of that."""
         change = await self._change(wish)
         if not wish.mentioned and wish.kind != "issue" and change is None:
-            raise NotWanted("Nobody called, and it is no pull request of Hutch.")
+            raise RequestIgnored("Nobody called, and it is no pull request of Hutch.")
         allowed = await forge.permission(wish.by)
         if allowed not in MAY:
-            raise NotWanted(f"{wish.by} has the permission {allowed!r} there, and not to write.")
+            raise RequestIgnored(f"{wish.by} has the permission {allowed!r} there, and not to write.")
         trusted = wish.author == wish.by or (bool(wish.author) and await forge.permission(wish.author) in MAY)
         text = prompt(wish, trusted_author=trusted)
         if change is not None and (going := await self._go_on(told, who, change, text)):
@@ -205,21 +205,21 @@ class Triggers:
                 raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
             revision = pull.branch
         new = NewSession(
-            purpose=f"{self.site.redactor.clean(wish.title)[:150]} (#{wish.number})",
+            purpose=f"{self.services.redactor.clean(wish.title)[:150]} (#{wish.number})",
             repository=wish.repository,
             revision=revision,
             deliver=True,
             delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision),
             prompt=text,
         )
-        session = await sessions.create(self.site, who, new, also=StartedInSession(told.id))
+        session = await sessions.create(self.services, who, new, also=StartedInSession(told.id))
         return replace(told, state="working", session_id=session.id)
 
     async def _change(self, wish: ForgeRequest) -> Change | None:
         """The change of ours that a pull request is."""
         if not wish.on_pull:
             return None
-        found = await Changes(self.site.rows).pull(wish.repository, wish.number)
+        found = await Changes(self.services.rows).pull(wish.repository, wish.number)
         return found if found is not None and found.state == "open" else None
 
     async def _go_on(
@@ -229,7 +229,7 @@ class Triggers:
         asked = Prompt(text=text[:200_000])
         try:
             given = await sessions.give(
-                self.site, who, change.session_id, asked, also=StartedByInput(told.id)
+                self.services, who, change.session_id, asked, also=StartedByInput(told.id)
             )
         except (NotFound, Conflict, Denied):
             return None
@@ -239,8 +239,8 @@ class Triggers:
 
     async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
         """Keep one comment up to date until the run is over, then answer."""
-        notes, log = WebhookInbox(self.site.rows), self.site.log
-        session = await Sessions(self.site.rows).get(told.session_id)
+        notes, log = WebhookInbox(self.services.rows), self.services.log
+        session = await Sessions(self.services.rows).get(told.session_id)
         link = (
             f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
         )
@@ -251,13 +251,13 @@ class Triggers:
             if run is not None and not progress.run_id:
                 progress.run_id, told = run.id, replace(told, run_id=run.id)
                 await notes.update(told.id, run_id=run.id)
-            session = await Sessions(self.site.rows).get(told.session_id)
+            session = await Sessions(self.services.rows).get(told.session_id)
             over = session.state == "ended" if run is None else run.state == "ended"
             if run is not None:
                 while entries := await log.read(SessionId(session.id), after=seen):
                     progress.apply(show(entry, PUBLIC).event for entry in entries)
                     seen = entries[-1].seq
-                places = await Runs(self.site.rows).queue_positions([run.id])
+                places = await Runs(self.services.rows).queue_positions([run.id])
                 progress.place = places.get(run.id)
             said = await self._said(session, progress) if over else ""
             text = progress.text(id=told.id, by=wish.by, link=link, said=said)
@@ -292,7 +292,7 @@ class Triggers:
             if not is_new:
                 posted = await forge.comment(wish.number, text, id=posted.id)
         if posted.id != comment_id:
-            await WebhookInbox(self.site.rows).update(told.id, comment_id=posted.id)
+            await WebhookInbox(self.services.rows).update(told.id, comment_id=posted.id)
         return posted.id
 
     async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
@@ -302,7 +302,7 @@ class Triggers:
         than anybody can see it. So before it is asked for, the moment is noted until which that can be, and
         nobody looks before it.
         """
-        notes = WebhookInbox(self.site.rows)
+        notes = WebhookInbox(self.services.rows)
         noted = await notes.get(told.id)
         if noted is not None:
             settle_s = self.manners.settle_s
@@ -316,8 +316,8 @@ class Triggers:
 
     async def _run_of(self, told: WebhookDelivery) -> QueuedRun | None:
         if told.run_id:
-            return await Runs(self.site.rows).get(told.run_id)
-        found = await Runs(self.site.rows).page(session_ids=[told.session_id], limit=200)
+            return await Runs(self.services.rows).get(told.run_id)
+        found = await Runs(self.services.rows).page(session_ids=[told.session_id], limit=200)
         return next((run for run in reversed(found) if run.input == told.input), None)
 
     async def _said(self, session: Session, progress: Progress) -> str:
@@ -326,8 +326,8 @@ class Triggers:
             return "The session was ended before this was taken up."
         if not progress.started or progress.no_model:
             return ""
-        title, summary = past(await read_log(self.site.log, SessionId(session.id)), progress.run_id).said
-        clean = self.site.redactor.clean
+        title, summary = past(await read_log(self.services.log, SessionId(session.id)), progress.run_id).said
+        clean = self.services.redactor.clean
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 
 

@@ -6,7 +6,7 @@ from datetime import date
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import Caller
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.store.usage import Usage, UsageGroup, UsageTotal
 
 
@@ -19,7 +19,7 @@ class UsagePage:
 
 
 async def page(
-    site: Site,
+    services: Services,
     who: Caller,
     group: UsageGroup,
     *,
@@ -32,7 +32,7 @@ async def page(
     who.need("read")
     if first and last and first > last:
         raise BadRequest(f"The first day, {first}, is after the last, {last}. Swap them.")
-    rows = Usage(site.rows)
+    rows = Usage(services.rows)
     totals = await rows.page(
         group,
         user_id=None if who.is_owner else who.user.id,

@@ -8,7 +8,7 @@ from hutch.agent.kept import KeptApprovals
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.model_list import UsableModels
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.triggers import Triggers
 from hutch.sessions.interface import SessionHost
 from hutch.settings import Loaded
@@ -23,7 +23,7 @@ class Server:
     """The services of a server and its settings."""
 
     loaded: Loaded
-    site: Site
+    services: Services
     triggers: Triggers
     database_files: DatabaseFiles
     changes: ChangeContext
@@ -35,19 +35,19 @@ class Server:
 
     @property
     def log(self) -> EventLog:
-        return self.site.log
+        return self.services.log
 
     @property
     def rows(self) -> Rows:
-        return self.site.rows
+        return self.services.rows
 
     @property
     def host(self) -> SessionHost:
-        return self.site.host
+        return self.services.host
 
     @property
     def redactor(self) -> Redactor:
-        return self.site.redactor
+        return self.services.redactor
 
 
 OpenServer = Callable[[Loaded], AbstractAsyncContextManager[Server]]

@@ -223,13 +223,13 @@ class Key:
 
 async def _authorise(request: Request, who: Caller, action: Action) -> None:
     """Refuse a caller who could not make this request now. Whether they are known was checked before."""
-    site, names = request.app.state.server.site, request.path_params
+    services, names = request.app.state.server.services, request.path_params
     if session_id := names.get("session_id"):
-        await sessions.allowed(site, who, session_id, action)
+        await sessions.allowed(services, who, session_id, action)
     elif change_id := names.get("change_id"):
-        await changes.find(site, who, change_id, action)
+        await changes.find(services, who, change_id, action)
     elif run_id := names.get("run_id"):
-        await sessions.allowed(site, who, (await sessions.run(site, who, run_id)).session_id, action)
+        await sessions.allowed(services, who, (await sessions.run(services, who, run_id)).session_id, action)
     if not names or request.url.path.endswith(OPENING):
         check_may_open(who)
 

@@ -20,7 +20,7 @@ from hutch.jail.jail_processes import number_inside
 from hutch.jail.launch.control import Control, connected
 from hutch.jail.launch.identity import Identity
 from hutch.jail.launch.launch import Launched
-from hutch.jail.launch.teardown import Burial
+from hutch.jail.launch.teardown import Teardown
 from hutch.jail.limits.limit_hits import Suspect, hit_by_signal, size
 from hutch.jail.limits.meter import Mark, Meter
 from hutch.jail.limits.oom import prefer_commands
@@ -299,7 +299,7 @@ class Jailed:
         await self._meter.stop()
         if self._way_out is not None:
             await self._way_out.close()
-        burial = Burial(self._warden, self._launched.process)
+        burial = Teardown(self._warden, self._launched.process)
         if await burial.wait(CLOSE_S, warden_pid=self._inside()):
             await self._give_back()
         else:
@@ -315,7 +315,7 @@ class Jailed:
 
     def _end(self, reason: str) -> str:
         """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
-        Burial(self._warden, self._launched.process).kill()
+        Teardown(self._warden, self._launched.process).kill()
         kills = self._meter.kills()
         if kills:
             most = size(self.policy.limits.memory_bytes)
@@ -333,7 +333,7 @@ class Jailed:
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
-    async def _linger(self, burial: Burial) -> None:
+    async def _linger(self, burial: Teardown) -> None:
         while not await burial.wait(CLOSE_S, warden_pid=self._inside()):
             burial.kill()
         await self._give_back()

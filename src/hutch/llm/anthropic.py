@@ -8,7 +8,7 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
-from hutch.llm.part_order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
 from hutch.llm.tool_calls import CallIds, Meter, json_object
 
 FINISHES: dict[str | None, interface.FinishReason] = {
@@ -89,7 +89,7 @@ def _blocks(message: interface.Message) -> Iterator[dict[str, Any]]:
                         yield dict(part.block)
                     case Said() if part.text.strip():
                         yield {"type": "text", "text": part.text}
-                    case Wanted():
+                    case OrderedCall():
                         call = part.call
                         yield {
                             "type": "tool_use",

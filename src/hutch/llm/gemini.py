@@ -9,7 +9,7 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, Said, Wanted, in_order
+from hutch.llm.part_order import Order, OrderedCall, Said, in_order
 from hutch.llm.provider import Account
 from hutch.llm.tool_calls import CallIds, Meter, json_object
 
@@ -92,12 +92,12 @@ def _parts(message: interface.Message) -> Iterator[dict[str, Any]]:
                 match part:
                     case Said() if part.text or part.mark:
                         yield {"text": part.text, **_signed(part)}
-                    case Wanted(call):
+                    case OrderedCall(call):
                         wanted = {"id": call.id, "name": call.tool, "args": json_object(call)}
                         yield {"functionCall": wanted, **_signed(part)}
 
 
-def _signed(part: Said | Wanted) -> dict[str, str]:
+def _signed(part: Said | OrderedCall) -> dict[str, str]:
     signature = part.mark.get("signature")
     return {"thoughtSignature": signature} if signature else {}
 

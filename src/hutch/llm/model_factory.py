@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.http_get import http_get
 from hutch.llm.interface import Model
 from hutch.llm.model_name import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
-from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.retry import PatientModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -32,7 +32,7 @@ class Access:
     base_urls: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # for a provider alone
     openai_protocol: Literal["responses", "chat"] = "responses"
-    patience: Patience = field(default_factory=Patience)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
 
     def key(self, provider: str) -> str | None:
         return self.keys.get(key_name(provider))

@@ -11,9 +11,9 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
 from hutch.llm.provider import Account
-from hutch.llm.provider_errors import STATUSES, Told, explained
+from hutch.llm.provider_errors import STATUSES, ErrorDetails, explained
 from hutch.llm.tool_calls import CallIds, json_arguments
 
 THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encrypted thoughts
@@ -67,7 +67,7 @@ def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
                         yield dict(part.block)
                     case Said() if part.text:
                         yield {"role": "assistant", "content": part.text, **part.mark}
-                    case Wanted():
+                    case OrderedCall():
                         yield {
                             "type": "function_call",
                             "call_id": part.call.id,
@@ -138,7 +138,7 @@ def _reason(response: Any, calls: bool, refused: bool) -> interface.FinishReason
 def _failed(account: Account, error: Any) -> Exception:
     code = str(getattr(error, "code", None) or "")
     text = account.without_key(str(getattr(error, "message", None) or code or "no reason was given"))
-    return explained(account, Told(text, STATUSES.get(code), f"{code} {text}".lower()))
+    return explained(account, ErrorDetails(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
 def _usage(told: Any) -> interface.Usage:

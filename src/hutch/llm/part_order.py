@@ -27,7 +27,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrderedCall:
     """A call, with what the service attached to it."""
 
     call: Call
@@ -64,7 +64,7 @@ class Order:
         return {provider: {"parts": slim}}
 
 
-def in_order(message: FromModel, provider: str) -> Iterator[Thought | Said | Wanted]:
+def in_order(message: FromModel, provider: str) -> Iterator[Thought | Said | OrderedCall]:
     """The parts of a reply as they came; text first and then calls, when nothing else is known."""
     calls = {call.id: call for call in message.calls}
     parts = message.opaque.get(provider, {}).get("parts", ())
@@ -80,6 +80,6 @@ def in_order(message: FromModel, provider: str) -> Iterator[Thought | Said | Wan
             yield Said(rest[:letters], part.get("mark", {}))
             rest = rest[letters:]
         elif found := calls.pop(part["call"], None):
-            yield Wanted(found, part.get("mark", {}))
+            yield OrderedCall(found, part.get("mark", {}))
     for call in calls.values():
-        yield Wanted(call)
+        yield OrderedCall(call)

@@ -72,7 +72,7 @@ STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ErrorDetails:
     """What a server told of its trouble."""
 
     text: str
@@ -87,7 +87,7 @@ async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
     try:
         yield
     except ApiError as error:
-        meaning = explained(account, _told(account, error))
+        meaning = explained(account, _read_details(account, error))
         if isinstance(meaning, NotFound):
             meaning = NotFound(f"{meaning} {await _near(account, names)}".strip())
         raise meaning from error
@@ -112,7 +112,7 @@ async def plain(pieces: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
             raise Transient(f"the stream held something that is no reply ({reason})") from error
 
 
-def explained(account: Account, told: Told) -> Exception:
+def explained(account: Account, told: ErrorDetails) -> Exception:
     """What helps: to try again, or what somebody must do."""
     who, text = account.provider, told.text
     if told.status == 402 or QUOTA.search(told.words):
@@ -204,7 +204,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or seen.__context__
 
 
-def _told(account: Account, error: ApiError) -> Told:
+def _read_details(account: Account, error: ApiError) -> ErrorDetails:
     inner = _inner(error.body)
     kinds = [str(detail.get("reason") or "").lower() for detail in _details(inner)]
     kinds += [str(inner.get(name) or "").lower() for name in ("code", "type", "status")]
@@ -217,7 +217,7 @@ def _told(account: Account, error: ApiError) -> Told:
     text = inner.get("message") or error.body or f"It answered {status}, and nothing else."
     shown = _sentence(account.without_key(str(text)))
     words = f"{inner or text} {' '.join(kinds)}".lower()
-    return Told(shown, status, words, _retry_after_s(error, inner))
+    return ErrorDetails(shown, status, words, _retry_after_s(error, inner))
 
 
 def _inner(body: object) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ class Empty(Transient):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to try."""
 
     attempts: int = 6
@@ -37,11 +37,11 @@ class Patience:
 class PatientModel:
     """A model that is asked again when it makes sense; see `seam.Model`."""
 
-    def __init__(self, model: Model, patience: Patience | None = None) -> None:
+    def __init__(self, model: Model, patience: RetryPolicy | None = None) -> None:
         self.name = model.name
         self.context_tokens = model.context_tokens
         self._model = model
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         doubts = self._patience.empty_replies

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
 from hutch.domain.session import QueuedRun
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 
 CANCELLED, UNDONE, OVER = "It was cancelled.", "It was undone.", "The session was ended."
 DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
 
 
-async def give_up(live: Live, run: QueuedRun, reason: str) -> None:
+async def give_up(live: LiveSession, run: QueuedRun, reason: str) -> None:
     """Note that nothing more comes of a run. Who is killed on the way does it again."""
-    await tell_given_up(live, [run], reason)
+    await report_abandoned(live, [run], reason)
     await live.runs.end(run.id, "cancelled", reason)
 
 
-async def tell_given_up(live: Live, runs: Sequence[QueuedRun], reason: str) -> None:
+async def report_abandoned(live: LiveSession, runs: Sequence[QueuedRun], reason: str) -> None:
     """Say so of many; those that have done their work are over then, the others are to be ended."""
     entries = await live.entries()
     ends = {each.event.run_id: each.event for each in reversed(entries) if isinstance(each.event, RunEnded)}
@@ -28,11 +28,11 @@ async def tell_given_up(live: Live, runs: Sequence[QueuedRun], reason: str) -> N
     if unended:
         await live.append([RunEnded(run_id=run.id, outcome="cancelled", reason=reason) for run in unended])
     for ended in (ends[run.id] for run in runs if run.id in ends):
-        await tell_undelivered(live, entries, ended.run_id, reason)
+        await report_undelivered(live, entries, ended.run_id, reason)
         await live.runs.end(ended.run_id, ended.outcome, ended.reason)
 
 
-async def tell_undelivered(live: Live, entries: Sequence[Entry], run_id: str, reason: str) -> None:
+async def report_undelivered(live: LiveSession, entries: Sequence[Entry], run_id: str, reason: str) -> None:
     """Say that what a run did is not delivered, where somebody waits for that."""
     delivers = (await live.sessions.get(live.id)).deliver
     if _is_awaited(entries, run_id, delivers=delivers):

@@ -45,7 +45,7 @@ class Channel:
         self._over: Exception | None = None  # why nothing more will come
         self._ended = False
 
-    def tell(self, delta: Delta, after: int) -> None:
+    def publish(self, delta: Delta, after: int) -> None:
         """Hand on a piece of a reply, behind the entry of that number: what it answers comes first."""
         if after > self._read_seq:
             self._held.append((after, delta))
@@ -171,9 +171,9 @@ class Channels:
         for channel in self._channels.values():
             channel.fail(error)
 
-    def tell(self, session_id: SessionId, delta: Delta, *, after: int = 0) -> None:
+    def publish(self, session_id: SessionId, delta: Delta, *, after: int = 0) -> None:
         if channel := self._channels.get(session_id):
-            channel.tell(delta, after)
+            channel.publish(delta, after)
 
     async def follow(
         self, session_id: SessionId, reader: Reader, *, after: int = 0

@@ -15,7 +15,7 @@ from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
 
 if TYPE_CHECKING:
-    from hutch.sessions.live_session import Live
+    from hutch.sessions.live_session import LiveSession
 
 HASHED_AT_ONCE = 2  # files, of all sessions
 
@@ -39,23 +39,23 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """How things are done here; the wiring knows."""
+class HostCallbacks:
+    """What the flows do for a live session."""
 
     prepare: Callable[[Session, Recorder], Awaitable[Prepared]]
     open_sandbox: Callable[[Session, Recorder], AbstractAsyncContextManager[Sandbox]]
-    perform: Callable[["Live", QueuedRun], Awaitable[Done]]
+    perform: Callable[["LiveSession", QueuedRun], Awaitable[Done]]
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
-    """What every live session stands on."""
+class HostDependencies:
+    """What every live session of a host uses."""
 
     log: EventLog
     rows: Rows
     redactor: Redactor
     channels: Channels
-    ways: Ways
+    ways: HostCallbacks
     reserved_for: str = ""  # the worker that alone takes up the runs of these sessions; else any does
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HASHED_AT_ONCE))

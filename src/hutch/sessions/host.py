@@ -17,10 +17,10 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, 
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
-from hutch.sessions.dependencies import Grounds
+from hutch.sessions.dependencies import HostDependencies
 from hutch.sessions.input_processing import take_all
 from hutch.sessions.interface import Stream, Update, Viewer
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
@@ -59,11 +59,13 @@ USUAL = Bounds()
 class LocalHost:
     """`SessionHost` in this process; the only one on its database, or one of several."""
 
-    def __init__(self, grounds: Grounds, remove_workspace: RemoveWorkspace, bounds: Bounds = USUAL) -> None:
+    def __init__(
+        self, grounds: HostDependencies, remove_workspace: RemoveWorkspace, bounds: Bounds = USUAL
+    ) -> None:
         self._grounds = grounds
         self._remove_workspace = remove_workspace
         self._bounds = bounds
-        self._lives: dict[SessionId, Live] = {}
+        self._lives: dict[SessionId, LiveSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._failure: HutchError | None = None  # why a command stopped its work
@@ -178,13 +180,13 @@ class LocalHost:
 
     # --- inside ---
 
-    def _live(self, session_id: SessionId) -> Live:
+    def _live(self, session_id: SessionId) -> LiveSession:
         live = self._lives.get(session_id)
         if live is None:
-            live = self._lives[session_id] = Live(session_id, self._grounds)
+            live = self._lives[session_id] = LiveSession(session_id, self._grounds)
         return live
 
-    async def _usable(self, session_id: SessionId, *, changes: bool) -> Live:
+    async def _usable(self, session_id: SessionId, *, changes: bool) -> LiveSession:
         session = await Sessions(self._grounds.rows).get(session_id)
         if session.state == "ended" and changes:
             raise Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
@@ -211,7 +213,7 @@ class LocalHost:
                 reason="others needed the room"
             )
 
-    def _freed(self, live: Live) -> None:
+    def _freed(self, live: LiveSession) -> None:
         """A run is over: what was said too late for it is a prompt now."""
         live.inbox.clear()
         live.handed.clear()
@@ -223,13 +225,13 @@ class LocalHost:
         self._failure = self._failure or error
         self._grounds.channels.fail(error)
 
-    def _take_soon(self, live: Live) -> asyncio.Task[None]:
+    def _take_soon(self, live: LiveSession) -> asyncio.Task[None]:
         task = asyncio.ensure_future(self._take(live))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _take(self, live: Live) -> None:
+    async def _take(self, live: LiveSession) -> None:
         try:
             await take_all(live)
         except HutchError as error:  # it stays in the list, and is taken with the next one

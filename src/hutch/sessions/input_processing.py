@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from hutch.agent.run_setup import Heard
+from hutch.agent.run_setup import UserMessage
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
@@ -30,8 +30,8 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.trace import trace_id
-from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, give_up, tell_given_up
-from hutch.sessions.live_session import Live
+from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, give_up, report_abandoned
+from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind import before_last_run
 from hutch.sessions.undo import MAX_LISTED, lost_by_undo, would_lose
 from hutch.system.clock import wall_ms
@@ -40,7 +40,7 @@ MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
 _IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs
 
 
-async def take_all(live: Live) -> None:
+async def take_all(live: LiveSession) -> None:
     """Take every input of a session that waits, in order."""
     async with live.taking:
         if not live.recovered:
@@ -57,7 +57,7 @@ async def take_all(live: Live) -> None:
                 break  # nothing can come of the others
 
 
-async def _untaken(live: Live) -> list[SessionInput]:
+async def _untaken(live: LiveSession) -> list[SessionInput]:
     found: list[SessionInput] = []
     while page := await live.inputs.page(live.id, after=found[-1].seq if found else 0, untaken=True):
         found += page
@@ -72,7 +72,7 @@ def _is(given: SessionInput, *kinds: str) -> bool:
     return any(f'"type":"{kind}"' in given.body[:40] for kind in kinds)
 
 
-async def _recover(live: Live) -> None:
+async def _recover(live: LiveSession) -> None:
     """Inputs whose effect is in the log already, from before a crash, are done with.
 
     Some effects do not name their input. Since such inputs are taken in turn, and each is noted before the
@@ -114,7 +114,7 @@ def _came_of(given: SessionInput, event: Event) -> bool:
     return False
 
 
-async def _take(live: Live, given: SessionInput) -> None:
+async def _take(live: LiveSession, given: SessionInput) -> None:
     if given.seq in live.done:  # only noting it had failed, on a full disk say
         await live.taken(given)
         return
@@ -128,7 +128,7 @@ async def _take(live: Live, given: SessionInput) -> None:
             await _queue(live, given, asked.text)
         case inputs.Message() if live.run is not None and live.run.kind == "prompt":
             live.handed[given.seq] = given
-            live.inbox.append(Heard(asked.text, by=given.by, input=given.seq))
+            live.inbox.append(UserMessage(asked.text, by=given.by, input=given.seq))
         case inputs.Message():
             await _queue(live, given, asked.text)
         case inputs.Approve() | inputs.Deny() | inputs.Answer():
@@ -151,7 +151,7 @@ async def _take(live: Live, given: SessionInput) -> None:
             await _end(live, given, asked.reason)
 
 
-async def _queue(live: Live, given: SessionInput, prompt: str) -> None:
+async def _queue(live: LiveSession, given: SessionInput, prompt: str) -> None:
     """A prompt waits for a worker. The queue and the list of inputs agree at every moment."""
     session = await live.sessions.get(live.id)
     run = QueuedRun(
@@ -171,7 +171,7 @@ async def _queue(live: Live, given: SessionInput, prompt: str) -> None:
     await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=given.by)])
 
 
-async def _cancel(live: Live) -> None:
+async def _cancel(live: LiveSession) -> None:
     """Stop the run that works, or else the one that would be next."""
     for tries_left in reversed(range(MAX_TRIES)):
         if await live.stop():
@@ -185,11 +185,11 @@ async def _cancel(live: Live) -> None:
             continue  # the worker has taken it up this moment, or its end could not be written
         await give_up(live, next_run, CANCELLED)
         if not waiting and (await live.sessions.get(live.id)).state == "queued":
-            await live.tell_state()
+            await live.publish_state()
         return
 
 
-async def _pause(live: Live, given: SessionInput) -> None:
+async def _pause(live: LiveSession, given: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state == "paused":
         return
     await live.append([SessionPaused(by=given.by)])
@@ -198,7 +198,7 @@ async def _pause(live: Live, given: SessionInput) -> None:
     await live.sessions.set(live.id, state="paused", reason="")
 
 
-async def _resume(live: Live, given: SessionInput) -> None:
+async def _resume(live: LiveSession, given: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state != "paused":
         return
     await live.append([SessionResumed(by=given.by)])
@@ -207,7 +207,7 @@ async def _resume(live: Live, given: SessionInput) -> None:
     await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
-async def _undo(live: Live, given: SessionInput, *, discard: bool) -> str:
+async def _undo(live: LiveSession, given: SessionInput, *, discard: bool) -> str:
     """Undo the last run; why not, when that would remove what others have changed."""
     entries = await live.entries()
     found = before_last_run(entries)
@@ -244,7 +244,7 @@ async def _undo(live: Live, given: SessionInput, *, discard: bool) -> str:
         await _let_go_on(live)
 
 
-async def _let_go_on(live: Live) -> None:
+async def _let_go_on(live: LiveSession) -> None:
     """What was held for a moment waits as before."""
     if (await live.sessions.get(live.id)).state == "paused":
         return
@@ -253,11 +253,11 @@ async def _let_go_on(live: Live) -> None:
     await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
-async def _end(live: Live, given: SessionInput, reason: str) -> None:
+async def _end(live: LiveSession, given: SessionInput, reason: str) -> None:
     await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
-    await tell_given_up(live, waiting, OVER)
+    await report_abandoned(live, waiting, OVER)
     await live.runs.end_all(live.id, "cancelled", OVER)
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)

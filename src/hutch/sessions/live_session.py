@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.recorder import Recorder
-from hutch.agent.run_setup import Heard
+from hutch.agent.run_setup import UserMessage
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.audience import PUBLIC, show
 from hutch.domain.errors import Conflict, HutchError
@@ -30,10 +30,10 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
-from hutch.sessions.dependencies import Grounds
-from hutch.sessions.output_recorder import Printing
+from hutch.sessions.dependencies import HostDependencies
+from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.pending_questions import Waits
-from hutch.sessions.request_handler import Serving
+from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.requests import FindLostByUndo, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
@@ -47,10 +47,10 @@ from hutch.system.uninterrupted import complete
 logger = structlog.get_logger()
 
 
-class Live:
+class LiveSession:
     """One session."""
 
-    def __init__(self, session_id: SessionId, grounds: Grounds) -> None:
+    def __init__(self, session_id: SessionId, grounds: HostDependencies) -> None:
         self.id = session_id
         self.grounds = grounds
         self.log = grounds.log
@@ -60,11 +60,11 @@ class Live:
         self.runs = Runs(grounds.rows)
         self.inputs = Inputs(grounds.rows)
         self.tools = built_in_tools()  # of this session alone
-        self.inbox: list[Heard] = []
+        self.inbox: list[UserMessage] = []
         self.recovered = False  # what an earlier life left is known
         self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
         self.handed: dict[int, SessionInput] = {}  # messages that the run has yet to hear
-        self.waits = Waits(self.append, self.tell_state, self.taken)
+        self.waits = Waits(self.append, self.publish_state, self.taken)
         self.run: QueuedRun | None = None
         self.working: asyncio.Task[None] | None = None
         self.leaves_open = False  # a run that is cancelled now goes on later
@@ -121,7 +121,7 @@ class Live:
     async def set_state(self, state: SessionState, reason: str = "") -> None:
         await self.sessions.set(self.id, state=state, reason=reason)
 
-    async def tell_state(self) -> None:
+    async def publish_state(self) -> None:
         """Say what the session is doing, as far as this process knows."""
         await self.set_state(self.state)
 
@@ -164,7 +164,7 @@ class Live:
         return self._open.sandbox
 
     @property
-    def serving(self) -> Serving:
+    def serving(self) -> RequestHandler:
         assert self._open is not None
         return self._open.serving
 
@@ -287,15 +287,15 @@ class Live:
 class _Open:
     """A sandbox, and what was opened with it."""
 
-    def __init__(self, live: Live, sandbox: Sandbox, stack: AsyncExitStack) -> None:
+    def __init__(self, live: LiveSession, sandbox: Sandbox, stack: AsyncExitStack) -> None:
         self.sandbox = sandbox
         self.lost = False
         self.quiet = True  # opened only for reads: neither the log nor the state shows it
         self._recorder = recorder = live.recorder
         self._stack = stack
-        self.printing = Printing(lambda events: recorder.append(output=events), recorder.redactor)
+        self.printing = OutputRecorder(lambda events: recorder.append(output=events), recorder.redactor)
         self.terminals = Terminals(sandbox.jail, recorder, self.printing)
-        self.serving = Serving(
+        self.serving = RequestHandler(
             sandbox,
             recorder,
             self.printing,
@@ -331,7 +331,7 @@ class _Open:
         logger.warning("session.jail_lost", session_id=self._recorder.session_id)
 
 
-async def _open(live: Live, session: Session) -> _Open:
+async def _open(live: LiveSession, session: Session) -> _Open:
     stack = AsyncExitStack()
     try:
         sandbox = await stack.enter_async_context(live.grounds.ways.open_sandbox(session, live.recorder))

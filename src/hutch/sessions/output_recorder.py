@@ -87,7 +87,7 @@ class Source:
         self.skipped += self.lost + len(self.over)
         self.over, self.lost = b"", 0
 
-    def told(self) -> str:
+    def take_text(self) -> str:
         """The text, as far as it can be shown."""
         text = "".join(self.text)
         self.text.clear()
@@ -98,7 +98,7 @@ class Source:
         return self.ended or (quiet and self.clean.is_empty and not self.decoder.getstate()[0])
 
 
-class Printing:
+class OutputRecorder:
     """All that is printed in one session."""
 
     def __init__(self, append: Callable[[Sequence[Event]], Awaitable[object]], redactor: Redactor) -> None:
@@ -189,12 +189,12 @@ class Printing:
 
     def _events(self, source: Source, *, quiet: bool) -> list[Event]:
         pausing = quiet or source.ended
-        events = _pieces(source, source.told())
+        events = _pieces(source, source.take_text())
         if source.over and (pausing or self._room_now() >= AGAIN_BYTES):
             events += self._take_over(source)
         if source.ended:
             source.text.append(source.decoder.decode(b"", final=True))
-        shown = source.told()
+        shown = source.take_text()
         if pausing:
             shown += source.clean.end() if source.ended else source.clean.pause()
             source.held = False

@@ -21,7 +21,7 @@ from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.shell.result import Lost, Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 from hutch.sessions import requests
-from hutch.sessions.output_recorder import Make, Printing
+from hutch.sessions.output_recorder import Make, OutputRecorder
 from hutch.sessions.peoples_commands import (
     AFTER_COMMAND,
     AFTER_RESTORE,
@@ -46,14 +46,14 @@ ANSWER_BYTES = 256 * 1024  # of a background command's output
 logger = structlog.get_logger()
 
 
-class Serving:
+class RequestHandler:
     """Requests at one sandbox."""
 
     def __init__(
         self,
         sandbox: Sandbox,
         recorder: Recorder,
-        printing: Printing,
+        printing: OutputRecorder,
         terminals: Terminals,
         *,
         is_running: Callable[[], bool],
@@ -98,21 +98,21 @@ class Serving:
                     workspace.create(path, data) if create else workspace.write(path, data, if_hash=if_hash)
                 )
                 change = await made
-                await self._tell([change], by)
+                await self._record_changes([change], by)
                 return change
             case requests.MakeDirectory(path):
-                return await self._tell(await workspace.make_directory(path), by)
+                return await self._record_changes(await workspace.make_directory(path), by)
             case requests.MoveFile(path, to, replaces):
-                return await self._tell(await workspace.move(path, to, replace=replaces), by)
+                return await self._record_changes(await workspace.move(path, to, replace=replaces), by)
             case requests.DeleteFile(path):
-                return await self._tell(await workspace.delete(path), by)
+                return await self._record_changes(await workspace.delete(path), by)
             case requests.EditFile(path, edits):
                 edited = await workspace.edit(path, edits)
-                await self._tell(edited.changes, by)
+                await self._record_changes(edited.changes, by)
                 return edited
             case requests.ApplyPatch(patch):
                 edited = await workspace.apply_patch(patch)
-                await self._tell(edited.changes, by)
+                await self._record_changes(edited.changes, by)
                 return edited
             case requests.SearchFiles(wanted, read_only):
                 mask = self._redactor.mask
@@ -175,7 +175,7 @@ class Serving:
                 )
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
-    async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
+    async def _record_changes(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
         await self._record(self._recorder.files_changed(changes, by=by))
         return changes
 
@@ -300,7 +300,7 @@ class Serving:
 class ShellOutput:
     """What one command prints, on its way into the log; it is not mixed with what others print."""
 
-    def __init__(self, printing: Printing, shell: str) -> None:
+    def __init__(self, printing: OutputRecorder, shell: str) -> None:
         self._printing = printing
         self._shell = shell
         self._background_id: str | None = None

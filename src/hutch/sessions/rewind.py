@@ -12,7 +12,7 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
     """
     snapshot, found = 0, None
     last_snapshot_seq = 0
-    for entry in still_told(entries):
+    for entry in effective_entries(entries):
         if isinstance(entry.event, SnapshotTaken):
             snapshot, last_snapshot_seq = entry.event.snapshot, entry.seq
         elif isinstance(entry.event, RunStarted):
@@ -22,7 +22,7 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
     return found
 
 
-def still_told(entries: Sequence[Entry]) -> list[Entry]:
+def effective_entries(entries: Sequence[Entry]) -> list[Entry]:
     """The entries that count, without those that were undone."""
     kept: list[Entry] = []
     for entry in entries:

@@ -22,7 +22,7 @@ from hutch.jail.interface import Size
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
-from hutch.sessions.output_recorder import Printing
+from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.peoples_commands import PROMPT
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.terminal_masking import MaskedReader, first_masked
@@ -123,7 +123,7 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, recorder: Recorder, printing: Printing) -> None:
+    def __init__(self, jail: Jailed, recorder: Recorder, printing: OutputRecorder) -> None:
         self._jail = jail
         self._recorder = recorder
         self._printing = printing
@@ -150,12 +150,12 @@ class Terminals:
         try:
             terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
         except BaseException:
-            self._tell_soon(TerminalEnded(terminal=id))
+            self._record_soon(TerminalEnded(terminal=id))
             raise
         held = self._held[id] = Held(id, terminal, size)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
-            lambda found: self._tell_soon(JobsLeft(terminal=id) if found else JobsEnded(terminal=id)),
+            lambda found: self._record_soon(JobsLeft(terminal=id) if found else JobsEnded(terminal=id)),
             min_interval_s=MIN_JOBS_INTERVAL_S,
         )
         held.recording = asyncio.ensure_future(self._record(held))
@@ -197,14 +197,14 @@ class Terminals:
             raise Conflict(f"The program of terminal {held.id} has ended.")
         held.terminal.resize(size)
         held.size = size
-        self._tell_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
+        self._record_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
 
-    def _tell_soon(self, event: Event) -> None:
-        telling: asyncio.Future[object] = asyncio.ensure_future(self._tell(event))
+    def _record_soon(self, event: Event) -> None:
+        telling: asyncio.Future[object] = asyncio.ensure_future(self._record_event(event))
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
 
-    async def _tell(self, event: Event) -> object:
+    async def _record_event(self, event: Event) -> object:
         try:
             return await self._recorder.append([event])
         except HutchError as error:  # the session is over, or the log keeps it until it can be written
@@ -235,7 +235,7 @@ class Terminals:
         with suppress(HutchError):  # the log will tell how much is missing
             await self._printing.flush()
         held.check_jobs()
-        await self._tell(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
+        await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]
             await held.terminal.close()

@@ -11,7 +11,7 @@ from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
 from hutch.domain.surrogates import replace_surrogates
 from hutch.sessions.peoples_commands import spans
-from hutch.sessions.rewind import before_last_run, still_told
+from hutch.sessions.rewind import before_last_run, effective_entries
 from hutch.snapshots.comparison import differences
 from hutch.snapshots.snapshot import Snapshots
 from hutch.snapshots.tree_layout import Item, Leaf
@@ -29,7 +29,7 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     if found is None or not found[1]:
         return []
     to_seq, before, run_id = found
-    counted = still_told(entries)
+    counted = effective_entries(entries)
     ended_with, written = _of_run(counted, run_id, to_seq, before)
     now = (await workspace.snapshot("before undo")).id
     changed = await _changed(workspace, before, now)

@@ -17,10 +17,10 @@ from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
-from hutch.sessions.abandoned_runs import CANCELLED, first_end, tell_undelivered
+from hutch.sessions.abandoned_runs import CANCELLED, first_end, report_undelivered
 from hutch.sessions.dependencies import Done
 from hutch.sessions.leases import LeaseWatch
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 from hutch.store.log_gaps import is_storage_failure
 from hutch.store.run_reservation import is_reserved
 from hutch.store.runs import RunCapacity, Runs
@@ -39,8 +39,8 @@ class Worker:
         self,
         name: str,
         runs: Runs,
-        live: Callable[[SessionId], Live],
-        freed: Callable[[Live], None],
+        live: Callable[[SessionId], LiveSession],
+        freed: Callable[[LiveSession], None],
         *,
         room: RunCapacity,
         lease_ms: int,
@@ -57,7 +57,7 @@ class Worker:
         self._lease_ms = lease_ms
         self._leases = LeaseWatch(lease_ms)
         self._bell = asyncio.Event()
-        self._working: dict[str, Live] = {}
+        self._working: dict[str, LiveSession] = {}
         self._claiming: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
@@ -139,7 +139,7 @@ class Worker:
                     live.leaves_open = True
                     live.working.cancel()
 
-    async def _work(self, live: Live, run: QueuedRun) -> None:
+    async def _work(self, live: LiveSession, run: QueuedRun) -> None:
         """One run, from its claim to its end, or to where it is left open."""
         try:
             with traced(run.trace_id, session_id=live.id, run_id=run.id):
@@ -151,7 +151,7 @@ class Worker:
             self._freed(live)
             self.ring()
 
-    async def _see_through(self, live: Live, run: QueuedRun) -> None:
+    async def _see_through(self, live: LiveSession, run: QueuedRun) -> None:
         logger.info("run.claimed", kind=run.kind)
         done: Done | None
         try:
@@ -170,7 +170,7 @@ class Worker:
         finishing.result()
         logger.info("run.over", outcome=done.outcome if done else "left open")
 
-    async def _record_end(self, live: Live, run: QueuedRun, done: Done | None) -> None:
+    async def _record_end(self, live: LiveSession, run: QueuedRun, done: Done | None) -> None:
         """Record how a run ended; on a full disk, as soon as there is room again."""
         while True:
             try:
@@ -184,14 +184,14 @@ class Worker:
                     return
             await asyncio.sleep(RETRY_S)
 
-    async def _perform(self, live: Live, run: QueuedRun) -> Done:
+    async def _perform(self, live: LiveSession, run: QueuedRun) -> Done:
         async with live.used():
-            await live.tell_state()
+            await live.publish_state()
             if run.kind == "prepare":
                 return Done("done")
             return await live.grounds.ways.perform(live, run)
 
-    async def _finish(self, live: Live, run: QueuedRun, done: Done | None) -> None:
+    async def _finish(self, live: LiveSession, run: QueuedRun, done: Done | None) -> None:
         await live.settle()
         await live.waits.forget()
         session = await live.sessions.get(live.id)
@@ -210,7 +210,7 @@ class Worker:
         reason = live.grounds.redactor.clean(done.reason)
         ended = await self._ended(live, run.id) if run.kind == "prompt" else None
         if ended is not None and done.outcome == "cancelled":
-            await tell_undelivered(live, await live.entries(), run.id, CANCELLED)
+            await report_undelivered(live, await live.entries(), run.id, CANCELLED)
             done, reason = Done(ended.outcome), ended.reason  # of the work: that is not cancelled any more
         if run.kind == "prompt" and ended is None:
             outcome = done.outcome if done.outcome in ("cancelled", "failed") else "failed"
@@ -225,7 +225,7 @@ class Worker:
             waiting = await self.runs.unfinished(live.id) or live.handed  # what was said too late is next
             await live.set_state("queued" if waiting else live.state)
 
-    async def _ended(self, live: Live, run_id: str) -> RunEnded | None:
+    async def _ended(self, live: LiveSession, run_id: str) -> RunEnded | None:
         head = await live.log.head(live.id)
         recent = await live.log.read(live.id, after=max(0, head.seq - RECENT))
         ended = first_end(recent, run_id)

@@ -30,7 +30,7 @@ class _Case:
     fault: dict[str, str] | None = None
     skipped: bool = False
     text: list[str] = field(default_factory=list)
-    letters: int = 0
+    characters: int = 0
 
 
 def junit(data: bytes) -> Counts | None:
@@ -40,7 +40,7 @@ def junit(data: bytes) -> Counts | None:
     parser.buffer_text = True
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.letters
+    parser.CharacterDataHandler = reader.characters
     parser.StartDoctypeDeclHandler = reader.refuse
     try:
         for at in range(0, len(data), CHUNK_BYTES):
@@ -75,10 +75,10 @@ class _Reader:
         elif name == "skipped":
             self._case.skipped = True
 
-    def letters(self, text: str) -> None:
-        if self._case is not None and self._in_fault and self._case.letters < 4 * MAX_CHARS:
+    def characters(self, text: str) -> None:
+        if self._case is not None and self._in_fault and self._case.characters < 4 * MAX_CHARS:
             self._case.text.append(text)
-            self._case.letters += len(text)
+            self._case.characters += len(text)
 
     def end(self, name: str) -> None:
         self._depth -= 1

@@ -50,10 +50,10 @@ async def probe(
     except HutchError as error:
         return Probed(False, str(error))
 
-    def told(data: bytes) -> str:
+    def readable(data: bytes) -> str:
         return clean(plain(data.decode(errors="replace")))
 
-    said = f"{ran.stdout_output.render(told)}\n{ran.stderr_output.render(told)}"[:MAX_SAID_CHARS]
+    said = f"{ran.stdout_output.render(readable)}\n{ran.stderr_output.render(readable)}"[:MAX_SAID_CHARS]
     if ran.timed_out:
         return Probed(False, f"no answer within {timeout_s:g} s")
     if ran.exit_code == 0:

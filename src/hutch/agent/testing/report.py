@@ -81,7 +81,7 @@ class Report:
     command: str
     counts: Counts | None  # None when the runner did not tell
     exit_code: int | None
-    surely_tells: bool = False  # a runner that did not tell did not run
+    always_counts: bool = False  # a runner that did not tell did not run
     timed_out: bool = False
     limit: str = ""  # what stopped it
     output: str = ""
@@ -94,7 +94,7 @@ class Report:
         if self.exit_code != 0 or self.timed_out or self.limit:
             return False
         if self.counts is None:
-            return not self.surely_tells
+            return not self.always_counts
         return self.counts.failed == 0 and self.counts.passed > 0
 
     def kept_at(self, path: str) -> "Report":

@@ -56,7 +56,7 @@ class Runner:
         return (*self.argv, *self.all_tests)
 
     @property
-    def surely_tells(self) -> bool:
+    def always_counts(self) -> bool:
         """Whether a run that leaves no counts cannot have been one."""
         return self.reader != "summary"
 

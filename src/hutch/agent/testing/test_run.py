@@ -51,7 +51,7 @@ async def run_tests(
         command=str(runner),
         counts=await _counts(jail, runner, printed, ran.stdout + b"\n" + ran.stderr, clean),
         exit_code=ran.exit_code if ran.exit_code is not None else 128 + (ran.signal or 0),
-        surely_tells=runner.surely_tells,
+        always_counts=runner.always_counts,
         timed_out=ran.timed_out,
         limit=str(ran.limit_hit) if ran.limit_hit and not ran.timed_out else "",
         output=output,

@@ -69,7 +69,7 @@ class Bash:
         else:
             printed = await asyncio.to_thread(_printed, result, context)
         ok = not result.timed_out and result.signal is None
-        return ToolResult(told(result, printed, kept), ok=ok, data=_data(result, printed))
+        return ToolResult(render_result(result, printed, kept), ok=ok, data=_data(result, printed))
 
     async def _kept(self, output: str, context: Context) -> str:
         """Where all of an output is that is too long to be told; there it is as it came."""
@@ -109,7 +109,7 @@ def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]
     return clean
 
 
-def told(result: Result, printed: Printed, kept: str = "") -> str:
+def render_result(result: Result, printed: Printed, kept: str = "") -> str:
     """A result as a model reads it: output first, then what it needs to know."""
     where = f"all of it is in {kept}, see parts with sed or grep" if kept else "send it to a file to see all"
     text = shortened(printed.both, SHOWN_CHARS, rest=where)

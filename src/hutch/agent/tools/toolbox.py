@@ -51,7 +51,7 @@ class Toolbox:
     def parse(self, name: str, text: str) -> Arguments | ToolResult:
         """The arguments of a call, or what is wrong with them."""
         parsed = self._parsed(name, text)
-        return self._told(parsed) if isinstance(parsed, ToolResult) else parsed
+        return self._redact(parsed) if isinstance(parsed, ToolResult) else parsed
 
     def _parsed(self, name: str, text: str) -> Arguments | ToolResult:
         tool = self._tools.get(name)
@@ -86,9 +86,9 @@ class Toolbox:
             result = await self._tools[name](given, context)
         except HutchError as error:
             result = ToolResult(str(error), ok=False, data={"error": error.code})
-        return self._told(result)
+        return self._redact(result)
 
-    def _told(self, result: ToolResult) -> ToolResult:
+    def _redact(self, result: ToolResult) -> ToolResult:
         changes = tuple(
             replace(
                 change,

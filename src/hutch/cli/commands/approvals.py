@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.agent.kept import KeptApprovals, told
+from hutch.agent.kept import KeptApprovals, describe
 from hutch.app.accounts import accounts
 from hutch.app.approvals import kept_approvals, parse
 from hutch.domain.errors import BadRequest
@@ -33,7 +33,7 @@ def list_(as_json: Json = False, user: User = "") -> None:
         typer.echo(json.dumps([{"tool": rule.tool, "pattern": rule.pattern} for rule in rules]))
         return
     for rule in rules:
-        typer.echo(printable(told(rule)))
+        typer.echo(printable(describe(rule)))
     if not rules:
         typer.echo("Nothing is allowed always. Answer a question of a run with 'a' for that.", err=True)
 
@@ -53,7 +53,7 @@ def rm(
     gone = kept.rules() if everything else (parse(" ".join(rule or ())),)
     kept.withdraw(gone)
     for each in gone:
-        typer.echo(f"'{told(each)}' is asked about again.", err=True)
+        typer.echo(f"'{describe(each)}' is asked about again.", err=True)
 
 
 def _kept(user: str) -> KeptApprovals:

@@ -17,7 +17,7 @@ from hutch.app.change_context import change_context
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import hand_over, named_run
 from hutch.cli.render import change as change_lines
-from hutch.cli.server_requests import Json, errors_as_wanted
+from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
@@ -42,7 +42,7 @@ Name = Annotated[
 
 
 @app.command("list")
-@errors_as_wanted
+@report_errors
 def list_(
     everything: Annotated[bool, typer.Option("--all", help="Also those that are merged or closed.")] = False,
     as_json: Json = False,
@@ -72,7 +72,7 @@ def list_(
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def show(name: Name = "last", as_json: Json = False) -> None:
     """Show a change: what it is for, what was done, what the tests said."""
     loaded = _load()
@@ -89,7 +89,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def propose(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
     as_json: Json = False,
@@ -101,7 +101,7 @@ def propose(
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def deliver(
     name: Annotated[
         str, typer.Argument(metavar="RUN", help="A run's, session's or change's id, or 'last'.")
@@ -127,7 +127,7 @@ def diff(name: Name = "last") -> None:
 
 
 @app.command("comments")
-@errors_as_wanted
+@report_errors
 def comments_(
     name: Name = "last",
     everything: Annotated[bool, typer.Option("--all", help="Also those that are dealt with.")] = False,
@@ -163,7 +163,7 @@ def comments_(
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def comment(
     name: Name,
     place: Annotated[str, typer.Argument(metavar="PATH:LINE", help="What it is about.")],
@@ -216,7 +216,7 @@ def resolve(
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def approve(
     name: Name = "last",
     body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be said.")] = "",
@@ -227,7 +227,7 @@ def approve(
 
 
 @app.command("request-changes")
-@errors_as_wanted
+@report_errors
 def request_changes(
     name: Name,
     body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be changed.")],
@@ -257,7 +257,7 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
 
 
 @app.command()
-@errors_as_wanted
+@report_errors
 def merge(
     name: Name = "last",
     strategy: Annotated[

@@ -119,7 +119,7 @@ def put(
         headers = {"Content-Type": "application/octet-stream", **({"If-None-Match": "*"} if new else {})}
         address = _address(found["id"], target)
         changed = (await client.request("PUT", address, content=data, headers=headers)).json()
-        _tell([changed], as_json)
+        _print_changes([changed], as_json)
 
     return ask(work, as_json=as_json)
 
@@ -135,7 +135,7 @@ def rm(
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         for path in paths:
-            _tell(await client.delete(_address(found["id"], path)), as_json)
+            _print_changes(await client.delete(_address(found["id"], path)), as_json)
 
     return ask(work, as_json=as_json)
 
@@ -153,7 +153,7 @@ def mv(
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         body = {"path": _clean(path), "to": _clean(to), "replace": force}
-        _tell(await client.post(f"/sessions/{found['id']}/move", body), as_json)
+        _print_changes(await client.post(f"/sessions/{found['id']}/move", body), as_json)
 
     return ask(work, as_json=as_json)
 
@@ -193,7 +193,7 @@ def format_time(at_ms: int) -> str:
         return f"@{at_ms // 1000}"
 
 
-def _tell(changes: list[dict[str, Any]], as_json: bool) -> None:
+def _print_changes(changes: list[dict[str, Any]], as_json: bool) -> None:
     for each in changes:
         moved = f"{visible(each['moved_from'])} -> " if each.get("moved_from") else ""
         typer.echo(json.dumps(each) if as_json else f"{each['kind']} {moved}{visible(each['path'])}")

@@ -28,7 +28,7 @@ app = typer.Typer(
 Loaded = settings.Loaded
 
 
-class Wish(NamedTuple):
+class ServeOptions(NamedTuple):
     """What is to be served."""
 
     directory: Path
@@ -84,13 +84,13 @@ def serve(
     wiring.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    wish = Wish(workspace, tuple(net or ()), plain, unsafe_workspace)
+    options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
     return asyncio.run(
-        _by_pipes(loaded, wish, *wire) if wire else _by_http(loaded, wish, http or "", no_token)
+        _by_pipes(loaded, options, *wire) if wire else _by_http(loaded, options, http or "", no_token)
     )
 
 
-async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
+async def _by_pipes(loaded: Loaded, options: ServeOptions, coming: int, going: int) -> int:
     from hutch.gateway.mcp.server import serve_stream
 
     if os.isatty(coming):
@@ -107,7 +107,7 @@ async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
 
     with ended_by(*ENDS) as ended:
         try:
-            async with _open(loaded, wish) as opened:
+            async with _open(loaded, options) as opened:
                 await serve_stream(opened, pieces(), write)
         except asyncio.CancelledError:
             if not ended:
@@ -115,14 +115,14 @@ async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
     return 128 + ended[0] if ended else exit_codes.OK
 
 
-async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> int:
+async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
     from hutch.gateway.mcp import http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*ENDS) as ended:
         kept = None if no_token else tools.find_mcp_token(loaded)
         token = None if no_token else kept or secrets.token_urlsafe(32)
         try:
-            async with _open(loaded, wish) as opened:
+            async with _open(loaded, options) as opened:
                 _say(f"serving MCP at {mcp_http.address_of(listener)}")
                 if token and not kept:
                     _say(f"clients send the header Authorization: Bearer {token}")
@@ -133,11 +133,11 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
     return 128 + ended[0] if ended else exit_codes.OK
 
 
-def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[Tools]:
+def _open(loaded: Loaded, options: ServeOptions) -> AbstractAsyncContextManager[Tools]:
     wired = tools.directory_tools(
-        loaded, network=wish.network, plain=wish.plain, unsafe_workspace=wish.unsafe_workspace
+        loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
-    return wired.open(wish.directory)
+    return wired.open(options.directory)
 
 
 def _take_ends() -> tuple[int, int]:

@@ -17,7 +17,7 @@ from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.local_sessions import LocalSessions
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.run_session import Following
-from hutch.cli.run_wait import Wanted
+from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.session_options import model_name
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.ids import SessionId
@@ -90,9 +90,9 @@ async def _review(target: str, how: How, *, as_json: bool) -> int:
             before = await given_before(changes, subject)
             if before is not None:
                 note = f"Already reviewed at {before.commit[:12]}; --again reads it once more."
-                return _told(before, [], as_json, note)
+                return _print_review(before, [], as_json, note)
         session = await agent.submit(
-            local.site,
+            local.services,
             local.who,
             repository=repository,
             commit=subject.commit,
@@ -111,7 +111,7 @@ class FollowingReview(Following):
 
     def __init__(self, sessions: LocalSessions, session: dict[str, Any], *, as_json: bool) -> None:
         super().__init__(sessions, session, as_json=as_json)
-        self.wanted = WantedReview()
+        self.wanted = AwaitedReview()
 
     async def _end(self, view: JsonView | PlainView) -> int:
         local, run_id = self.sessions.local, str(self._story.ended.get("run_id"))
@@ -124,12 +124,12 @@ class FollowingReview(Following):
         delivery = self._story.delivery or {}
         if delivery.get("outcome") == "failed":
             raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))
-        review = await Reviews(local.site.rows).of_run(run_id)
+        review = await Reviews(local.services.rows).of_run(run_id)
         await self.sessions.give(self.id, "end", reason="")
         if review is None:  # it did not come to a verdict
             return exit_codes.OUTCOMES.get(self._story.outcome, exit_codes.UNAVAILABLE)
         entries = await read_log(local.log, SessionId(self.id))
-        return _told(review, agent.remarks_in(entries, run_id), self._as_json)
+        return _print_review(review, agent.remarks_in(entries, run_id), self._as_json)
 
     async def _interrupted(self, view: JsonView | PlainView) -> int:
         if self._story.outcome in agent.FINISHED:  # what others can see is seen through
@@ -140,7 +140,7 @@ class FollowingReview(Following):
         return exit_codes.INTERRUPTED
 
 
-class WantedReview(Wanted):
+class AwaitedReview(AwaitedRun):
     """The end of a review: its verdict, or why there is none."""
 
     def ended(self, event: Mapping[str, Any]) -> int | None:
@@ -152,7 +152,7 @@ class WantedReview(Wanted):
         return exit_codes.OUTCOMES["cancelled"] if kind == "session.ended" else None
 
 
-def _told(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
+def _print_review(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
     if as_json:
         told = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
         typer.echo(json.dumps(told | ({"note": note} if note else {})))

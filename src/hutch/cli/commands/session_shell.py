@@ -114,7 +114,7 @@ class _Visit:
                 results = await asyncio.gather(*tasks, return_exceptions=True)
                 if self.left or self.problem:
                     with suppress(OSError):
-                        await self._outlet.write(self._own.tidy() + b"\r\n")
+                        await self._outlet.write(self._own.reset_sequence() + b"\r\n")
         for result in results:
             if isinstance(result, Exception):
                 raise result

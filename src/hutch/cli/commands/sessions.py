@@ -18,7 +18,7 @@ from hutch.cli.copy_consent import may_copy
 from hutch.cli.input_result import acknowledged, newest_snapshot
 from hutch.cli.render.delivery import delivery_lines
 from hutch.cli.render.session_rows import age, state_of, table
-from hutch.cli.run_wait import Wanted, wait_for
+from hutch.cli.run_wait import AwaitedRun, wait_for
 from hutch.cli.server_requests import (
     NONE_YET,
     Json,
@@ -165,7 +165,7 @@ def new(
     async def work(client: Client) -> int | None:
         made = await client.post("/sessions", request_body(new, is_local=client.address.is_local))
         if wait:
-            return await wait_for(client, made["id"], Wanted(delivers=deliver), after=0, as_json=as_json)
+            return await wait_for(client, made["id"], AwaitedRun(delivers=deliver), after=0, as_json=as_json)
         if attach_ and not as_json:
             return await attach(client, made["id"], after=None, as_json=False)
         if as_json:
@@ -204,7 +204,7 @@ def send(
         before = (found["head"] or {}).get("seq", 0)
         given = await client.give(found["id"], "prompt" if prompt else "message", text=said)
         if wait:
-            wanted = Wanted(input=given["seq"], delivers=bool(found.get("deliver")))
+            wanted = AwaitedRun(input=given["seq"], delivers=bool(found.get("deliver")))
             return await wait_for(client, found["id"], wanted, after=before, as_json=as_json)
         if as_json:
             typer.echo(json.dumps(given))

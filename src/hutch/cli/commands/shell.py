@@ -22,7 +22,7 @@ from hutch.cli import exit_codes
 from hutch.cli.descriptor_io import Inlet
 from hutch.cli.git_author import author
 from hutch.cli.hangup import is_gone
-from hutch.cli.jailed_program import Wish, on_terminal, plainly
+from hutch.cli.jailed_program import ProgramRequest, on_terminal, plainly
 from hutch.cli.limit_messages import Hits
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
@@ -149,7 +149,7 @@ def _here(
     policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
     env = {"TERM": known_type(settings.terminal_type()), **author()}
-    wish = Wish(argv, env, timeout_s)
+    wish = ProgramRequest(argv, env, timeout_s)
     if unsafe.workspace:
         _warn(UNSAFE_WORKSPACE)
     if unsafe.no_jail:
@@ -160,7 +160,7 @@ def _here(
 
 
 async def _run(
-    wish: Wish,
+    wish: ProgramRequest,
     workspace: Path,
     policy: Policy,
     own: OwnTerminal | None,
@@ -206,17 +206,17 @@ async def _run(
     return exit_codes.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
 
 
-async def _at_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, hits: Hits) -> Exit:
+async def _at_terminal(jail: Jailed, wish: ProgramRequest, own: OwnTerminal, hits: Hits) -> Exit:
     """A program on the user's terminal. When a limit ends a shell with all that ran in the jail, there is a
     new one: nobody shall type on for this machine what was meant for the jail."""
     keys = Inlet(0)
     while True:
         began = time.monotonic()
-        telling = asyncio.create_task(hits.tell())
+        showing = asyncio.create_task(hits.show())
         try:
             exit_ = await on_terminal(jail, wish, own, keys)
         finally:
-            telling.cancel()
+            showing.cancel()
         sentences = hits.since_last(exit_)
         for number, sentence in enumerate(sentences):
             typer.echo(("\n" if not number else "") + f"hutch: {sentence}", err=True)

@@ -54,7 +54,7 @@ def create(
         usual = scopes_of(whose.role)
         token, secret = await held.new_token(whose, name=name, scopes=wanted or usual, days=days, actor=LOCAL)
         if as_json:
-            typer.echo(json.dumps({"token": secret, **_told(token, whose)}))
+            typer.echo(json.dumps({"token": secret, **_to_json(token, whose)}))
             return
         typer.echo(secret)
         until = f"until {_day(token.expires_ms)}" if token.expires_ms else "for ever"
@@ -84,7 +84,7 @@ def list_(
             typer.echo("There are no tokens. Make one: hutch tokens create", err=True)
         for token in found:
             if as_json:
-                typer.echo(json.dumps(_told(token, users[token.user_id])))
+                typer.echo(json.dumps(_to_json(token, users[token.user_id])))
                 continue
             state = "revoked" if token.revoked_ms else "good" if token.is_valid(now_ms) else "expired"
             typer.echo(
@@ -125,7 +125,7 @@ def _days(text: str) -> int | None:
     return int(found[1])
 
 
-def _told(token: Token, user: User) -> dict[str, Any]:
+def _to_json(token: Token, user: User) -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,

@@ -33,7 +33,7 @@ LAST_LINES = 20
 OPENERS = ("xdg-open", "open")
 
 
-class Wish(NamedTuple):
+class OutputOptions(NamedTuple):
     """How it is to be told."""
 
     as_json: bool
@@ -68,20 +68,20 @@ def up_command(
         )
     if new:
         replace_lost_database(loaded.paths.database)
-    wish = Wish(as_json, open_)
-    return _in_background(loaded, wish) if detach else _in_foreground(loaded, wish)
+    output = OutputOptions(as_json, open_)
+    return _in_background(loaded, output) if detach else _in_foreground(loaded, output)
 
 
-def _in_foreground(loaded: settings.Loaded, wish: Wish) -> int:
+def _in_foreground(loaded: settings.Loaded, output: OutputOptions) -> int:
     queue_output()
     atexit.register(drain_output)
     wiring.configure_logs(loaded, file=loaded.paths.server_log)
     ended_by = "Ctrl-C" if is_answered(signal.SIGINT) else "hutch down"
-    _serve(loaded, lambda ready: _tell(ready, loaded, wish, ended_by=ended_by))
+    _serve(loaded, lambda ready: _announce(ready, loaded, output, ended_by=ended_by))
     return exit_codes.OK
 
 
-def _in_background(loaded: settings.Loaded, wish: Wish) -> int:
+def _in_background(loaded: settings.Loaded, output: OutputOptions) -> int:
     """The server in a process of its own, that outlives this one and its terminal."""
     said = loaded.paths.server_log.with_suffix(".err")
     write_private(said, "")
@@ -96,7 +96,7 @@ def _in_background(loaded: settings.Loaded, wish: Wish) -> int:
         line = _line(pipe.fileno())
     if not line:
         raise Unavailable(_last_words(pid, said, loaded.paths.server_log))
-    _tell(json.loads(line), loaded, wish, ended_by="hutch down")
+    _announce(json.loads(line), loaded, output, ended_by="hutch down")
     return exit_codes.OK
 
 
@@ -111,11 +111,11 @@ def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
             os.dup2(old, new)
         wiring.configure_logs(loaded, file=loaded.paths.server_log, file_only=True)
 
-        def tell(ready: dict[str, Any]) -> None:
+        def announce(ready: dict[str, Any]) -> None:
             os.write(pipe, json.dumps(ready).encode() + b"\n")
             os.close(pipe)
 
-        _serve(loaded, tell)
+        _serve(loaded, announce)
         code = exit_codes.OK
     except Exception as error:  # noqa: BLE001 - nobody above could answer
         sys.stderr.write(f"{error}\n" if exit_codes.code_of(error) != exit_codes.BUG else "")
@@ -127,13 +127,13 @@ def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
         os._exit(code)
 
 
-def _serve(loaded: settings.Loaded, tell: Callable[[dict[str, Any]], None]) -> None:
+def _serve(loaded: settings.Loaded, announce: Callable[[dict[str, Any]], None]) -> None:
     with without_collection():
         from hutch.app.server import open_server
         from hutch.gateway.serve import Ready, serve
 
     def ready(told: Ready) -> None:
-        tell(
+        announce(
             {
                 "url": told.url,
                 "pid": told.running.pid,
@@ -171,9 +171,11 @@ def _last_words(pid: int, said: Path, log: Path) -> str:
     return f"The server {happened}. It said:\n{lines or '(nothing)'}"
 
 
-def _tell(ready: dict[str, Any], loaded: settings.Loaded, wish: Wish, *, ended_by: str) -> None:
-    opened = wish.open and _open(ready["link"] or ready["url"], loaded)
-    if wish.as_json:
+def _announce(
+    ready: dict[str, Any], loaded: settings.Loaded, output: OutputOptions, *, ended_by: str
+) -> None:
+    opened = output.open and _open(ready["link"] or ready["url"], loaded)
+    if output.as_json:
         typer.echo(json.dumps({**ready, "opened": opened}))
         sys.stdout.flush()
         return
@@ -185,7 +187,7 @@ def _tell(ready: dict[str, Any], loaded: settings.Loaded, wish: Wish, *, ended_b
         typer.echo(f"You are its owner, {ready['owner']}. Log in by this link, once, within 15 minutes:")
         typer.echo(f"    {ready['link']}")
         typer.echo("Later, or in another browser: hutch users link")
-    if wish.open and not opened:
+    if output.open and not opened:
         typer.echo("There is no browser to open here: open the address above in one.", err=True)
     sys.stdout.flush()
 

@@ -13,7 +13,7 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import records
 from hutch.cli import exit_codes
-from hutch.cli.server_requests import Json, errors_as_wanted
+from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.errors import BadRequest
 from hutch.store.usage import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
@@ -23,7 +23,7 @@ MAX_ROWS = 10_000
 HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "errors", "time")
 
 
-@errors_as_wanted
+@report_errors
 def usage_command(
     by: Annotated[
         str, typer.Option(metavar="|".join(get_args(UsageGroup)), help="What the totals are by.")

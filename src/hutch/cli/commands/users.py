@@ -32,7 +32,7 @@ def list_(as_json: Json = False) -> None:
         if not found and not as_json:
             typer.echo("There are no users yet. `hutch users link` makes the owner.", err=True)
         for user in found:
-            _tell(user, as_json=as_json)
+            _print_user(user, as_json=as_json)
 
     with_accounts(work)
 
@@ -44,7 +44,7 @@ def add(name: Name, role: RoleName = "member", as_json: Json = False) -> None:
 
     async def work(held: Accounts) -> None:
         await held.ensure_owner(system_user())
-        _tell(await held.add_user(name, wanted, LOCAL), as_json=as_json)
+        _print_user(await held.add_user(name, wanted, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
@@ -56,7 +56,7 @@ def role(name: Name, role: RoleName, as_json: Json = False) -> None:
 
     async def work(held: Accounts) -> None:
         user = await held.users.find(name)
-        _tell(await held.set_role(user.id, wanted, LOCAL), as_json=as_json)
+        _print_user(await held.set_role(user.id, wanted, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
@@ -71,7 +71,7 @@ def disable(
 
     async def work(held: Accounts) -> None:
         user = await held.users.find(name)
-        _tell(await held.set_disabled(user.id, not undo, LOCAL), as_json=as_json)
+        _print_user(await held.set_disabled(user.id, not undo, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
@@ -143,7 +143,7 @@ def audit(
     with_accounts(work)
 
 
-def _tell(user: User, *, as_json: bool) -> None:
+def _print_user(user: User, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(user)))
     else:

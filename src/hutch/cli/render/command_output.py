@@ -12,7 +12,7 @@ LAST_LINES = 4  # and from its end
 MAX_LINE = 4096  # letters that are kept of one that does not end
 
 
-class Live:
+class LiveSession:
     """One command after the other."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ UNBOUNDED = 10**9  # columns: no line is wrapped
 BOLD, OFF = "\x1b[1m", "\x1b[0m"
 
 
-class Paper:
+class TerminalLines:
     """What goes onto it line by line."""
 
     def __init__(self, columns: int = 80) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hutch.cli.render.layout import UNBOUNDED, Paper, coloured, patch_lines, plain
+from hutch.cli.render.layout import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.run_summary import Story
 from hutch.cli.render.transcript import Line, Shown, Transcript
 
@@ -16,7 +16,7 @@ class PlainView:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self._paper = Paper(UNBOUNDED)  # no line is wrapped: who reads it may have any width
+        self._paper = TerminalLines(UNBOUNDED)  # no line is wrapped: who reads it may have any width
         self._line = coloured if os.isatty(1) else plain
         self._progress = False
 

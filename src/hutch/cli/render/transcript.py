@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hutch.cli.render.command_output import Live
+from hutch.cli.render.command_output import LiveSession
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from hutch.system.terminal_text import one_line, visible
 
@@ -58,7 +58,7 @@ Shown = Line | Piece
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OpenQuestion:
     """What the agent waits for somebody to answer."""
 
     kind: Literal["approval", "question"]
@@ -76,12 +76,12 @@ class Transcript:
     state: str = ""
     doing: str = ""  # what goes on right now, in a word or two
     live_after: int = 0  # entries up to this one were there before anybody watched
-    waiting: dict[str, Asked] = field(default_factory=dict)
+    waiting: dict[str, OpenQuestion] = field(default_factory=dict)
     hides: frozenset[str] = frozenset()  # kinds of events that somebody else tells of
     _turn: tuple[str, int] | None = None  # whose pieces are being shown
     _shown: str = ""
     _torn: bool = True  # the reply under way may have begun before
-    _live: Live = field(default_factory=Live)
+    _live: LiveSession = field(default_factory=LiveSession)
     _delivers: bool = True  # what the run did can be handed over once more; a review cannot
 
     def entry(self, entry: Mapping[str, Any]) -> list[Shown]:
@@ -165,9 +165,9 @@ class Transcript:
             case "approval.asked":
                 text = visible(f"{event.get('tool')}: {event.get('summary')}")
                 covers = tuple(visible(str(each)) for each in event.get("covers") or ())
-                self.waiting[call_id] = Asked("approval", call_id, text, covers)
+                self.waiting[call_id] = OpenQuestion("approval", call_id, text, covers)
             case "question.asked":
-                self.waiting[call_id] = Asked("question", call_id, str(event.get("text")))
+                self.waiting[call_id] = OpenQuestion("question", call_id, str(event.get("text")))
             case "approval.given" | "question.answered" | "tool.returned":
                 self.waiting.pop(call_id, None)
             case "run.ended" | "run.started" | "session.ended":

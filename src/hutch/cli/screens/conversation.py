@@ -11,8 +11,8 @@ from typing import Any
 
 from hutch.cli.event_stream import Update
 from hutch.cli.render.session_rows import age
-from hutch.cli.render.transcript import Asked, Line, Shown, Transcript
-from hutch.cli.screens.typed_line import MAX_REASON_CHARS, Said, answer_to, spoken
+from hutch.cli.render.transcript import Line, OpenQuestion, Shown, Transcript
+from hutch.cli.screens.typed_line import MAX_REASON_CHARS, Said, answer_to, parse_line
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import HutchError, RecordDamaged
@@ -29,7 +29,7 @@ class Conversation:
         self.transcript = Transcript(state=session["state"])
         self.here = True  # the line to the server holds
         self.problem = ""  # why the session is not followed any more
-        self.asked: Asked | None = None
+        self.asked: OpenQuestion | None = None
         self._after = after or 0
         head = int((session.get("head") or {}).get("seq") or 0)
         self.transcript.live_after = head
@@ -120,14 +120,14 @@ class Conversation:
         if not text:
             return None
         if asked is None or (text.startswith("/") and not text.startswith("//")):
-            return spoken(text)
+            return parse_line(text)
         if asked.kind == "question":
-            return Said("answer", {"call_id": asked.call_id, "text": spoken(text).fields["text"]})
+            return Said("answer", {"call_id": asked.call_id, "text": parse_line(text).fields["text"]})
         consent = answer_to(text)
         if consent in ("session", "always") and not asked.covers:  # which was not offered
             consent = None
         if consent is None or consent == "no":
-            reason = "" if consent else spoken(text).fields["text"][:MAX_REASON_CHARS]
+            reason = "" if consent else parse_line(text).fields["text"][:MAX_REASON_CHARS]
             return Said("deny", {"call_id": asked.call_id, "reason": reason})
         return Said("approve", {"call_id": asked.call_id, "scope": consent})
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from hutch.cli.render.layout import BOLD, OFF, Paper, coloured
+from hutch.cli.render.layout import BOLD, OFF, TerminalLines, coloured
 from hutch.cli.render.transcript import Shown
 from hutch.cli.screens.line_editor import LineEditor
 
@@ -30,7 +30,7 @@ class PromptScreen:
         self.editor = LineEditor()
         self.label = "> "
         self.status = ""
-        self.paper = Paper(self._columns())
+        self.paper = TerminalLines(self._columns())
         self._above = 0  # rows that we have drawn above the one to type on
         self._drawn = False
         self._last: tuple[list[str], str] = ([], "")

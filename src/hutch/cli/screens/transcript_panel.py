@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import RichLog, Static
 
-from hutch.cli.render.layout import Paper
+from hutch.cli.render.layout import TerminalLines
 from hutch.cli.render.transcript import Line, Shown
 
 MAX_LINES = 5000
@@ -48,7 +48,7 @@ class TranscriptView(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._paper = Paper()
+        self._paper = TerminalLines()
         self._early: list[Shown] = []  # came before it was known how wide this is
 
     def compose(self) -> ComposeResult:
@@ -79,7 +79,7 @@ class TranscriptView(Vertical):
             self.put(early)
 
     def clear(self) -> None:
-        self._paper, self._early = Paper(), []
+        self._paper, self._early = TerminalLines(), []
         self.query_one(RichLog).clear()
         self.query_one("#begun").display = False
 

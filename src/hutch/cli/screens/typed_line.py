@@ -37,7 +37,7 @@ class Said:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def spoken(line: str) -> Said:
+def parse_line(line: str) -> Said:
     """What is meant by a line."""
     if not line.startswith("/") or line.startswith("//"):
         return Said("message", {"text": line.removeprefix("/") if line.startswith("//") else line})

@@ -32,7 +32,7 @@ from hutch.system.terminal_text import printable
 
 TIMEOUT_S = 2.0
 MAX_NAMED = 5  # models of a server that are listed
-WAYS_OUT = (
+REMEDIES = (
     f"hutch config set-secret {key_name('anthropic')}",
     f"or set {key_name('openai')} or {key_name('gemini')} the same way",
     "or start an Ollama, which needs no key: ollama serve",
@@ -62,7 +62,7 @@ async def check_model(
         return await _check_access(name, choice.reason, granted, environment)
     except (HutchError, OSError) as error:
         found = printable(f"{named} cannot be used: {error}" if named else str(error))
-        return Check("model", "warn", found, "" if "hutch config" in found else WAYS_OUT[0])
+        return Check("model", "warn", found, "" if "hutch config" in found else REMEDIES[0])
 
 
 async def _check_access(
@@ -103,7 +103,7 @@ async def _check_ollama(name: ModelName, found: str, base_url: str) -> Check:
 async def _nothing(granted: Access) -> Check:
     """No key, and no Ollama that answered in time."""
     base_url = granted.base_url("ollama") or OLLAMA
-    found, ways_out = "none: no key is set, and", list(WAYS_OUT)
+    found, ways_out = "none: no key is set, and", list(REMEDIES)
     try:
         models = await ollama_models(base_url, timeout_s=TIMEOUT_S)
     except (OSError, ValueError) as error:

@@ -122,8 +122,8 @@ async def _tests(local: Local, command: str | None, timeout_s: float, clean: Cal
     first, *others = await asyncio.gather(
         *(probe(local.jail, runner, cwd=cwd, timeout_s=probe_s, clean=clean) for runner in runners)
     )
-    lines = [_told(runners[0], first)]
-    lines += [f"also here: {_told(*other)}" for other in zip(runners[1:], others, strict=True)]
+    lines = [_describe(runners[0], first)]
+    lines += [f"also here: {_describe(*other)}" for other in zip(runners[1:], others, strict=True)]
     if not whole:
         lines.append(f"tried without the repository's files: to check them out took over {check_out_s:g} s")
     return Check("tests", "ok" if first.works else "warn", _joined(lines), first.fix)
@@ -140,7 +140,7 @@ async def _runners(local: Local, command: str | None) -> list[Runner]:
     return await asyncio.to_thread(lambda: list(detect_all(read, names, command=command)))
 
 
-def _told(runner: Runner, probed: Probed) -> str:
+def _describe(runner: Runner, probed: Probed) -> str:
     if probed.works:
         return f"{runner} works in the jail ({probed.found})"
     return f"{runner} does not work in the jail: {probed.found}"

@@ -28,10 +28,10 @@ from hutch.forge.forges import Forges
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
 from hutch.llm.prices import is_priced, unpriced
-from hutch.sessions.abandoned_runs import DELIVERED, UNDONE, first_end, tell_undelivered
+from hutch.sessions.abandoned_runs import DELIVERED, UNDONE, first_end, report_undelivered
 from hutch.sessions.dependencies import Done
-from hutch.sessions.live_session import Live
-from hutch.sessions.rewind import still_told
+from hutch.sessions.live_session import LiveSession
+from hutch.sessions.rewind import effective_entries
 
 logger = structlog.get_logger()
 
@@ -49,13 +49,13 @@ class Performer:
     forges: Callable[[], Forges]
     delivery: Callable[[], DeliveryContext]
 
-    async def perform(self, live: Live, run: QueuedRun) -> Done:
+    async def perform(self, live: LiveSession, run: QueuedRun) -> Done:
         """Work on a prompt from where its log ends, and hand over what was done."""
         session = await live.sessions.get(live.id)
         whole = await live.entries()
-        entries = still_told(whole)
+        entries = effective_entries(whole)
         if undone := _find_undone(whole, entries, run.id):
-            await tell_undelivered(live, whole, run.id, UNDONE)
+            await report_undelivered(live, whole, run.id, UNDONE)
             return undone
         ended = first_end(entries, run.id)
         if ended is None:
@@ -69,7 +69,9 @@ class Performer:
                 await Delivery(self.delivery(), live, session, run, ended).complete()
         return Done(ended.outcome, ended.reason)
 
-    async def _work(self, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry]) -> RunEnded:
+    async def _work(
+        self, live: LiveSession, session: Session, run: QueuedRun, entries: Sequence[Entry]
+    ) -> RunEnded:
         is_begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if session.deliver and not is_begun:
             await self._check_deliverable(live, session)
@@ -81,7 +83,7 @@ class Performer:
         stream = DeltaStream(
             run.id,
             live.recorder.redactor,
-            lambda delta: live.grounds.channels.tell(live.id, delta, after=live.recorder.last_seq),
+            lambda delta: live.grounds.channels.publish(live.id, delta, after=live.recorder.last_seq),
         )
         live.recorder.listeners.append(stream.end_turns)
         try:
@@ -108,7 +110,7 @@ class Performer:
             await model.close()
 
     async def _equip(
-        self, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry], model: str
+        self, live: LiveSession, session: Session, run: QueuedRun, entries: Sequence[Entry], model: str
     ) -> tuple[str, Equipment]:
         if session.delivery.review:
             reviewer = self.defaults.find_persona(agent.PERSONA, live.tools)
@@ -118,7 +120,7 @@ class Performer:
         persona = self.defaults.load_persona(session.persona, live.tools, read)
         return run.prompt, equip(persona, live.tools)
 
-    async def _check_deliverable(self, live: Live, session: Session) -> None:
+    async def _check_deliverable(self, live: LiveSession, session: Session) -> None:
         """Refuse to work on what could not be delivered."""
         warning = await check_deliverable(
             self.forges(),

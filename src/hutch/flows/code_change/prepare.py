@@ -14,7 +14,7 @@ from hutch.forge.forges import Forges
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
 from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import Grounds, Prepared
+from hutch.sessions.dependencies import HostDependencies, Prepared
 from hutch.sessions.interface import Delta
 from hutch.sessions.sandbox import Sandbox
 from hutch.workspace.fork import fork
@@ -33,7 +33,7 @@ class Preparer:
     # The sandbox of a session that is forked.
     open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
 
-    async def prepare(self, id: str, session: Session, grounds: Grounds) -> Prepared:
+    async def prepare(self, id: str, session: Session, grounds: HostDependencies) -> Prepared:
         """Make the workspace of this id for a session, unless a server that was killed has made it."""
         record = await asyncio.to_thread(self._find, id) or await self._make(id, session, grounds)
         return Prepared(record.id, record.source or "", record.commit or "")
@@ -44,7 +44,7 @@ class Preparer:
         except NotFound:
             return None
 
-    async def _make(self, id: str, session: Session, grounds: Grounds) -> Record:
+    async def _make(self, id: str, session: Session, grounds: HostDependencies) -> Record:
         if session.forked_from:
             source, _, number = session.forked_from.partition("@")
             async with self.open_source(SessionId(source)) as sandbox:
@@ -58,4 +58,4 @@ class Preparer:
 
 def _send_progress(channels: Channels, session_id: SessionId, progress: Progress) -> None:
     total = f"/{progress.total:,}" if progress.total else ""
-    channels.tell(session_id, Delta("", 0, "progress", f"{progress.step} {progress.done:,}{total}"))
+    channels.publish(session_id, Delta("", 0, "progress", f"{progress.step} {progress.done:,}{total}"))

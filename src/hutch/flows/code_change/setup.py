@@ -22,7 +22,7 @@ from hutch.domain.session import Session
 from hutch.flows.run_history import start_of
 from hutch.llm.interface import Model
 from hutch.llm.prices import Prices
-from hutch.sessions.live_session import Live
+from hutch.sessions.live_session import LiveSession
 from hutch.snapshots.tree_layout import Leaf
 from hutch.workspace.workspace import Workspace
 
@@ -44,7 +44,7 @@ class RunDefaults:
     test_timeout_s: float | None = None
 
     async def build(
-        self, live: Live, session: Session, model: Model, equipment: Equipment, on_delta: OnDelta
+        self, live: LiveSession, session: Session, model: Model, equipment: Equipment, on_delta: OnDelta
     ) -> RunSetup:
         """The setup of a run in a session whose sandbox is open."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
@@ -80,7 +80,7 @@ class RunDefaults:
             counts_waiting=session.delivery.once,  # its caller may not be able to answer
         )
 
-    def _approvals(self, live: Live, own: str) -> tuple[Asker, Keep]:
+    def _approvals(self, live: LiveSession, own: str) -> tuple[Asker, Keep]:
         """How people are asked, and how rules are kept for whoever allowed them always."""
         by = ""
 

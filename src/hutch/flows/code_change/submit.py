@@ -12,40 +12,40 @@ from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.store.rows import ExtraWrite
 from hutch.store.runs import Runs
 from hutch.store.session_opening import OpenedSession
 
 
 async def submit(
-    site: Site, who: Caller, new: NewSession, *, also: ExtraWrite[OpenedSession] | None = None
+    services: Services, who: Caller, new: NewSession, *, also: ExtraWrite[OpenedSession] | None = None
 ) -> tuple[Session, QueuedRun]:
     """Queue a change for the next free worker. It is delivered, and its session is for nothing else."""
     check_line("A branch", new.revision)  # elsewhere it is called a revision
     wanted = replace(new, deliver=True, delivery=replace(new.delivery, once=True))
     try:
-        opened = await sessions.create_with_run(site, who, wanted, also=also)
+        opened = await sessions.create_with_run(services, who, wanted, also=also)
     except NotARepository as error:
         raise error.with_option("plainDirectory: true") from None
     return opened.session, opened.run
 
 
-async def find(site: Site, who: Caller, run_id: str) -> tuple[Session, QueuedRun]:
+async def find(services: Services, who: Caller, run_id: str) -> tuple[Session, QueuedRun]:
     """A run that somebody may see, and its session."""
-    run = await sessions.run(site, who, run_id)
-    return await sessions.allowed(site, who, run.session_id), run
+    run = await sessions.run(services, who, run_id)
+    return await sessions.allowed(services, who, run.session_id), run
 
 
-async def cancel(site: Site, who: Caller, run_id: str) -> None:
+async def cancel(services: Services, who: Caller, run_id: str) -> None:
     """Stop it, whether it works or waits."""
-    session, run = await find(site, who, run_id)
+    session, run = await find(services, who, run_id)
     if run.state == "ended":
         return
-    current = (await Runs(site.rows).unfinished(session.id))[:1]
+    current = (await Runs(services.rows).unfinished(session.id))[:1]
     if not current or current[0].id != run_id:
         raise Conflict(f"The run {run_id} waits behind another of its session. Cancel that first.")
     try:
-        await sessions.give(site, who, session.id, Cancel())
+        await sessions.give(services, who, session.id, Cancel())
     except NotFound:
         raise NotFound(f"There is no run {echo(run_id, 80)}.") from None

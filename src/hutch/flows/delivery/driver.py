@@ -34,8 +34,8 @@ from hutch.flows.run_history import Past, past, proposed_in
 from hutch.forge.forges import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.abandoned_runs import CANCELLED, DELIVERED, undelivered
-from hutch.sessions.live_session import Live
-from hutch.sessions.rewind import still_told
+from hutch.sessions.live_session import LiveSession
+from hutch.sessions.rewind import effective_entries
 from hutch.sessions.worker import FAULT
 from hutch.snapshots.storage import Snapshot
 from hutch.store.changes import Changes
@@ -65,7 +65,7 @@ class Delivery:
     """The delivery of one run."""
 
     context: DeliveryContext
-    live: Live
+    live: LiveSession
     session: Session
     run: QueuedRun
     ended: RunEnded
@@ -73,7 +73,7 @@ class Delivery:
 
     async def complete(self) -> None:
         """Deliver and record the outcome, the last event about the run. A failure can be retried."""
-        entries = still_told(await self.live.entries())
+        entries = effective_entries(await self.live.entries())
         for entry in reversed(entries):
             if isinstance(entry.event, DeliveryAsked) and entry.event.run_id == self.run.id:
                 break

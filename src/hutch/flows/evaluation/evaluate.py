@@ -25,7 +25,7 @@ from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
 from hutch.flows.run_history import past
 from hutch.flows.runs import read_log
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
 from hutch.sessions.interface import Delta
@@ -44,7 +44,7 @@ FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # what was done by then
 class EvalContext:
     """What an evaluation works with; `app/` builds it."""
 
-    site: Site
+    services: Services
     host: LocalHost
     who: Caller
     # A jail in which nothing of the agent's runs, on the workspace of this id.
@@ -155,20 +155,20 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         delivery=Delivery(unattended=True),
         plain_directory=options.plain or not case.repo,  # starter files are what the case itself brings
     )
-    session = await sessions.create(context.site, context.who, new)
+    session = await sessions.create(context.services, context.who, new)
     try:
         await _until(context, session.id, SessionPrepared)
         async with context.host.sandbox(session.id) as sandbox:
             _check_hidden(case, options.source, sandbox.workspace)
             runner = await choose_runner(sandbox.workspace, case, context.test_command)
-        await sessions.give(context.site, context.who, session.id, Prompt(text=case.prompt))
+        await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
         ended = await _until(
             context, session.id, RunEnded, tell=lambda event: options.on_event(case.name, event)
         )
         await context.host.worker.wait_for(ended.run_id)
-        before = past(await read_log(context.site.log, session.id), ended.run_id)
+        before = past(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
-        clean = context.site.redactor.clean
+        clean = context.services.redactor.clean
         shown_patch = await asyncio.to_thread(clean, patch.decode(errors="replace"))
         await context.host.close(session.id, reason="it is graded")
         graded = Grade(False, ended.reason)
@@ -215,7 +215,7 @@ async def _until(
 
 async def _finish(context: EvalContext, session_id: SessionId) -> None:
     """End the session, and remove its files: only its log stays."""
-    await sessions.give(context.site, context.who, session_id, End())
+    await sessions.give(context.services, context.who, session_id, End())
     with suppress(NotFound):  # it did not come to that
         await context.host.remove_workspace(session_name(session_id))
 
@@ -223,7 +223,7 @@ async def _finish(context: EvalContext, session_id: SessionId) -> None:
 async def _graded(context: EvalContext, case: EvalCase, runner: Runner, id_: str, first: int) -> Grade:
     """In a new jail: what the agent left running, in /tmp or at home, is gone."""
     async with context.open_fresh(id_) as (workspace, jail):
-        return await grade(workspace, jail, case, runner, first, clean=context.site.redactor.clean)
+        return await grade(workspace, jail, case, runner, first, clean=context.services.redactor.clean)
 
 
 def _starter(case: EvalCase, folder: Path) -> Path:

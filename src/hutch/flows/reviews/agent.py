@@ -33,7 +33,7 @@ from hutch.flows import sessions
 from hutch.flows.reviews.people import make_comment
 from hutch.flows.reviews.subject import Subject
 from hutch.flows.run_history import past
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.store.rows import ExtraWrite
 from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import wall_ms
@@ -101,7 +101,7 @@ async def _links(workspace: Workspace) -> bool:
 
 
 async def submit(
-    site: Site,
+    services: Services,
     who: Caller,
     *,
     repository: str,
@@ -124,7 +124,7 @@ async def submit(
         delivery=Delivery(review=target),
         prompt=instructions.strip() or "Look for whatever matters.",
     )
-    return await sessions.create(site, who, wanted, also=also)
+    return await sessions.create(services, who, wanted, also=also)
 
 
 def remarks_in(entries: Sequence[Entry], run_id: str) -> list[Remark]:

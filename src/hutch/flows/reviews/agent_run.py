@@ -16,9 +16,9 @@ from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given, keep, seen_through
 from hutch.flows.reviews.subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
-from hutch.sessions.dependencies import Grounds
-from hutch.sessions.live_session import Live
-from hutch.sessions.rewind import still_told
+from hutch.sessions.dependencies import HostDependencies
+from hutch.sessions.live_session import LiveSession
+from hutch.sessions.rewind import effective_entries
 from hutch.sessions.worker import FAULT
 from hutch.system.clock import remaining_s, wall_ms
 
@@ -27,7 +27,7 @@ logger = structlog.get_logger()
 
 async def equip(
     context: ChangeContext,
-    live: Live,
+    live: LiveSession,
     persona: Persona,
     session: Session,
     run: QueuedRun,
@@ -50,9 +50,9 @@ async def equip(
     return f"{agent.prompt(subject)}\n\n{run.prompt}", equipment
 
 
-async def give(context: ChangeContext, live: Live, session: Session, run: QueuedRun) -> None:
+async def give(context: ChangeContext, live: LiveSession, session: Session, run: QueuedRun) -> None:
     """Keep what a run has found, or say why it was not; that is the last word on it."""
-    entries = still_told(await live.entries())
+    entries = effective_entries(await live.entries())
     done = (ReviewGiven, DeliveryEnded)
     if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
         return
@@ -74,7 +74,7 @@ async def give(context: ChangeContext, live: Live, session: Session, run: Queued
 
 async def _kept(
     context: ChangeContext,
-    live: Live,
+    live: LiveSession,
     session: Session,
     run: QueuedRun,
     subject: Subject,
@@ -86,7 +86,7 @@ async def _kept(
     return given(kept, remarks)
 
 
-async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
+async def _once(live: LiveSession, run: QueuedRun, entries: Sequence[Entry]) -> None:
     """Note that a review is about to be posted. Who finds that noted waits until it is there to be found."""
     noted = [
         each.at_ms
@@ -99,7 +99,9 @@ async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
         await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
 
 
-async def _subject(context: ChangeContext, grounds: Grounds, session: Session, commit: str | None) -> Subject:
+async def _subject(
+    context: ChangeContext, grounds: HostDependencies, session: Session, commit: str | None
+) -> Subject:
     """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
     target, user = session.delivery.review, session.owner if grounds.guarded else ""
     return (await find_subject(context, target, user=user, commit=commit or ""))[1]

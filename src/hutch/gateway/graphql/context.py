@@ -11,7 +11,7 @@ from strawberry.types import Info as AnyInfo
 from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Caller, User
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.gateway.context import Server
 from hutch.store.bulk_queries import BulkQueries
 from hutch.store.shares import Share
@@ -34,8 +34,8 @@ class Context:
         self.users: DataLoader[str, User | None] = _loader(self._batches.users, lambda: None)
 
     @property
-    def site(self) -> Site:
-        return self.server.site
+    def services(self) -> Services:
+        return self.server.services
 
     def runs(self, each: int) -> DataLoader[str, list[QueuedRun]]:
         """The newest few runs of a session."""

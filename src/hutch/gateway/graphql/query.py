@@ -45,7 +45,7 @@ class Query:
         if len(text) > MAX_TEXT:
             raise BadRequest(f"`text` has at most {MAX_TEXT} letters.")
         found = await flow.page(
-            info.context.site,
+            info.context.services,
             info.context.who,
             states=states or (),  # type: ignore[arg-type]  # checked above
             text=text,
@@ -57,18 +57,18 @@ class Query:
 
     @strawberry.field(description="One session.")
     async def session(self, info: Info, id: strawberry.ID) -> Session:
-        return Session.of(await flow.show(info.context.site, info.context.who, id))
+        return Session.of(await flow.show(info.context.services, info.context.who, id))
 
     @strawberry.field(description="One run.")
     async def run(self, info: Info, id: strawberry.ID) -> Run:
-        return Run.of(await flow.run(info.context.site, info.context.who, id))
+        return Run.of(await flow.run(info.context.services, info.context.who, id))
 
     @strawberry.field(description="The runs of a session, the newest first.")
     async def runs(
         self, info: Info, session_id: strawberry.ID, after: str = "", first: First = 50
     ) -> list[Run]:
         found = await flow.runs(
-            info.context.site, info.context.who, session_id, before=cursor(after), limit=within(first)
+            info.context.services, info.context.who, session_id, before=cursor(after), limit=within(first)
         )
         return [Run.of(each) for each in found]
 
@@ -86,7 +86,7 @@ class Query:
                 f"{echo(state, 40)} is not a state. There are: {', '.join(get_args(ChangeState))}."
             )
         found = await changes_flow.page(
-            info.context.site,
+            info.context.services,
             info.context.who,
             session_id=session_id,
             state=state,  # type: ignore[arg-type]  # checked above
@@ -97,7 +97,7 @@ class Query:
 
     @strawberry.field(description="One change.")
     async def change(self, info: Info, id: strawberry.ID) -> Change:
-        return Change.of(await changes_flow.find(info.context.site, info.context.who, id))
+        return Change.of(await changes_flow.find(info.context.services, info.context.who, id))
 
     @strawberry.field(description="Those who can work in a session.")
     async def personas(self, info: Info) -> list[Persona]:

@@ -100,7 +100,7 @@ class Session:
     @strawberry.field(description="What happened after a number, the oldest first.")
     async def events(self, info: Info, after: BigInt = BigInt(0), first: First = 50) -> list[Event]:  # noqa: B008
         read = await read_page(
-            info.context.site, info.context.who, self.shown.session, after=after, limit=within(first)
+            info.context.services, info.context.who, self.shown.session, after=after, limit=within(first)
         )
         return [Event.of(each) for each in read.entries]
 
@@ -116,13 +116,17 @@ class Session:
         wanted = ListFiles(
             parse_path(path, or_root=True), recursive=recursive, cursor=after or None, limit=within(first)
         )
-        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        found = await info.context.services.host.call(
+            self.shown.session.id, wanted, by=info.context.who.user.id
+        )
         return FilePage(items=[File.of(files.told(each)) for each in found.entries], next=found.cursor)
 
     @strawberry.field(description=f"The first {FILE_BYTES // 1024} KiB of a file.")
     async def file(self, info: Info, path: Path) -> FileContent:
         wanted = ReadFile(parse_path(path), length=FILE_BYTES)
-        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        found = await info.context.services.host.call(
+            self.shown.session.id, wanted, by=info.context.who.user.id
+        )
         return FileContent(
             path=path,
             text=await asyncio.to_thread(clean_text, found, info.context.server.redactor),
@@ -132,7 +136,7 @@ class Session:
 
     @strawberry.field(description="The newest snapshots of the workspace.")
     async def snapshots(self, info: Info, first: First = 50) -> list[Snapshot]:
-        found = await info.context.site.host.call(
+        found = await info.context.services.host.call(
             self.shown.session.id, ListSnapshots(), by=info.context.who.user.id
         )
         newest = sorted(found, key=lambda each: -each.id)[: within(first)]
@@ -148,10 +152,12 @@ class Session:
         after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
         first: First = 100,
     ) -> Difference:
-        site, who, session = info.context.site, info.context.who, self.shown.session
-        read_only = not await may_write(site, who, session)
+        services, who, session = info.context.services, info.context.who, self.shown.session
+        read_only = not await may_write(services, who, session)
         wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first), read_only)
-        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        found = await info.context.services.host.call(
+            self.shown.session.id, wanted, by=info.context.who.user.id
+        )
         changed = [ChangedFile.of(each) for each in found.files]
         return Difference.of({**snapshots.difference_json(found), "files": changed})
 

@@ -28,7 +28,7 @@ class Watch:
         self._batches = BulkQueries(server.rows)
         self._watchers: set[_Watcher] = set()
         self._looking: asyncio.Task[None] | None = None
-        server.site.on_removed.append(self._removed)
+        server.services.on_removed.append(self._removed)
 
     async def follow(self, scope: Any) -> AsyncGenerator[tuple[Shown, bool]]:
         """Each session that changes from now on, as far as the caller may see it then; and whether it was

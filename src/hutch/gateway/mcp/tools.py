@@ -106,19 +106,23 @@ class Call:
 
     async def ask(self, given: InSession, request: Request[T]) -> T:
         """Ask a session, if the caller may."""
-        site = self.server.site
-        session = await flow.allowed(site, self.who, given.session_id, "input" if request.changes else "read")
-        return await site.host.call(session.id, request, by=self.who.user.id)
+        services = self.server.services
+        session = await flow.allowed(
+            services, self.who, given.session_id, "input" if request.changes else "read"
+        )
+        return await services.host.call(session.id, request, by=self.who.user.id)
 
     async def is_read_only(self, given: InSession) -> bool:
         """Whether the caller may read the session and not write."""
-        site = self.server.site
-        return not await flow.may_write(site, self.who, await flow.allowed(site, self.who, given.session_id))
+        services = self.server.services
+        return not await flow.may_write(
+            services, self.who, await flow.allowed(services, self.who, given.session_id)
+        )
 
 
 async def list_sessions(call: Call, given: SessionsAsked) -> Any:
     found = await flow.page(
-        call.server.site, call.who, text=given.text, before=cursor(given.cursor), limit=given.limit + 1
+        call.server.services, call.who, text=given.text, before=cursor(given.cursor), limit=given.limit + 1
     )
     more, found = len(found) > given.limit, found[: given.limit]
     return {
@@ -142,11 +146,11 @@ async def bash(call: Call, given: Command) -> Any:
 
 
 async def read_file(call: Call, given: FileAsked) -> Any:
-    site = call.server.site
-    session = await flow.allowed(site, call.who, given.session_id)
-    mask = site.redactor.mask
-    content = Content(site.host, session.id, parse_path(given.path), call.who.user.id, mask)
-    if await flow.may_write(site, call.who, session):
+    services = call.server.services
+    session = await flow.allowed(services, call.who, given.session_id)
+    mask = services.redactor.mask
+    content = Content(services.host, session.id, parse_path(given.path), call.who.user.id, mask)
+    if await flow.may_write(services, call.who, session):
         found = await content.part_across(given.start, given.length, mask)
     else:
         found = await content.part(given.start, given.length)
@@ -190,12 +194,14 @@ async def grep(call: Call, given: Searched) -> Any:
 
 
 async def send_input(call: Call, given: InputGiven) -> Any:
-    kept = await flow.give(call.server.site, call.who, given.session_id, given.input)
+    kept = await flow.give(call.server.services, call.who, given.session_id, given.input)
     return {"seq": kept.seq}
 
 
 async def session_events(call: Call, given: EventsAsked) -> Any:
-    read = await read_page(call.server.site, call.who, given.session_id, after=given.after, limit=given.limit)
+    read = await read_page(
+        call.server.services, call.who, given.session_id, after=given.after, limit=given.limit
+    )
     return {"events": [orjson.loads(entry_json(entry)) for entry in read.entries]}
 
 

@@ -75,7 +75,7 @@ async def listed(
 ) -> Response:
     """The changes of sessions that you may see, the newest first."""
     found = await flow.page(
-        server_of(request).site, who, session_id=session, state=state, before=cursor, limit=limit + 1
+        server_of(request).services, who, session_id=session, state=state, before=cursor, limit=limit + 1
     )
     return paged(request, found, limit, ChangeOut)
 
@@ -83,7 +83,7 @@ async def listed(
 @routes.get("/changes/{change_id}", operation_id="get_change", response_model=ChangeOut)
 async def show(request: Request, who: Reader, change_id: str) -> Response:
     """One change."""
-    return answer(ChangeOut.of(await flow.find(server_of(request).site, who, change_id)))
+    return answer(ChangeOut.of(await flow.find(server_of(request).services, who, change_id)))
 
 
 @routes.get(
@@ -95,7 +95,7 @@ async def show(request: Request, who: Reader, change_id: str) -> Response:
 async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
-    change = await flow.find(server.site, who, change_id)
+    change = await flow.find(server.services, who, change_id)
     patch = await change_merge.diff(server.changes, change, user=who.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
@@ -112,7 +112,7 @@ async def merge(
 ) -> Response:
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
-    found = await flow.find(server.site, who, change_id, "manage")
+    found = await flow.find(server.services, who, change_id, "manage")
     done = await change_merge.merge(
         server.changes,
         found,
@@ -132,7 +132,7 @@ async def close(
 ) -> Response:
     """Close a change and delete its branch."""
     server = server_of(request)
-    found = await flow.find(server.site, who, change_id, "manage")
+    found = await flow.find(server.services, who, change_id, "manage")
     by = Decider(server.rows, guard.actor(request.scope, who), who.is_owner)
     await change_merge.close(server.changes, found, user=who.user.id, by=by)
     return Response(status_code=204)

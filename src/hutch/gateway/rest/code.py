@@ -151,7 +151,7 @@ async def submit(
             tests=new.tests,
         ),
     )
-    session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(elsewhere))
+    session, run = await flow.submit(server_of(request).services, who, wanted, also=once.keep(elsewhere))
     return _answer(who, session, run.id, accept)
 
 
@@ -163,14 +163,14 @@ async def submit(
 )
 async def follow(request: Request, who: Reader, run_id: str, accept: Accept = "") -> Response:
     """The same stream again, after the frame that `Last-Event-ID` names."""
-    session, run = await flow.find(server_of(request).site, who, run_id)
+    session, run = await flow.find(server_of(request).services, who, run_id)
     return _answer(who, session, run.id, accept)
 
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
 async def cancel(request: Request, who: Writer, run_id: str) -> Response:
     """Stop it; what was delivered already stays."""
-    await flow.cancel(server_of(request).site, who, run_id)
+    await flow.cancel(server_of(request).services, who, run_id)
     return Response(status_code=204)
 
 

@@ -61,9 +61,11 @@ async def listed(
     limit: Limit = 50,
 ) -> Response:
     """The comments on a change, the oldest first."""
-    site = server_of(request).site
-    change = await changes.find(site, who, change_id)
-    found = await Comments(site.rows).of_change(change.id, resolved=resolved, after=cursor, limit=limit + 1)
+    services = server_of(request).services
+    change = await changes.find(services, who, change_id)
+    found = await Comments(services.rows).of_change(
+        change.id, resolved=resolved, after=cursor, limit=limit + 1
+    )
     return paged(request, found, limit, CommentOut)
 
 
@@ -76,7 +78,7 @@ async def listed(
 async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str, new: CommentIn) -> Response:
     """Say something about a line of a change, or of a file that it touches."""
     server = server_of(request)
-    change = await changes.find(server.site, who, change_id, "input")
+    change = await changes.find(server.services, who, change_id, "input")
     remark = Remark(
         path=new.path,
         line=new.line,
@@ -105,7 +107,7 @@ async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str,
 )
 async def resolve(request: Request, who: Writer, once: ByKey, change_id: str, comment_id: Id) -> Response:
     """Say that a comment is dealt with."""
-    site = server_of(request).site
-    change = await changes.find(site, who, change_id, "input")
-    resolved = await Comments(site.rows).resolve(change.id, comment_id, who.user.id)
+    services = server_of(request).services
+    change = await changes.find(services, who, change_id, "input")
+    resolved = await Comments(services.rows).resolve(change.id, comment_id, who.user.id)
     return answer(CommentOut.of(resolved))

@@ -67,10 +67,10 @@ async def read(
 
     For those who may only read the session, there is a `*` for each byte of a secret that the server knows.
     """
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    mask = None if await may_write(site, who, session) else site.redactor.mask
-    content = Content(site.host, session.id, path, who.user.id, mask)
+    services = server_of(request).services
+    session = await allowed(services, who, session_id)
+    mask = None if await may_write(services, who, session) else services.redactor.mask
+    content = Content(services.host, session.id, path, who.user.id, mask)
     sha256, size = await content.look()
     tag = await content.tag(sha256)
     headers = {**SAFE, "ETag": etag(tag)}
@@ -185,11 +185,11 @@ async def write(
 
     With `If-Match` only over what it names; with `If-None-Match: *` only where nothing is.
     """
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
+    services = server_of(request).services
+    session = await allowed(services, who, session_id, "input")
     if_hash: str | None = None
     if if_match is not None or (if_none_match is not None and if_none_match.strip() != "*"):
-        if_hash = await _hash_now(site.host, session.id, path, who.user.id)
+        if_hash = await _hash_now(services.host, session.id, path, who.user.id)
         if if_match is not None and not matches(if_match, if_hash):
             raise PreconditionFailed(f"'{path}' is not what If-Match says.")
         if if_none_match is not None and matches(if_none_match, if_hash, weak=True):
@@ -197,7 +197,7 @@ async def write(
     create = if_none_match is not None and (if_none_match.strip() == "*" or if_hash is None)
     data = await request.body()
     try:
-        change = await site.host.call(session.id, WriteFile(path, data, if_hash, create), by=who.user.id)
+        change = await services.host.call(session.id, WriteFile(path, data, if_hash, create), by=who.user.id)
     except (Conflict, NotFound) as error:
         if create or if_hash is not None:
             raise PreconditionFailed(str(error)) from None
@@ -222,10 +222,10 @@ async def delete(
     request: Request, who: Writer, session_id: str, path: FilePath, if_match: Tags = None
 ) -> Response:
     """Remove a file, a link itself, or a directory with all that is in it."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
+    services = server_of(request).services
+    session = await allowed(services, who, session_id, "input")
     if if_match is not None:
-        now = await _hash_now(site.host, session.id, path, who.user.id)
+        now = await _hash_now(services.host, session.id, path, who.user.id)
         if not matches(if_match, now):
             raise PreconditionFailed(f"'{path}' is not what If-Match says.")
-    return answer(await site.host.call(session.id, DeleteFile(path), by=who.user.id))
+    return answer(await services.host.call(session.id, DeleteFile(path), by=who.user.id))

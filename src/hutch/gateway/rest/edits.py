@@ -141,8 +141,8 @@ async def grep(
 
     For those who may only read the session, a line that holds a secret which the server knows is no match.
     """
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
+    services = server_of(request).services
+    session = await allowed(services, who, session_id)
     wanted = Grep(
         pattern=_plain(pattern),
         path=parse_path(path, or_root=True),
@@ -154,8 +154,8 @@ async def grep(
         offset=offset,
         output=output,
     )
-    read_only = not await may_write(site, who, session)
-    found = await site.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
+    read_only = not await may_write(services, who, session)
+    found = await services.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
     headers = next_link(request, "offset", found.next)
     return answer(FoundOut.of(found), headers=headers)
 
@@ -171,11 +171,11 @@ async def glob(
     offset: Offset = 0,
 ) -> Response:
     """Files whose path fits a pattern: `**/*.py`."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    read_only = not await may_write(site, who, session)
+    services = server_of(request).services
+    session = await allowed(services, who, session_id)
+    read_only = not await may_write(services, who, session)
     wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, offset, read_only)
-    found = await site.host.call(session.id, wanted, by=who.user.id)
+    found = await services.host.call(session.id, wanted, by=who.user.id)
     return answer(found, headers=next_link(request, "offset", found.next))
 
 

@@ -48,6 +48,6 @@ async def listed(
     """
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
-    read = await read_page(server_of(request).site, who, session_id, after=after, limit=limit)
+    read = await read_page(server_of(request).services, who, session_id, after=after, limit=limit)
     shown = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
     return page(request, shown, read.entries[-1].seq if read.more else None, "after")

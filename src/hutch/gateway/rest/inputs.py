@@ -75,9 +75,9 @@ async def give(
     asked: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
 ) -> Response:
     """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
-    site = server_of(request).site
-    given = await flow.give(site, who, session_id, asked, also=once.keep(kept))
-    run_id = (await flow.runs_of(site, session_id, [given])).get(given.seq)
+    services = server_of(request).services
+    given = await flow.give(services, who, session_id, asked, also=once.keep(kept))
+    run_id = (await flow.runs_of(services, session_id, [given])).get(given.seq)
     once.kept = once.kept and run_id is None  # more is known by now: that is what is kept
     return kept(given, run_id)
 
@@ -91,7 +91,7 @@ async def listed(
     limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")] = 100,
 ) -> Response:
     """What was asked of a session, the oldest first."""
-    found = await flow.inputs(server_of(request).site, who, session_id, after=after, limit=limit + 1)
+    found = await flow.inputs(server_of(request).services, who, session_id, after=after, limit=limit + 1)
     more = found[limit - 1].seq if len(found) > limit else None
-    runs = await flow.runs_of(server_of(request).site, session_id, found)
+    runs = await flow.runs_of(server_of(request).services, session_id, found)
     return page(request, [told(each, runs.get(each.seq)) for each in found[:limit]], more, "after")

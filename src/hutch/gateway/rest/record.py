@@ -50,11 +50,11 @@ async def export_record(request: Request, who: Reader, session_id: str) -> Respo
     What you may not see is left out, and the signatures say so.
     """
     server = server_of(request)
-    session = await allowed(server.site, who, session_id)
+    session = await allowed(server.services, who, session_id)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hutch-record-")
     try:
         path = Path(folder.name) / f"{session.id}.zip"
-        reader = await reader_of(server.site, who, session)
+        reader = await reader_of(server.services, who, session)
         await write_record(server.log, session.id, path, reader, overwrite=False)
     except BaseException:
         folder.cleanup()
@@ -66,5 +66,5 @@ async def export_record(request: Request, who: Reader, session_id: str) -> Respo
 async def receipt(request: Request, who: Reader, session_id: str) -> Response:
     """What the log says now, signed; a record that is cut or rewritten later does not agree with it."""
     server = server_of(request)
-    session = await allowed(server.site, who, session_id)
+    session = await allowed(server.services, who, session_id)
     return answer((await server.log.receipt(session.id)).to_json())

@@ -75,9 +75,11 @@ class ReviewOut(Out):
 )
 async def listed(request: Request, who: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
-    site = server_of(request).site
-    change = await changes.find(site, who, change_id)
-    return page(request, [ReviewOut.of(each) for each in await Reviews(site.rows).of_change(change.id)], None)
+    services = server_of(request).services
+    change = await changes.find(services, who, change_id)
+    return page(
+        request, [ReviewOut.of(each) for each in await Reviews(services.rows).of_change(change.id)], None
+    )
 
 
 @routes.post(
@@ -120,7 +122,7 @@ async def review(
     request: Request, who: Writer, once: ByKeyWithRow, change_id: str, how: ReviewIn | None = None
 ) -> Response:
     """Have an agent read a change. It leaves comments and a verdict, and edits nothing."""
-    change = await changes.find(server_of(request).site, who, change_id, "input")
+    change = await changes.find(server_of(request).services, who, change_id, "input")
     return await _begin(request, who, once, change.repository, change.commit, change.id, how or ReviewIn())
 
 
@@ -139,7 +141,7 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
 
     async def may_see(session_id: str) -> bool:
         try:
-            await allowed(server.site, who, session_id)
+            await allowed(server.services, who, session_id)
         except (NotFound, Denied):
             return False
         return True
@@ -153,7 +155,7 @@ async def _change_at(server: Server, who: Caller, url: str) -> str:
     holds its merge back nor lets it through."""
     found = await find_change_at(server.changes, url)
     try:
-        return (await changes.find(server.site, who, found.id, "input")).id if found else ""
+        return (await changes.find(server.services, who, found.id, "input")).id if found else ""
     except (NotFound, Denied):
         return ""
 
@@ -166,7 +168,7 @@ async def _begin(
         return answer(told, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
 
     session = await agent.submit(
-        server_of(request).site,
+        server_of(request).services,
         who,
         repository=repository,
         commit=commit,
@@ -189,7 +191,7 @@ async def _judge(
     said: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
-    change = await changes.find(server.site, who, change_id, "input")
+    change = await changes.find(server.services, who, change_id, "input")
     said = said or JudgeIn()
     given = await people.judge(
         server.changes,

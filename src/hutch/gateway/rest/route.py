@@ -87,6 +87,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 async def ask(request: Request, who: Caller, session_id: str, wanted: SessionRequest[T]) -> T:
     """What a session answers, if the caller may ask it that: to change something takes more than to read."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input" if wanted.changes else "read")
-    return await site.host.call(session.id, wanted, by=who.user.id)
+    services = server_of(request).services
+    session = await allowed(services, who, session_id, "input" if wanted.changes else "read")
+    return await services.host.call(session.id, wanted, by=who.user.id)

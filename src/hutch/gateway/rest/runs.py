@@ -65,14 +65,14 @@ async def listed(
     request: Request, who: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """The runs of a session, the newest first."""
-    found = await flow.runs(server_of(request).site, who, session_id, before=cursor, limit=limit + 1)
+    found = await flow.runs(server_of(request).services, who, session_id, before=cursor, limit=limit + 1)
     return paged(request, found, limit, RunOut)
 
 
 @routes.get("/runs/{run_id}", operation_id="get_run", response_model=RunOut)
 async def show(request: Request, who: Reader, run_id: str) -> Response:
     """One run."""
-    return answer(RunOut.of(await flow.run(server_of(request).site, who, run_id)))
+    return answer(RunOut.of(await flow.run(server_of(request).services, who, run_id)))
 
 
 @routes.post("/runs/{run_id}/deliver", operation_id="deliver_run", status_code=202, response_model=RunOut)
@@ -88,7 +88,7 @@ async def deliver(
     its tests fail. What was handed over stays as it is. What comes of it is in `delivered` of the run, once
     that has ended, and in the session's events: `delivery.ended`."""
     failing = said is not None and said.failing
-    asked = await redelivery.deliver(server_of(request).site, who, run_id, failing=failing)
+    asked = await redelivery.deliver(server_of(request).services, who, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
     await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
     return answer(RunOut.of(asked), 202)
@@ -102,8 +102,8 @@ async def resume(
     a limit, give a higher one."""
     said = said or ResumeIn()
     bounds = RunLimits(**said.limits.model_dump())
-    site = server_of(request).site
+    services = server_of(request).services
     resumed = await run_resumption.resume(
-        site, who, run_id, limits=bounds, model=said.model, deliver=said.deliver
+        services, who, run_id, limits=bounds, model=said.model, deliver=said.deliver
     )
     return answer(RunOut.of(resumed), 202)

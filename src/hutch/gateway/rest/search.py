@@ -22,7 +22,7 @@ async def search(
     limit: Limit = 50,
 ) -> Response:
     """Sessions with these words in their purpose, prompts or repository, the newest first."""
-    site = server_of(request).site
-    found = await flow.page(site, who, text=words(q), before=cursor, limit=limit + 1)
+    services = server_of(request).services
+    found = await flow.page(services, who, text=words(q), before=cursor, limit=limit + 1)
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, await shown(site, who, found[:limit]), more)
+    return page(request, await shown(services, who, found[:limit]), more)

@@ -14,7 +14,7 @@ from hutch.domain.user import Caller
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.access import Action
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.caller import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
@@ -153,12 +153,12 @@ def told(
     return {**values, **more}
 
 
-async def shown(site: Site, who: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
+async def shown(services: Services, who: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
     """Sessions with the names of their owners, who may be others than who asks."""
     names = {str(who.user.id): who.user.name}
     others = {each.session.owner for each in found} - names.keys()
     if others:
-        names |= await Users(site.rows).names(others)
+        names |= await Users(services.rows).names(others)
     return [
         told(each.session, names[each.session.owner], each.head, each.place, each.delivered) for each in found
     ]
@@ -193,7 +193,7 @@ async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSess
     wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
     made = made_for(who)
     session = await flow.create(
-        server_of(request).site, who, wanted, also=once.keep(lambda opened: made(opened.session))
+        server_of(request).services, who, wanted, also=once.keep(lambda opened: made(opened.session))
     )
     return made(session)
 
@@ -210,17 +210,19 @@ async def listed(
     limit: Limit = 50,
 ) -> Response:
     """The sessions that you may see, the newest first."""
-    site = server_of(request).site
-    found = await flow.page(site, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1)
+    services = server_of(request).services
+    found = await flow.page(
+        services, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1
+    )
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, await shown(site, who, found[:limit]), more)
+    return page(request, await shown(services, who, found[:limit]), more)
 
 
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
 async def show(request: Request, who: Reader, session_id: str) -> Response:
     """One session, with its place in the queue and the head of its log."""
-    site = server_of(request).site
-    [found] = await shown(site, who, [await flow.show(site, who, session_id)])
+    services = server_of(request).services
+    [found] = await shown(services, who, [await flow.show(services, who, session_id)])
     return answer(found)
 
 
@@ -228,7 +230,7 @@ async def show(request: Request, who: Reader, session_id: str) -> Response:
 async def remove(request: Request, who: Writer, guard: AGuard, session_id: str) -> Response:
     """End a session, delete its workspace, and take it out of all lists. Its log stays."""
     server = server_of(request)
-    await removal.remove(server.site, who, session_id)
+    await removal.remove(server.services, who, session_id)
     await guard.accounts.note(guard.actor(request.scope, who), "session.removed", session_id)
     return Response(status_code=204)
 
@@ -250,8 +252,8 @@ async def fork(
 ) -> Response:
     """A new session with the files of this one, as they are or as a snapshot has them."""
     snapshot = wanted.snapshot if wanted else None
-    site, made = server_of(request).site, made_for(who)
+    services, made = server_of(request).services, made_for(who)
     session = await flow.fork(
-        site, who, session_id, snapshot=snapshot, also=once.keep(lambda opened: made(opened.session))
+        services, who, session_id, snapshot=snapshot, also=once.keep(lambda opened: made(opened.session))
     )
     return made(session)

@@ -143,11 +143,11 @@ async def diff(
 
     `Accept: text/x-diff` gives the patch alone. Nothing is changed by asking: no snapshot is taken.
     """
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    read_only = not await may_write(site, who, session)
+    services = server_of(request).services
+    session = await allowed(services, who, session_id)
+    read_only = not await may_write(services, who, session)
     wanted = Diff(old, new, parse_path(path, or_root=True), cursor, limit, read_only)
-    found = await site.host.call(session.id, wanted, by=who.user.id)
+    found = await services.host.call(session.id, wanted, by=who.user.id)
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
         return Response(found.patch, 200, headers, DIFF)

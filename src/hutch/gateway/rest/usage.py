@@ -45,7 +45,7 @@ async def listed(
     """What was used. An owner sees the totals of all sessions, others those of their own."""
     offset = int(cursor or 0)
     found = await flow.page(
-        server_of(request).site, who, group, first=first, last=last, offset=offset, limit=limit + 1
+        server_of(request).services, who, group, first=first, last=last, offset=offset, limit=limit + 1
     )
     more = str(offset + limit) if len(found.totals) > limit else None
     items = [UsageOut.of(each) for each in found.totals[:limit]]

@@ -10,7 +10,7 @@ from fastapi import Header, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unauthenticated
-from hutch.flows.github_events import is_signed, wish_of
+from hutch.flows.github_events import is_signed, to_forge_request
 from hutch.forge.gh import GITHUB
 from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import router, server_of
@@ -58,7 +58,7 @@ async def github(
     except orjson.JSONDecodeError:
         raise BadRequest("The body is no JSON. Set the content type application/json at GitHub.") from None
     github = server.loaded.settings.github
-    wish = wish_of(x_github_event, told, mention=github.mention, hosts=(GITHUB, *github.hosts))
+    wish = to_forge_request(x_github_event, told, mention=github.mention, hosts=(GITHUB, *github.hosts))
     if isinstance(wish, str):
         return answer({"state": "ignored", "reason": wish}, 202)
     digest = hashlib.sha256(body).hexdigest()

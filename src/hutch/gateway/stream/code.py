@@ -12,7 +12,7 @@ from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.gateway.responses import to_json
 from hutch.gateway.stream.code_frames import (
     PER_ENTRY,
@@ -60,16 +60,16 @@ class CodeStream(Response):
                 await stream.put(piece(BEAT))
 
             async def run() -> Ending:
-                site = allowed.server.site
+                services = allowed.server.services
                 telling = Telling(self._run_id)
-                updates = _follow(site, allowed.session.id, allowed.reader, self._run_id)
+                updates = _follow(services, allowed.session.id, allowed.reader, self._run_id)
                 async with aclosing(updates):
                     async for update, again in updates:
                         frames = telling.frames(update, again=again)
                         if not isinstance(update, QueuedRun) and update.seq <= start_after(last_id):
                             frames = []
                         if frames and telling.result.get("outcome") in WITH_DIFF:
-                            frames = await _with_diff(site, allowed.session.id, frames)
+                            frames = await _with_diff(services, allowed.session.id, frames)
                         for id, frame in unseen(frames, last_id):
                             await stream.put(piece(sse_frame(id, frame)))
                         if telling.over:  # also for who says to have seen more than there was
@@ -128,7 +128,7 @@ class CodeResult(Response):
 
             async def run() -> Ending:
                 session_id, reader = allowed.session.id, allowed.reader
-                await tell(await result(allowed.server.site, session_id, reader, self._run_id))
+                await tell(await result(allowed.server.services, session_id, reader, self._run_id))
                 return OVER
 
             if not whole:
@@ -161,17 +161,17 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
         stream.beat = None
 
 
-async def result(site: Site, session_id: Any, reader: Reader, run_id: str) -> dict[str, Any]:
+async def result(services: Services, session_id: Any, reader: Reader, run_id: str) -> dict[str, Any]:
     """All of it, when it is over."""
     telling, pull, diff = Telling(run_id), None, None
-    async with aclosing(_follow(site, session_id, reader, run_id)) as updates:
+    async with aclosing(_follow(services, session_id, reader, run_id)) as updates:
         async for update, again in updates:
             for _, frame in telling.frames(update, again=again):
                 if frame["type"] == "pull_request":
                     pull = frame
             if telling.over:
                 if telling.result["outcome"] in WITH_DIFF:
-                    diff = await _diff(site, session_id) or None
+                    diff = await _diff(services, session_id) or None
                 break
     return {
         "run": run_id,
@@ -186,11 +186,11 @@ async def result(site: Site, session_id: Any, reader: Reader, run_id: str) -> di
 
 
 async def _follow(
-    site: Site, session_id: Any, reader: Reader, run_id: str
+    services: Services, session_id: Any, reader: Reader, run_id: str
 ) -> AsyncGenerator[tuple[ShownEntry | QueuedRun, bool]]:
     """What tells of a run, in order, each with whether another attempt to deliver it follows."""
-    lookahead = Lookahead(run_id, (await site.log.head(session_id)).seq)
-    async with aclosing(follow_run(site, session_id, reader, run_id)) as updates:
+    lookahead = Lookahead(run_id, (await services.log.head(session_id)).seq)
+    async with aclosing(follow_run(services, session_id, reader, run_id)) as updates:
         async for update in updates:
             if isinstance(update, QueuedRun):
                 for told in lookahead.release():
@@ -202,22 +202,22 @@ async def _follow(
 
 
 async def _with_diff(
-    site: Site, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
+    services: Services, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
 ) -> list[tuple[int, dict[str, Any]]]:
     """The diff comes before what is told of it; its number is kept free when there is none."""
     first = frames[0][0] - frames[0][0] % PER_ENTRY
     told = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
-    diff = await _diff(site, session_id)
+    diff = await _diff(services, session_id)
     timed = {"type": "diff", "diff": diff, "timestamp": frames[0][1]["timestamp"]}
     return [(first, timed), *told] if diff else told
 
 
-async def _diff(site: Site, session_id: Any) -> str:
+async def _diff(services: Services, session_id: Any) -> str:
     try:
-        found = await site.host.call(session_id, Diff(read_only=True))
+        found = await services.host.call(session_id, Diff(read_only=True))
     except HutchError as error:  # the session was removed meanwhile, say
         return f"(no diff: {error})"
-    text = site.redactor.clean(found.patch.decode(errors="replace"))
+    text = services.redactor.clean(found.patch.decode(errors="replace"))
     return text if len(text) <= DIFF_CHARS else text[:DIFF_CHARS] + "\n(cut)\n"
 
 

@@ -38,7 +38,7 @@ class Follower:
                 raise missing_end(head.session_id)
         if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
             permit = self._permit
-            await read_page(permit.server.site, permit.who, permit.session, after=self.seq, limit=1)
+            await read_page(permit.server.services, permit.who, permit.session, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
 
     async def run(self, write: Write) -> Ending:

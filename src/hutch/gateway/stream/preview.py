@@ -137,10 +137,10 @@ class Previews:
                 raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
             who = await self._who(held)
             self.guard.count(scope, f"preview {who.credential_id}")
-            session = await allowed(self.server.site, who, session_id)
+            session = await allowed(self.server.services, who, session_id)
             _check_origin(scope, origin)
             if not _only_looks(scope):
-                await allowed(self.server.site, who, session_id, "input")
+                await allowed(self.server.services, who, session_id, "input")
             self.tickets.take(scope, who)
         except HutchError as error:
             await answer(scope, receive, send, tell(error, self.server.redactor))
@@ -173,7 +173,7 @@ class Previews:
 
     async def check(self, held: Pass) -> Session:
         """Whether who got a pass is still somebody who may see the session."""
-        return await allowed(self.server.site, await self._who(held), held.session_id)
+        return await allowed(self.server.services, await self._who(held), held.session_id)
 
     async def _who(self, held: Pass) -> Caller:
         key = (held.by, held.credential_id)

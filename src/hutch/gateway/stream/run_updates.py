@@ -9,7 +9,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
-from hutch.flows.services import Site
+from hutch.flows.services import Services
 from hutch.sessions.interface import Delta, Update
 from hutch.store.runs import Runs
 
@@ -18,7 +18,7 @@ POLL_INTERVAL_S = 0.5  # the row of a run is written a moment after the last eve
 
 
 async def follow_run(
-    site: Site, session_id: SessionId, reader: Reader, run_id: str
+    services: Services, session_id: SessionId, reader: Reader, run_id: str
 ) -> AsyncGenerator[ShownEntry | QueuedRun]:
     """The entries of the session, from the first on, as this reader may see them.
 
@@ -27,9 +27,11 @@ async def follow_run(
     also comes last when the session has ended.
     """
     seq, has_gaps = 0, False
-    async with aclosing(site.host.follow(session_id, reader)) as updates:
+    async with aclosing(services.host.follow(session_id, reader)) as updates:
         while True:
-            update = await (_next_or_end(site, updates, run_id, seq) if has_gaps else anext(updates, None))
+            update = await (
+                _next_or_end(services, updates, run_id, seq) if has_gaps else anext(updates, None)
+            )
             if isinstance(update, Delta):
                 continue
             if isinstance(update, QueuedRun):
@@ -40,20 +42,20 @@ async def follow_run(
             seq, has_gaps = update.seq, has_gaps or isinstance(update.event, ErasedEvent | WithheldEvent)
             yield update
     try:
-        yield await Runs(site.rows).get(run_id)
+        yield await Runs(services.rows).get(run_id)
     except NotFound:  # the session was removed
         return
 
 
 async def _next_or_end(
-    site: Site, updates: AsyncGenerator[Update], run_id: str, seq: int
+    services: Services, updates: AsyncGenerator[Update], run_id: str, seq: int
 ) -> Update | QueuedRun | None:
     """The next update, or the run if it has ended and nothing comes after this entry."""
     coming = asyncio.ensure_future(anext(updates, None))
     try:
         while not (await asyncio.wait([coming], timeout=POLL_INTERVAL_S))[0]:
-            run = await Runs(site.rows).get(run_id)
-            if run.state == "ended" and (await site.log.head(run.session_id)).seq <= seq:
+            run = await Runs(services.rows).get(run_id)
+            if run.state == "ended" and (await services.log.head(run.session_id)).seq <= seq:
                 return run
         return coming.result()
     finally:

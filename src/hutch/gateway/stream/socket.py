@@ -88,7 +88,7 @@ async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
         raise BadRequest(
             f"`input` is not as it should be. {validation_messages.describe_with_location(first)}."
         ) from None
-    given = await give(permit.server.site, permit.who, permit.session.id, asked)
+    given = await give(permit.server.services, permit.who, permit.session.id, asked)
     return word("ack", id=name, seq=given.seq)
 
 

@@ -70,7 +70,7 @@ async def permit_known(scope: Any, who: Caller, session_id: str) -> Permit:
 
 async def permit_watching(scope: Any, who: Caller, session: Session) -> Permit:
     """The same, for a caller who may see the session, as was checked before, and who only watches."""
-    reader = await reader_of(_server(scope).site, who, session)
+    reader = await reader_of(_server(scope).services, who, session)
     return _permit(scope, who, session, reader, writes=False)
 
 
@@ -89,7 +89,7 @@ def _guard(scope: Any) -> Guard:
 
 async def _what(server: Server, who: Caller, session: Session | str) -> tuple[Session, Reader, bool]:
     try:
-        found, writes = await allowed(server.site, who, session, "input"), True
+        found, writes = await allowed(server.services, who, session, "input"), True
     except Denied:
-        found, writes = await allowed(server.site, who, session), False
-    return found, await reader_of(server.site, who, found), writes
+        found, writes = await allowed(server.services, who, session), False
+    return found, await reader_of(server.services, who, found), writes

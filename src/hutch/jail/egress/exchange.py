@@ -45,14 +45,14 @@ class Exchange:
             self._learn(host=target.host, port=target.port)
             way = await self._guard.check(target.host, target.port)
         except HutchError as error:
-            self._tell(allowed=False, reason=str(error), duration_s=self._age_s())
+            self._update(allowed=False, reason=str(error), duration_s=self._age_s())
             await self._answer(error)
             return
         except asyncio.CancelledError:
             if self._attempt.method:
-                self._tell(allowed=False, reason="the jail was closed first", duration_s=self._age_s())
+                self._update(allowed=False, reason="the jail was closed first", duration_s=self._age_s())
             raise
-        self._tell(allowed=True, reason=f"allowed by {way.pattern}")
+        self._update(allowed=True, reason=f"allowed by {way.pattern}")
         await self._go(request, target, way)
 
     async def _go(self, request: h11.Request, target: Target, way: Way) -> None:
@@ -76,7 +76,7 @@ class Exchange:
             if upstream:
                 self._learn(bytes_up=upstream.sent_bytes, bytes_down=upstream.received_bytes)
                 await upstream.close()
-            self._tell(duration_s=self._age_s())
+            self._update(duration_s=self._age_s())
 
     async def _relay(self, request: h11.Request, target: Target, way: Way, upstream: Side) -> None:
         if request.method == b"CONNECT":
@@ -132,7 +132,7 @@ class Exchange:
     def _learn(self, **changes: object) -> None:
         self._attempt = replace(self._attempt, **changes)  # type: ignore[arg-type]
 
-    def _tell(self, **changes: object) -> None:
+    def _update(self, **changes: object) -> None:
         self._learn(**changes)
         self._report(self._attempt)
 

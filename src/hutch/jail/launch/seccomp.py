@@ -70,8 +70,8 @@ UNCOUNTED: dict[str, tuple[int | None, int | None]] = {"memfd_create": (319, 279
 NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # a namespace for unshare, part of the exit signal for clone
 SET_ID_BITS = 0o6000
-NAMELESS = 0o20000000  # __O_TMPFILE
-CREATING = 0o100 | NAMELESS  # O_CREAT: without either the mode argument means nothing
+UNNAMED_FILE = 0o20000000  # __O_TMPFILE
+CREATING = 0o100 | UNNAMED_FILE  # O_CREAT: without either the mode argument means nothing
 LEASES = (1024, 1040)  # F_SETLEASE, F_SETDELEG
 TERMINAL_INPUT = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 QUERY_PERSONALITY = 0xFFFFFFFF
@@ -160,8 +160,8 @@ def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
     ]
     if not counted:
         rules += [
-            (Call(29, 194), _at_most(1, SMALL_SEGMENT_BYTES, EINVAL)),  # shmget
-            (Call(64, 190), _at_most(1, SMALL_SET, EINVAL)),  # semget
+            (Call(29, 194), _up_to(1, SMALL_SEGMENT_BYTES, EINVAL)),  # shmget
+            (Call(64, 190), _up_to(1, SMALL_SET, EINVAL)),  # semget
         ]
     return rules
 
@@ -190,7 +190,7 @@ def _created(flags: int, mode: int) -> list[Code]:
         (ANY_BIT, 0, 3, CREATING),
         *_refuse_bits(mode, SET_ID_BITS),
         _low(flags),
-        (ANY_BIT, 0, 1, NAMELESS),
+        (ANY_BIT, 0, 1, UNNAMED_FILE),
         (RETURN, 0, 0, ERRNO | EOPNOTSUPP),  # as some file systems say, so callers know what to do
     ]
 
@@ -233,7 +233,7 @@ def _prlimit() -> list[Code]:
     ]
 
 
-def _at_most(argument: int, value: int, error: int) -> list[Code]:
+def _up_to(argument: int, value: int, error: int) -> list[Code]:
     return [
         _high(argument),
         (EQUAL, 1, 0, 0),

@@ -18,7 +18,7 @@ AT_ONCE_S = 0.25  # within which the kernel mostly is done
 ROUND_S = 0.1
 
 
-class Burial:
+class Teardown:
     """Waits for the first process (a pidfd, -1 if it never came up) and for the one outside around it."""
 
     def __init__(self, warden: int, process: "subprocess.Popen[bytes]") -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from hutch.jail.limits.unlinked_files import Nameless
+from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
 MAX_DEPTH = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
@@ -99,12 +99,12 @@ class Growth:
         *,
         most_bytes: int,
         most_files: int,
-        nameless: Callable[[], Nameless] = lambda: Nameless(0, maybe_more=False),
+        find_unlinked_files: Callable[[], UnlinkedFiles] = lambda: UnlinkedFiles(0, maybe_more=False),
         standstill: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
     ) -> None:
         self._directory = directory
         self._standstill = standstill
-        self._nameless = nameless
+        self._unlinked_files = find_unlinked_files
         self._most_bytes = most_bytes
         self._most_files = most_files
         self._full = _full(directory)
@@ -133,7 +133,7 @@ class Growth:
     def measured(self) -> tuple[int, int]:
         """The same, from a walk that is made now."""
         began_s = time.thread_time()  # not the time of day: on a busy machine that says nothing of the cost
-        seen, hidden = self._walk(), self._nameless()
+        seen, hidden = self._walk(), self._unlinked_files()
         base = self._base = self._base or seen
         if not seen.steady and (
             seen.bytes - base.bytes > self._most_bytes or self._unexplained(seen) > self._most_bytes // 4
@@ -150,7 +150,7 @@ class Growth:
         self._grown, self._cost_s = (grown, seen.files - base.files), time.thread_time() - began_s
         return self._grown
 
-    def _walk_in_peace(self) -> tuple[Measure, Nameless]:
+    def _walk_in_peace(self) -> tuple[Measure, UnlinkedFiles]:
         """While the jail stands still. If all was seen, what the file system has besides is others'."""
         with self._standstill():
             for _ in range(CONFIRM):
@@ -158,7 +158,7 @@ class Growth:
                 seen = self._walk()
                 if seen.steady:
                     break
-            hidden = self._nameless()
+            hidden = self._unlinked_files()
         if seen.steady and seen.whole and not hidden.maybe_more:
             self._others = self._full - seen.bytes - hidden.bytes
         return seen, hidden
@@ -168,7 +168,7 @@ class Growth:
         cannot either, for a moment, and is not to blame for what others write to the same disk."""
         for _ in range(CONFIRM):
             time.sleep(CONFIRM_S)
-            if not self._nameless().maybe_more:
+            if not self._unlinked_files().maybe_more:
                 return False
         return True
 

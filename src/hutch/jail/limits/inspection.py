@@ -27,7 +27,7 @@ from hutch.jail.limits.growth import Growth
 from hutch.jail.limits.limit_hits import UNKNOWN, Cause, Hits, size
 from hutch.jail.limits.locks import listed, locks
 from hutch.jail.limits.oom import Raising
-from hutch.jail.limits.unlinked_files import Nameless, nameless
+from hutch.jail.limits.unlinked_files import UnlinkedFiles, find_unlinked_files
 from hutch.jail.limits.usage import Usage, shared_memory_device, tmpfs_use, usage
 from hutch.jail.policy import HOME, Limits
 
@@ -71,7 +71,7 @@ class Look:
             self._workspace,
             most_bytes=limits.workspace_growth_bytes,
             most_files=limits.workspace_growth_files,
-            nameless=self._nameless,
+            find_unlinked_files=self._unlinked_files,
             standstill=lambda: standstill(warden),
         )
 
@@ -249,9 +249,9 @@ class Look:
             or held.mappings > limits.mappings
         )
 
-    def _nameless(self) -> Nameless:
+    def _unlinked_files(self) -> UnlinkedFiles:
         memory = {os.fstat(fd).st_dev for fd in self._tmpfs.values()} | {shared_memory_device()}
-        return nameless(members(self._warden), skip=memory)
+        return find_unlinked_files(members(self._warden), skip=memory)
 
     def _kept(self, grown: tuple[int, int]) -> list[tuple[LimitHit, int, int]]:
         """What stays when processes are killed: its limit, how much there is, and how much there may be."""
@@ -283,7 +283,7 @@ class Look:
     def _over_in_locks(self) -> list[LimitHit]:
         most = self._limits.locks
         own = {os.fstat(fd).st_dev for fd in self._tmpfs.values()}
-        hides = lambda: self._nameless().maybe_more  # noqa: E731
+        hides = lambda: self._unlinked_files().maybe_more  # noqa: E731
         there = locks(self.members, listed(), most=most, devices=own, hides=hides)
         return [LimitHit("locks", f"{most}")] if there > most else []
 

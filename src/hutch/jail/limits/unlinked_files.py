@@ -18,18 +18,18 @@ DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\
 
 
 @dataclass(frozen=True, slots=True)
-class Nameless:
+class UnlinkedFiles:
     """Files without a name that a jail keeps on disk."""
 
     bytes: int
     maybe_more: bool  # something could not be looked into
 
 
-def nameless(jail: Sequence[Member], *, skip: Collection[int]) -> Nameless:
+def find_unlinked_files(jail: Sequence[Member], *, skip: Collection[int]) -> UnlinkedFiles:
     """Files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
     search = _Search(skip)
     in_time = aside(lambda: search.look(jail), WAIT_S)
-    return Nameless(sum(dict(search.sizes).values()), search.maybe_more or not in_time)
+    return UnlinkedFiles(sum(dict(search.sizes).values()), search.maybe_more or not in_time)
 
 
 class _Search:

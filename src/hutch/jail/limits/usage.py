@@ -100,7 +100,7 @@ def _held(member: Member) -> _Held:
         if b"VmSize" in told:
             own = told.get(b"RssAnon", 0) + told.get(b"VmPTE", 0) + told.get(b"VmSwap", 0)
             mapped = max(0, told[b"VmSize"] - told.get(b"VmData", 0) - told.get(b"VmStk", 0))
-            listed = min(_most_mappings(), told[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
+            listed = min(_max_mappings(), told[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
             return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024 + listed)
     return _Held(member, 0, 0)
 
@@ -189,7 +189,7 @@ def _tcp_bytes(warden: int) -> int:
     return total
 
 
-def _most_mappings() -> int:
+def _max_mappings() -> int:
     """Of one process."""
     return int(read("/proc/sys/vm/max_map_count") or 65_530)
 

@@ -15,7 +15,7 @@ from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.interface import StreamName
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.shell.job import Job
-from hutch.jail.shell.pipes import nobody
+from hutch.jail.shell.pipes import discard
 from hutch.jail.shell.process import shown
 from hutch.jail.shell.result import Ended, Result
 from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
@@ -146,7 +146,7 @@ class BackgroundCommand:
             ended = await job.wait(None)
         process = job.process
         result = replace(job.finish(ended), id=self.id, restarted=False, note="")
-        process.output.sink = nobody
+        process.output.sink = discard
         process.output.resume()
         process.retire()
         self._result = result

@@ -61,7 +61,7 @@ class ShellInput:
             self._unsaid = self._unsaid[len(part) :]
 
 
-def nobody(name: StreamName, data: bytes) -> None:
+def discard(name: StreamName, data: bytes) -> None:
     """A sink for what is no command's output."""
 
 
@@ -69,7 +69,7 @@ class ShellOutput:
     """Reads both pipes into `sink`."""
 
     def __init__(self, stdout: int, stderr: int) -> None:
-        self.sink: Sink = nobody
+        self.sink: Sink = discard
         self._loop = asyncio.get_running_loop()
         self._pipes: dict[int, StreamName] = {stdout: "stdout", stderr: "stderr"}
         self._waiting = select.poll()

@@ -33,9 +33,9 @@ from hutch.jail.request import check_text
 
 NULL = "/dev/null"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-TOLD = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
+STATUS_REPORT = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
 MAX_REPORTED = 24
-EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % TOLD.pattern)
+EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % STATUS_REPORT.pattern)
 MAX_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
 TERMINAL_MISSED = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
 LEFT = b"exit\n"
@@ -178,7 +178,7 @@ class Hearing:
         at = heard.find(mark, self._looked)
         while at >= 0:
             end = at + len(mark)
-            told = TOLD.match(heard, end)
+            told = STATUS_REPORT.match(heard, end)
             if told is not None:
                 self._before = bytes(heard[:at])
                 self._heard, self._looked = bytearray(heard[told.end() :]), 0

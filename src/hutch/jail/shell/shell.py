@@ -71,7 +71,7 @@ class Shell:
         self._late_lost: dict[StreamName, Lost] = {}
         self._status = 0  # of the last command, which the next one sees as `$?`
         self._former: list[ShellProcess] = []  # of which something may be left
-        self._jobs = JobWatch(self._has_jobs, self._tell_jobs)
+        self._jobs = JobWatch(self._has_jobs, self._report_jobs)
 
     @property
     def cwd(self) -> str:
@@ -107,7 +107,7 @@ class Shell:
             if process is None or process.lost or self._abandoning is not None:
                 process = await self._ready()
             if self._listeners:
-                self._tell(CommandStarted(self.name, command, shown(process.cwd)))
+                self._report(CommandStarted(self.name, command, shown(process.cwd)))
             process = await self._admitted(process, command)
             job = self._job = Job(
                 self.jail,
@@ -203,12 +203,12 @@ class Shell:
         try:
             await self._admit()
         except asyncio.CancelledError:
-            self._tell(never_ran)
+            self._report(never_ran)
             raise
         try:
             return await self._ready() if process.lost else process
         except BaseException:
-            self._tell(never_ran)
+            self._report(never_ran)
             raise
 
     async def _ready(self) -> ShellProcess:
@@ -229,7 +229,7 @@ class Shell:
         result = job.finish(ended)
         self._status = _status(result)
         self._rest(job)
-        self._tell_end(job, result)
+        self._report_end(job, result)
         return result
 
     def _rest(self, job: Job) -> None:
@@ -245,9 +245,9 @@ class Shell:
         self._job, self._process, self._status = None, None, 0
         self._exports = job.process.exports or self._exports
         entry = self.background.add(
-            job, shell=self.name, on_end=lambda result: self._tell_end(job, result, entry.id)
+            job, shell=self.name, on_end=lambda result: self._report_end(job, result, entry.id)
         )
-        self._tell(CommandYielded(self.name, job.command, entry.id))
+        self._report(CommandYielded(self.name, job.command, entry.id))
         return entry.result()
 
     async def _abandon(self, job: Job) -> None:
@@ -255,7 +255,7 @@ class Shell:
         with contextlib.suppress(Exception):
             result = job.finish(await job.stop())
             self._status = _status(result)
-            self._tell_end(job, result)
+            self._report_end(job, result)
         job.close()
         self._rest(job)
 
@@ -290,13 +290,13 @@ class Shell:
             return False
         return None if self._process.is_busy else self._process.has_jobs
 
-    def _tell_jobs(self, found: bool) -> None:
-        self._tell(JobsLeft(self.name) if found else JobsEnded(self.name))
+    def _report_jobs(self, found: bool) -> None:
+        self._report(JobsLeft(self.name) if found else JobsEnded(self.name))
 
-    def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
+    def _report_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:
             self._jobs.check()  # first: the command's end is not that of its jobs
-            self._tell(
+            self._report(
                 CommandEnded(
                     self.name,
                     job.command,
@@ -309,7 +309,7 @@ class Shell:
                 )
             )
 
-    def _tell(self, event: ShellEvent) -> None:
+    def _report(self, event: ShellEvent) -> None:
         for listener in self._listeners:
             listener(event)
 
