@@ -16,7 +16,7 @@ from bench.row import Row
 
 from hutch.domain.credential_shapes import SHAPES
 from hutch.domain.redaction import Redactor
-from hutch.domain.stream_redactor import CleanStream
+from hutch.domain.stream_redactor import StreamRedactor
 
 VALUES = ["Zq7vaultvalue93kxlPmw0TtRest", "secret-value", "secret-valve", 'k/V=&w "1']
 CHARS = 1_000_000
@@ -44,7 +44,7 @@ def source_code() -> str:
 
 
 def stream(redactor: Redactor, text: str) -> None:
-    cleaning = CleanStream(redactor)
+    cleaning = StreamRedactor(redactor)
     for at in range(0, len(text), 4096):
         cleaning.add(text[at : at + 4096])
 
@@ -61,13 +61,13 @@ def measure() -> Iterator[Row]:
 
     for about, text in (("source code", code), ("with a value over two lines", broken)):
         theirs = best_ms(partial(replace_each, text))
-        ours = best_ms(partial(redactor.clean, text))
+        ours = best_ms(partial(redactor.redact, text))
         yield Row(f"redact 1 MB, {about}", ours, theirs, "ms", 10, "a re.sub for each value and shape")
     worst: dict[str, tuple[float, float]] = {}
     for unit in HOSTILE:
         text = unit * (CHARS // len(unit))
         part = text[: CHARS // PIECES]
-        for way, work in (("text", redactor.clean), ("stream", partial(stream, redactor))):
+        for way, work in (("text", redactor.redact), ("stream", partial(stream, redactor))):
             ours = best_ms(partial(work, text), 1)
             theirs = PIECES * best_ms(partial(work, part))
             if ours / theirs > worst.get(way, (0.0, 1.0))[0] / worst.get(way, (0.0, 1.0))[1]:

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 from pydantic import ByteSize
 from pydantic.fields import FieldInfo
 
-from hutch.settings.model import FIELDS, Settings, repository_may, size_text, variable
+from hutch.settings.model import FIELDS, Settings, environment_variable, repository_access, size_text
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 HEAD = """\
@@ -96,8 +96,8 @@ def page() -> str:
 
 def _rows(section: str) -> str:
     return "".join(
-        f"| `{name}` | {_kind(field)} | {_default(field)} | `{variable(name)}` "
-        f"| {repository_may(name).value} | {field.description} |\n"
+        f"| `{name}` | {_kind(field)} | {_default(field)} | `{environment_variable(name)}` "
+        f"| {repository_access(name).value} | {field.description} |\n"
         for name, field in FIELDS.items()
         if name.rpartition(".")[0] == section
     )

@@ -9,7 +9,7 @@ from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 from tests.llm.dialects import ANTHROPIC, KEY, reply
 from tests.llm.wire import Act, playing
@@ -20,13 +20,13 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def loaded(home: Path, text: str = "", repo: Path | None = None) -> Loaded:
+def loaded(home: Path, text: str = "", repo: Path | None = None) -> LoadedSettings:
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(text)
     return load(environ={"HUTCH_HOME": str(home)}, repo=repo)
 
 
-def keep(found: Loaded, **secrets: str) -> None:
+def keep(found: LoadedSettings, **secrets: str) -> None:
     vault = Vault(found.paths.vault, found.paths.vault_keys)
     for name, value in secrets.items():
         vault.set(name, value)
@@ -67,7 +67,7 @@ def test_every_key_is_known_to_the_redactor(home: Path) -> None:
         "GOOGLE_API_KEY": "told-google",
     }
     text = "kept-anthropic kept-github told-anthropic told-gemini told-google other"
-    assert redactor(found, environment).clean(text) == "[redacted:secret] " * 5 + "other"
+    assert redactor(found, environment).redact(text) == "[redacted:secret] " * 5 + "other"
 
 
 def test_addresses_and_patience_come_from_the_settings(home: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.settings import Loaded, Paths, Settings, find_paths, load
-from hutch.settings.model import FIELDS, variable
+from hutch.settings import LoadedSettings, Paths, Settings, find_paths, load
+from hutch.settings.model import FIELDS, environment_variable
 
 GIB = 1024**3
 REFERENCE = Path(__file__).parent.parent / "scripts" / "settings_reference.py"
@@ -31,7 +31,7 @@ class Place:
         self.user_file = self.home / "config.toml"
         self.repo_file = self.repo / ".hutch" / "config.toml"
 
-    def load(self, flags: dict[str, Any] | None = None, **variables: str) -> Loaded:
+    def load(self, flags: dict[str, Any] | None = None, **variables: str) -> LoadedSettings:
         return load(flags or {}, repo=self.repo, environ={"HUTCH_HOME": str(self.home), **variables})
 
     def refusal(self, flags: dict[str, Any] | None = None, **variables: str) -> str:
@@ -540,7 +540,7 @@ def test_the_reference_is_fresh() -> None:
 
 def test_every_setting_is_described() -> None:
     assert [name for name, field in FIELDS.items() if not field.description] == []
-    assert variable("jail.memory_bytes") == "HUTCH_JAIL__MEMORY_BYTES"
+    assert environment_variable("jail.memory_bytes") == "HUTCH_JAIL__MEMORY_BYTES"
 
 
 # A repository's file costs little

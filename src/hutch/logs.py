@@ -26,7 +26,7 @@ from typing import Any, Literal, TextIO
 import structlog
 from structlog.stdlib import ProcessorFormatter
 
-from hutch.domain.redaction import SHORTEST_VALUE, Redactor
+from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
 from hutch.domain.trace import trace_id
 from hutch.system.terminal_text import printable
 
@@ -34,14 +34,14 @@ Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]
 Line = MutableMapping[str, Any]
 
-DEEPEST = 8  # levels of nesting that are written out
-FILE_BYTES, OLDER_FILES = 16 * 1024 * 1024, 3
+MAX_DEPTH = 8  # levels of nesting that are written out
+FILE_BYTES, BACKUP_FILES = 16 * 1024 * 1024, 3
 PROCESS_TRACE_ID = secrets.token_hex(16)
 
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _PLAIN = re.compile(r"[\w./:@+,-]+", re.ASCII)
 # Other libraries call much "info" that is only of interest to whoever debugs them.
-_OTHERS: dict[Level, int] = {
+_LIBRARY_LEVELS: dict[Level, int] = {
     "debug": logging.INFO,
     "info": logging.WARNING,
     "warning": logging.WARNING,
@@ -67,7 +67,7 @@ def configure(
 
     handlers: list[logging.Handler] = []
     if file is None or not file_only:
-        handlers.append(_Apologetic(stream))
+        handlers.append(_ReportingHandler(stream))
         handlers[0].setFormatter(_formatter(redactor, _human(colours=terminal) if human else _json))
     if file is not None:
         handlers.append(_FileHandler(file))
@@ -79,7 +79,7 @@ def configure(
             other.close()
     for handler in handlers:
         root.addHandler(handler)
-    root.setLevel(_OTHERS[level])
+    root.setLevel(_LIBRARY_LEVELS[level])
     logging.getLogger("hutch").setLevel(level.upper())
     structlog.configure(
         processors=[structlog.processors.StackInfoRenderer(), ProcessorFormatter.wrap_for_formatter],
@@ -91,7 +91,7 @@ def configure(
 
 def _formatter(redactor: Redactor, render: Callable[[Any, str, Line], str]) -> ProcessorFormatter:
     return ProcessorFormatter(
-        foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_copies],
+        foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _drop_duplicates],
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
@@ -120,7 +120,7 @@ def current_trace_id() -> str:
     return trace_id() or PROCESS_TRACE_ID
 
 
-def _without_copies(_: Any, __: str, line: Line) -> Line:
+def _drop_duplicates(_: Any, __: str, line: Line) -> Line:
     """Drop what repeats the event: uvicorn's coloured form, and what another handler left on the record."""
     for copy in ("color_message", "message", "asctime"):
         line.pop(copy, None)
@@ -138,25 +138,25 @@ def _cleaner(redactor: Redactor) -> Callable[[Any, str, Line], Line]:
     def clean(value: object, depth: int = 0) -> Any:
         match value:
             case str():
-                return redactor.clean(value)
+                return redactor.redact(value)
             case None | bool():
                 return value
             case float() if not isfinite(value):
                 return str(value)
             case int() | float():
                 text = repr(value)  # a secret may be nothing but digits
-                cleaned = redactor.clean(text) if len(text) >= SHORTEST_VALUE else text
+                cleaned = redactor.redact(text) if len(text) >= MIN_VALUE_CHARS else text
                 return value if cleaned == text else cleaned
             case bytes():
-                return redactor.clean(value.decode(errors="backslashreplace"))
-            case Mapping() | list() | tuple() | set() | frozenset() if depth >= DEEPEST:
+                return redactor.redact(value.decode(errors="backslashreplace"))
+            case Mapping() | list() | tuple() | set() | frozenset() if depth >= MAX_DEPTH:
                 return "…"
             case Mapping():
-                return {redactor.clean(str(key)): clean(inner, depth + 1) for key, inner in value.items()}
+                return {redactor.redact(str(key)): clean(inner, depth + 1) for key, inner in value.items()}
             case list() | tuple() | set() | frozenset():
                 return [clean(inner, depth + 1) for inner in value]
             case _:
-                return redactor.clean(repr(value))
+                return redactor.redact(repr(value))
 
     def step(_: Any, __: str, line: Line) -> Line:
         first = {key: line.pop(key, "") for key in ("time", "level", "event", "trace_id")}
@@ -192,30 +192,30 @@ def _token(value: object) -> str:
     return printable(json.dumps(value, ensure_ascii=False))
 
 
-class _Apologetic(logging.StreamHandler[Any]):
+class _ReportingHandler(logging.StreamHandler[Any]):
     """Says in one clean line that a line could not be written; the default prints its raw arguments."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         kind = getattr(sys.exc_info()[0], "__name__", "unknown")
         where = {"file": record.pathname, "line": record.lineno, "problem": kind}
-        apology = logging.LogRecord(
+        report = logging.LogRecord(
             record.name, logging.ERROR, "", 0, "log line could not be written", (), None
         )
-        apology.__dict__.update(where)
+        report.__dict__.update(where)
         with suppress(Exception):  # the stream itself is gone: there is nobody left to tell
-            self.stream.write(self.format(apology) + self.terminator)
+            self.stream.write(self.format(report) + self.terminator)
 
 
-class _FileHandler(RotatingFileHandler, _Apologetic):
+class _FileHandler(RotatingFileHandler, _ReportingHandler):
     """Lines to a file for its owner alone, and to the next when it is full."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        super().__init__(file, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
+        super().__init__(file, maxBytes=FILE_BYTES, backupCount=BACKUP_FILES, encoding="utf-8")
 
     def _open(self) -> Any:
-        return open(self.baseFilename, "a", encoding="utf-8", opener=_for_owner)
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_private)
 
 
-def _for_owner(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hutch.system.process import birth_of
+from hutch.system.process import start_stamp
 from tests.cli.upping import HUTCH, PATIENCE_S, Home
 from tests.forked import Forked
 
@@ -59,7 +59,7 @@ def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: 
     assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
     down = home.hutch("down")
     assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
-    assert birth_of(pid) == ""
+    assert start_stamp(pid) == ""
     assert home.hutch("status").returncode == 3
 
 

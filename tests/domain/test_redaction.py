@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain import credential_shapes, text_view
-from hutch.domain.redaction import MOST_HELD, Redactor, excerpt
-from hutch.domain.stream_redactor import CleanStream
+from hutch.domain.redaction import MAX_HELD_CHARS, Redactor, redacted_excerpt
+from hutch.domain.stream_redactor import StreamRedactor
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3 + ["Mw=="])
@@ -56,7 +56,7 @@ def test_a_well_known_shape_is_replaced_by_its_name(secret: str, name: str) -> N
         ("line\\n", "\\n"),
         ("\x1b[31m", "\x1b[0m"),
     ]:
-        assert redactor.clean(before + secret + after) == f"{before}[redacted:{name}]{after}"
+        assert redactor.redact(before + secret + after) == f"{before}[redacted:{name}]{after}"
 
 
 def test_a_private_key_goes_whole_when_indented_escaped_encrypted_or_cut_off() -> None:
@@ -66,25 +66,25 @@ def test_a_private_key_goes_whole_when_indented_escaped_encrypted_or_cut_off() -
         "KEY-----\nMII", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00AA\n\nMII"
     )
     for text in (indented, escaped, encrypted, PEM.partition("\n-----END")[0]):
-        assert Redactor().clean(f"a {text} b") == "a [redacted:private_key] b"
+        assert Redactor().redact(f"a {text} b") == "a [redacted:private_key] b"
 
 
 @pytest.mark.parametrize(
     "header", ["Authorization: Bearer ", "authorization: bearer ", '"Authorization": "Basic ']
 )
 def test_an_authorization_header_keeps_its_name_and_loses_its_value(header: str) -> None:
-    assert Redactor().clean(f"{header}abc.DEF-123~+/==\nnext") == f"{header}[redacted:authorization]\nnext"
+    assert Redactor().redact(f"{header}abc.DEF-123~+/==\nnext") == f"{header}[redacted:authorization]\nnext"
 
 
 def test_known_values_are_replaced_wherever_they_stand() -> None:
     redactor = Redactor(["correct horse", "short"])
-    assert redactor.clean("Xcorrect horseX short") == "X[redacted:secret]X short"
+    assert redactor.redact("Xcorrect horseX short") == "X[redacted:secret]X short"
 
 
 def test_a_known_value_is_found_inside_json_and_urls() -> None:
     redactor = Redactor(['pa"ss\nwörd&'])
-    assert redactor.clean(r"{'pa\"ss\nw\u00f6rd&'}") == "{'[redacted:secret]'}"
-    assert redactor.clean("?p=pa%22ss%0Aw%C3%B6rd%26") == "?p=[redacted:secret]"
+    assert redactor.redact(r"{'pa\"ss\nw\u00f6rd&'}") == "{'[redacted:secret]'}"
+    assert redactor.redact("?p=pa%22ss%0Aw%C3%B6rd%26") == "?p=[redacted:secret]"
 
 
 HARD = "hunter2'\"\\pass\tw0rd-é\x00\u200b🐇"
@@ -95,13 +95,13 @@ HARD = "hunter2'\"\\pass\tw0rd-é\x00\u200b🐇"
 def test_a_known_value_is_found_however_python_prints_it(value: str, around: str) -> None:
     redactor, whole = Redactor([value]), f"before {around}{value}{around} after"
     for text in (repr(whole), ascii(whole), repr([whole, 1]), repr(whole.encode()), repr({whole.encode()})):
-        cleaned = redactor.clean(text)
+        cleaned = redactor.redact(text)
         assert "[redacted:secret]" in cleaned
         assert "hunter" not in cleaned and "plain" not in cleaned
 
 
 def test_a_value_that_is_no_text_is_taken_all_the_same() -> None:
-    assert Redactor(["half-\udc80-value"]).clean("half-\udc80-value") == "[redacted:secret]"
+    assert Redactor(["half-\udc80-value"]).redact("half-\udc80-value") == "[redacted:secret]"
 
 
 LINES = "first-line-of-it\n  second-line-of-it\r\nshort\nand-the-last-line"
@@ -109,19 +109,19 @@ LINES = "first-line-of-it\n  second-line-of-it\r\nshort\nand-the-last-line"
 
 def test_a_value_of_several_lines_is_found_line_by_line() -> None:
     redactor = Redactor([LINES])
-    assert redactor.clean(f"a {LINES} b") == "a [redacted:secret] b"
-    assert redactor.clean("x=second-line-of-it\n") == "x=[redacted:secret]\n"
+    assert redactor.redact(f"a {LINES} b") == "a [redacted:secret] b"
+    assert redactor.redact("x=second-line-of-it\n") == "x=[redacted:secret]\n"
     assert (
-        redactor.clean(r"'and-the-last-line\nfirst-line-of-it'") == r"'[redacted:secret]\n[redacted:secret]'"
+        redactor.redact(r"'and-the-last-line\nfirst-line-of-it'") == r"'[redacted:secret]\n[redacted:secret]'"
     )
-    assert redactor.clean("short") == "short"
+    assert redactor.redact("short") == "short"
 
 
 @pytest.mark.parametrize("prefix", ["    ", "  | ", "  | | ", "\t"])
 def test_a_value_of_several_lines_is_found_when_its_lines_are_indented(prefix: str) -> None:
     text = "first-line-of-it\nshort\nnot-so-long\nend"
     indented = text.replace("\n", f"\n{prefix}")
-    assert Redactor([text]).clean(f"{prefix}{indented}\n") == f"{prefix}[redacted:secret]\n"
+    assert Redactor([text]).redact(f"{prefix}{indented}\n") == f"{prefix}[redacted:secret]\n"
 
 
 RED, PLAIN = "\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"
@@ -148,7 +148,7 @@ RED, PLAIN = "\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"
 def test_a_secret_is_found_with_escapes_and_controls_in_it(secret: str, between: str) -> None:
     redactor = Redactor(["Zq7-vaultvalue-93kxl"])
     for cut in range(1, len(secret)):
-        shown = redactor.clean(f"a {secret[:cut]}{between}{secret[cut:]}{PLAIN} b")
+        shown = redactor.redact(f"a {secret[:cut]}{between}{secret[cut:]}{PLAIN} b")
         assert shown.startswith("a [redacted:") and shown.endswith(f"{PLAIN} b"), shown
         masked = redactor.mask(f"a {secret[:cut]}{between}{secret[cut:]} b".encode())
         assert masked == f"a {'*' * cut}{between}{'*' * (len(secret) - cut)} b".encode()
@@ -156,7 +156,7 @@ def test_a_secret_is_found_with_escapes_and_controls_in_it(secret: str, between:
 
 def test_the_colour_of_what_follows_a_secret_stays() -> None:
     redactor = Redactor(["Zq7-vaultvalue-93kxl"])
-    assert redactor.clean(f"Zq7-{RED}vault{PLAIN}value-93kxl b") == f"[redacted:secret]{RED}{PLAIN} b"
+    assert redactor.redact(f"Zq7-{RED}vault{PLAIN}value-93kxl b") == f"[redacted:secret]{RED}{PLAIN} b"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_known_value_is_found_where_it_goes_on_in_the_next_line(end: str) -> N
     for cut in range(4, 24):
         text = "Zq7+vault/value93kxlPmw0Tt=="
         text = f"+{text[:cut]}{end}{text[cut:]} b"
-        assert redactor.clean(text) == "+[redacted:secret] b", text
+        assert redactor.redact(text) == "+[redacted:secret] b", text
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_a_known_value_is_found_where_it_goes_on_in_the_next_line(end: str) -> N
 )
 def test_a_known_value_is_found_as_other_programs_spell_it(spelled: str) -> None:
     redactor = Redactor(['k/V=&w "\u00e9-1'])
-    assert redactor.clean(f"a={spelled}&b") == "a=[redacted:secret]&b"
-    stream = CleanStream(redactor)
+    assert redactor.redact(f"a={spelled}&b") == "a=[redacted:secret]&b"
+    stream = StreamRedactor(redactor)
     assert "".join([*map(stream.add, f"a={spelled}&b"), stream.end()]) == "a=[redacted:secret]&b"
 
 
@@ -196,17 +196,17 @@ def test_a_private_key_goes_whole_when_its_lines_are_numbered_or_signed() -> Non
     lines = PEM.splitlines()
     for before in ("{:>6}\t", "{:>6}: ", "{:>6}- ", "{}:", "+", "-", " "):
         text = "\n".join(before.format(number) + line for number, line in enumerate(lines, start=9))
-        assert Redactor().clean(text) == before.format(9) + "[redacted:private_key]", before
+        assert Redactor().redact(text) == before.format(9) + "[redacted:private_key]", before
 
 
 def test_a_private_key_that_is_known_hides_no_other() -> None:
     other = PEM.replace("MII", "MIX")
-    assert Redactor([PEM]).clean(other) == "[redacted:private_key]"
-    assert Redactor().clean(PEM.replace("\n", "\n  | ")) == "[redacted:private_key]"
+    assert Redactor([PEM]).redact(other) == "[redacted:private_key]"
+    assert Redactor().redact(PEM.replace("\n", "\n  | ")) == "[redacted:private_key]"
 
 
 def test_of_two_values_that_begin_alike_the_longer_goes_whole() -> None:
-    assert Redactor(["password1", "password1-and-more"]).clean("password1-and-more") == "[redacted:secret]"
+    assert Redactor(["password1", "password1-and-more"]).redact("password1-and-more") == "[redacted:secret]"
 
 
 @pytest.mark.parametrize(
@@ -224,14 +224,14 @@ def test_of_two_values_that_begin_alike_the_longer_goes_whole() -> None:
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
-    assert Redactor().clean(text) == text
+    assert Redactor().redact(text) == text
 
 
 def test_the_standard_library_holds_nothing_that_looks_like_a_secret() -> None:
     redactor, hits = Redactor(), []
     for file in islice(sorted(Path(sysconfig.get_path("stdlib")).glob("*/*.py")), 500):
         text = file.read_text(encoding="utf-8", errors="replace")
-        if "test" not in file.parts and redactor.clean(text) != text:
+        if "test" not in file.parts and redactor.redact(text) != text:
             hits.append(file.name)
     assert hits == []
 
@@ -268,19 +268,19 @@ class Counting(Redactor):
 
     looked_at = 0
 
-    def clean_after(self, text: str, place: int) -> str:
+    def redact_after(self, text: str, place: int) -> str:
         self.looked_at += len(text)
-        return super().clean_after(text, place)
+        return super().redact_after(text, place)
 
-    def between(self, text: str, place: int) -> int:
+    def safe_cut(self, text: str, place: int) -> int:
         self.looked_at += len(text) if 0 < place < len(text) else 0
-        return super().between(text, place)
+        return super().safe_cut(text, place)
 
 
 @pytest.mark.parametrize("unit", ["\x1b", "\x1b]", "\\", "%73%65%63%72", "secr", "secr\n", "secr%61"])
 def test_a_hostile_stream_is_looked_at_a_few_times(unit: str) -> None:
     redactor = Counting(["secret-value", "secret-valve", "first-line-of-it\n\n\nshort", HARD])
-    stream = CleanStream(redactor)
+    stream = StreamRedactor(redactor)
     text = unit * (1_000_000 // len(unit))
     for at in range(0, len(text), 4096):
         stream.add(text[at : at + 4096])
@@ -292,7 +292,7 @@ def test_a_hostile_stream_is_looked_at_a_few_times(unit: str) -> None:
 def test_a_value_over_two_lines_is_found_anywhere_in_a_long_text(place: int, colour: str) -> None:
     value, text = "Zq7-vaultvalue-93kxl", "words of an honest text\n" * 5000
     before, after = colour + text[:place], text[place:]
-    cleaned = Redactor([value]).clean(f"{before}\n{value[:9]}\n    {value[9:]}\n{value}\n{after}")
+    cleaned = Redactor([value]).redact(f"{before}\n{value[:9]}\n    {value[9:]}\n{value}\n{after}")
     assert cleaned == f"{before}\n[redacted:secret]\n[redacted:secret]\n{after}"
 
 
@@ -311,26 +311,26 @@ STREAMED = (
 @given(st.lists(st.integers(1, len(STREAMED)), max_size=40))
 def test_a_secret_that_lies_across_pieces_is_found(cuts: list[int]) -> None:
     redactor = Redactor(["hunter2-hunter2", "my secret value"])
-    stream, places = CleanStream(redactor), sorted({0, *cuts, len(STREAMED)})
+    stream, places = StreamRedactor(redactor), sorted({0, *cuts, len(STREAMED)})
     shown = [stream.add(STREAMED[a:b]) for a, b in itertools.pairwise(places)]
-    assert "".join(shown) + stream.end() == redactor.clean(STREAMED)
+    assert "".join(shown) + stream.end() == redactor.redact(STREAMED)
 
 
 def test_plain_words_are_shown_as_they_come() -> None:
-    stream = CleanStream(Redactor())
+    stream = StreamRedactor(Redactor())
     assert [stream.add(word) for word in ("Hello ", "wor", "ld, ", "bye")] == ["Hello ", "", "world, ", ""]
     assert stream.end() == "bye"
 
 
 def test_a_stream_never_holds_back_without_bound() -> None:
-    stream = CleanStream(Redactor())
+    stream = StreamRedactor(Redactor())
     shown = sum(len(stream.add("x" * 1000)) for _ in range(1000))
-    assert shown > 1_000_000 - 2 * MOST_HELD
+    assert shown > 1_000_000 - 2 * MAX_HELD_CHARS
 
 
 def test_a_flood_of_one_value_shows_nothing_of_it() -> None:
     value = "S3cr3tVaultValue-Zq81xyPLMN"
-    stream = CleanStream(Redactor([value]))
+    stream = StreamRedactor(Redactor([value]))
     shown = [*(stream.add(value * 50) for _ in range(200)), stream.end()]
     assert "".join(shown) == "[redacted:secret]" * 50 * 200
     for piece in filter(None, shown):
@@ -344,14 +344,14 @@ SPOKEN = Redactor(["süß-K3yK3y-süß"])
 
 
 def told(data: bytes) -> str:
-    return SPOKEN.clean(data.decode(errors="replace"))
+    return SPOKEN.redact(data.decode(errors="replace"))
 
 
 def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> None:
     assert told(PRINTED).count("[redacted") == 4
     for start in range(len(PRINTED)):
         for end in (start + 1, start + 7, start + 60, len(PRINTED)):
-            shown = excerpt(PRINTED, start, end, told)
+            shown = redacted_excerpt(PRINTED, start, end, told)
             assert not any(part in shown for part in ("K3", "3y", "sk-a", "ant-", "MI", "cKj")), (start, end)
 
 
@@ -359,7 +359,7 @@ def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> N
 def test_excerpts_one_after_another_leave_nothing_out(cuts: list[int], more: bytes) -> None:
     for data in (PRINTED, more):
         places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-        shown = [excerpt(data, start, end, told) for start, end in itertools.pairwise(places)]
+        shown = [redacted_excerpt(data, start, end, told) for start, end in itertools.pairwise(places)]
         # Of a key that is cut at the end of a line, that end may be shown as well as the key's.
         assert "".join(shown).split() == told(data).split()
 
@@ -369,9 +369,9 @@ def test_a_line_that_is_told_otherwise_by_now_is_shown_again() -> None:
         return "\n".join(line.rpartition("\r")[2] for line in told(data).split("\n"))
 
     data = b"one\n40%\r45%\ntwo\n"
-    assert excerpt(data, 7, len(data), last_written) == "5%\ntwo\n"
-    assert excerpt(data, 7, len(data), last_written, by_line=True) == "45%\ntwo\n"
-    assert excerpt(data, 12, len(data), last_written, by_line=True) == "two\n"
+    assert redacted_excerpt(data, 7, len(data), last_written) == "5%\ntwo\n"
+    assert redacted_excerpt(data, 7, len(data), last_written, by_line=True) == "45%\ntwo\n"
+    assert redacted_excerpt(data, 12, len(data), last_written, by_line=True) == "two\n"
 
 
 @pytest.mark.parametrize(
@@ -383,9 +383,9 @@ def test_a_line_that_is_told_otherwise_by_now_is_shown_again() -> None:
         (b"gr\xc3", 1),
         (b"gr\xff", 0),
         (b"Authorization: Bearer K3y", 25),
-        (b"-----BEGIN PRIVATE KEY-----\n" + b"x" * 2 * MOST_HELD, 0),
+        (b"-----BEGIN PRIVATE KEY-----\n" + b"x" * 2 * MAX_HELD_CHARS, 0),
         (b"", 0),
     ],
 )
 def test_what_may_become_a_secret_is_held_back(data: bytes, held: int) -> None:
-    assert SPOKEN.held_from(data) == len(data) - held
+    assert SPOKEN.held_start(data) == len(data) - held

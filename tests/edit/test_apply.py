@@ -9,7 +9,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.edit.apply import apply_patch, edit_file
 from hutch.edit.edit import Replace
-from hutch.edit.edit_result import Edited, EditedFile
+from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_change import FileChange
 from tests.edit.edited_files import EditedFiles, edited_files
 
@@ -37,7 +37,7 @@ def envelope(*lines: str) -> str:
 def test_an_edit_is_made_and_shown(files: EditedFiles) -> None:
     before = files.seen()["b.txt"]
     edited = edit_file(files, "b.txt", [{"old": "two", "new": "2"}])
-    assert edited == Edited(
+    assert edited == EditResult(
         (
             EditedFile(
                 "b.txt",

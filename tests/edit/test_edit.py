@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.edit import MOST_EDITS, InsertLines, Plan, Replace, ReplaceLines, plan_edits, read_edit
+from hutch.edit.edit import MAX_EDITS, InsertLines, Plan, Replace, ReplaceLines, parse_edit, plan_edits
 from hutch.edit.spans import Span
 
 CODE = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
@@ -315,7 +315,7 @@ def test_no_edit_and_too_many_are_refused() -> None:
     with pytest.raises(BadRequest, match="no edit"):
         plan_edits("a", [])
     with pytest.raises(BadRequest, match="1,001 edits, more than 1,000"):
-        plan_edits("a", [InsertLines(0, "x")] * (MOST_EDITS + 1))
+        plan_edits("a", [InsertLines(0, "x")] * (MAX_EDITS + 1))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_no_edit_and_too_many_are_refused() -> None:
     ],
 )
 def test_edits_are_read_from_what_a_client_sends(given: dict, edit: Replace) -> None:
-    assert read_edit(given) == edit
+    assert parse_edit(given) == edit
 
 
 @pytest.mark.parametrize(
@@ -350,4 +350,4 @@ def test_edits_are_read_from_what_a_client_sends(given: dict, edit: Replace) -> 
 )
 def test_what_is_no_edit_is_told_what_one_is(given: dict, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
-        read_edit(given)
+        parse_edit(given)

@@ -1,29 +1,37 @@
 """What is shown of a change."""
 
-from hutch.edit.excerpt import MOST_DIFF_LINES, Window, around, clipped, numbered, unified, window_on
-from hutch.edit.spans import Replacement, compose, replaced
+from hutch.edit.excerpt import (
+    MAX_DIFF_LINES,
+    Window,
+    change_window,
+    clip,
+    number_lines,
+    numbered_excerpt,
+    unified_diff,
+)
+from hutch.edit.spans import Replacement, apply_replacements, compose
 
 
 def changed(content: str, *edits: tuple[str, str]) -> Window:
     made = [Replacement(content.index(old), content.index(old) + len(old), new) for old, new in edits]
-    return window_on(content, replaced(content, made), compose((), made))
+    return change_window(content, apply_replacements(content, made), compose((), made))
 
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
 
 def test_lines_are_numbered_as_in_a_listing() -> None:
-    assert numbered(["a", "", "\tb"], 9) == "     9\ta\n    10\t\n    11\t\tb"
+    assert number_lines(["a", "", "\tb"], 9) == "     9\ta\n    10\t\n    11\t\tb"
 
 
 def test_long_lines_are_cut_and_what_is_no_text_is_replaced() -> None:
-    assert clipped("x " * 6_000, 4) == "x x … (+11,996 characters)"
-    assert clipped("a\udcff") == "a\ufffd"
+    assert clip("x " * 6_000, 4) == "x x … (+11,996 characters)"
+    assert clip("a\udcff") == "a\ufffd"
 
 
 def test_changes_are_shown_with_three_lines_around_and_merged_when_near() -> None:
     edits = [("line 5\n", "five\nfive and a half\n"), ("line 8\n", ""), ("line 30", "thirty")]
-    assert around(changed(LINES, *edits)) == (
+    assert numbered_excerpt(changed(LINES, *edits)) == (
         "     2\tline 2\n     3\tline 3\n     4\tline 4\n     5\tfive\n     6\tfive and a half\n"
         "     7\tline 6\n"
         "     8\tline 7\n     9\tline 9\n    10\tline 10\n    11\tline 11\n"
@@ -35,19 +43,19 @@ def test_changes_are_shown_with_three_lines_around_and_merged_when_near() -> Non
 
 def test_what_is_shown_is_capped_and_tells_where_the_rest_is() -> None:
     window = changed("a\n", ("a\n", "x\n" * 1_000))
-    assert around(window, most=2) == "     1\tx\n     2\tx\n     …\t(998 more lines, to line 1000)"
+    assert numbered_excerpt(window, most=2) == "     1\tx\n     2\tx\n     …\t(998 more lines, to line 1000)"
     spread = changed(LINES, ("line 1\n", "x\n"), ("line 20\n", "y\n"), ("line 40\n", "z\n"))
-    assert around(spread, most=4).endswith("     …\n     …\t(2 more places, from line 20)")
-    diff = unified("f", "f", window).splitlines()
-    assert len(diff) == MOST_DIFF_LINES + 1
+    assert numbered_excerpt(spread, most=4).endswith("     …\n     …\t(2 more places, from line 20)")
+    diff = unified_diff("f", "f", window).splitlines()
+    assert len(diff) == MAX_DIFF_LINES + 1
     assert diff[-1] == "… (the diff is cut here; read the file from line 1 for the rest)"
 
 
 def test_a_diff_says_what_changed() -> None:
-    assert unified("f", "g", changed("a\nb\r\nc", ("b", "B"), ("c", "C\n"))) == (
+    assert unified_diff("f", "g", changed("a\nb\r\nc", ("b", "B"), ("c", "C\n"))) == (
         "--- a/f\n+++ b/g\n@@ -1,3 +1,3 @@\n a\n-b\r\n-c\n\\ No newline at end of file\n+B\r\n+C\n"
     )
-    assert unified(None, "f", changed("", ("", "a\n"))) == "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+    assert unified_diff(None, "f", changed("", ("", "a\n"))) == "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
 
 
 def test_a_window_on_a_large_file_is_small_and_numbered_right() -> None:
@@ -55,8 +63,8 @@ def test_a_window_on_a_large_file_is_small_and_numbered_right() -> None:
     window = changed(large, ("line 30000\r\n", "changed\r\nand more\r\n"))
     assert len(window.before) < 8_000
     assert not window.starts_text and not window.ends_text
-    assert around(window).splitlines()[3:5] == [" 30000\tchanged", " 30001\tand more"]
-    assert "@@ -29997,7 +29997,8 @@" in unified("f", "f", window)
+    assert numbered_excerpt(window).splitlines()[3:5] == [" 30000\tchanged", " 30001\tand more"]
+    assert "@@ -29997,7 +29997,8 @@" in unified_diff("f", "f", window)
 
 
 def test_a_window_reaches_to_the_ends_of_the_file_when_they_are_near() -> None:
@@ -68,6 +76,6 @@ def test_a_window_reaches_to_the_ends_of_the_file_when_they_are_near() -> None:
 def test_no_half_of_a_secret_is_left_where_a_line_is_cut() -> None:
     key = "sk-ant-" + "K3y" * 20
     for before in range(240, 301):
-        shown = clipped(f"{'x ' * (before // 2)}{'(' * (before % 2)}{key}) and so on {'y ' * 200}")
+        shown = clip(f"{'x ' * (before // 2)}{'(' * (before % 2)}{key}) and so on {'y ' * 200}")
         assert key in shown or "sk-" not in shown
-    assert clipped(key * 100) == "… (+6,700 characters)"
+    assert clip(key * 100) == "… (+6,700 characters)"

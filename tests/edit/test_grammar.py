@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.edit import grammar_process
-from hutch.edit.grammar import ANSWER, HEADER, Grammar, Unanswered, allow_list, first_error_line, syntax_tree
+from hutch.edit.grammar import ANSWER, HEADER, Grammar, ParseFailed, allow_list, first_error_line, syntax_tree
 
 PYTHON = Grammar("Python", "tree_sitter_python")
 YAML = Grammar("YAML", "tree_sitter_yaml")
@@ -22,18 +22,18 @@ def test_the_first_line_that_does_not_parse_is_told() -> None:
 
 def test_a_text_is_told_by_its_pieces() -> None:
     tree = syntax_tree(PYTHON, "é = f(1)\n")
-    (statement,) = tree.inside(0)
-    (assignment,) = tree.inside(statement)
+    (statement,) = tree.children(0)
+    (assignment,) = tree.children(statement)
     told = [
-        (tree.pieces[each].field, tree.pieces[each].kind, tree.text(each)) for each in tree.inside(assignment)
+        (tree.nodes[each].field, tree.nodes[each].kind, tree.text(each)) for each in tree.children(assignment)
     ]
     assert told == [("left", "identifier", "é"), (None, "=", "="), ("right", "call", "f(1)")]
-    assert (tree.whole, syntax_tree(PYTHON, "x = (").whole) == (True, False)
+    assert (tree.is_valid, syntax_tree(PYTHON, "x = (").is_valid) == (True, False)
 
 
 def test_pieces_may_be_deeper_than_anything_can_follow() -> None:
     tree = syntax_tree(PYTHON, "(" * 5_000 + "1" + ")" * 5_000)
-    assert max(piece.depth for piece in tree.pieces) > 5_000
+    assert max(piece.depth for piece in tree.nodes) > 5_000
 
 
 def test_both_sides_speak_alike() -> None:
@@ -41,13 +41,13 @@ def test_both_sides_speak_alike() -> None:
 
 
 def test_text_that_breaks_a_grammar_breaks_nothing_else() -> None:
-    with pytest.raises(Unanswered, match="No answer about YAML"):
+    with pytest.raises(ParseFailed, match="No answer about YAML"):
         first_error_line(YAML, "- " * 2_000 + "1\n")
     assert first_error_line(YAML, "a: b\n") is None  # by another process
 
 
 def test_a_grammar_that_is_not_there_is_no_answer() -> None:
-    with pytest.raises(Unanswered, match="Cobol"):
+    with pytest.raises(ParseFailed, match="Cobol"):
         first_error_line(Grammar("Cobol", "tree_sitter_cobol"), "x")
 
 

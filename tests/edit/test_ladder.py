@@ -2,32 +2,32 @@
 
 import pytest
 
-from hutch.edit.ladder import Page, Rung, fold, occurrences, unfolded
+from hutch.edit.ladder import IndexedText, Rung, fold, occurrences, unfolded
 from hutch.edit.replacement import find
 
 TEXT = "a\r\n\r\nb b\rc \nd"
 
 
 def test_a_page_answers_about_lines_by_counting_and_by_table_alike() -> None:
-    asked = Page(TEXT)
+    asked = IndexedText(TEXT)
     for _ in range(3):  # at first by counting, later from a table
         assert [asked.start_of(line) for line in range(6)] == [0, 3, 5, 9, 12, 13]
         assert [asked.line_at(offset) for offset in range(14)] == [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 4]
-    plain = Page("a\n\nb\n")
+    plain = IndexedText("a\n\nb\n")
     for _ in range(3):
         assert [plain.start_of(line) for line in range(4)] == [0, 2, 3, 5]
         assert [plain.line_at(offset) for offset in range(6)] == [0, 0, 1, 2, 2, 2]
 
 
 def test_line_ends_are_told_apart() -> None:
-    assert Page(TEXT).ends(0, 5) == ["\r\n", "\r\n", "\r", "\n", ""]
-    assert Page("a\nb").ends(0, 2) == ["\n", ""]
-    assert Page("a\nb\n").ends(1, 2) == ["\n"]
-    assert (Page("").bare, Page("a\n").bare, Page("\n").bare) == ([], ["a"], [""])
+    assert IndexedText(TEXT).ends(0, 5) == ["\r\n", "\r\n", "\r", "\n", ""]
+    assert IndexedText("a\nb").ends(0, 2) == ["\n", ""]
+    assert IndexedText("a\nb\n").ends(1, 2) == ["\n"]
+    assert (IndexedText("").bare, IndexedText("a\n").bare, IndexedText("\n").bare) == ([], ["a"], [""])
 
 
 def test_blocks_of_lines_are_whole_lines() -> None:
-    keys = Page("xa\na\nb\n a\nb\n").keys(Rung.INDENT)
+    keys = IndexedText("xa\na\nb\n a\nb\n").keys(Rung.INDENT)
     assert keys.blocks(["a", "b"], most=9) == [1, 3]
     for _ in range(5):
         assert [keys.position(offset) for offset in (1, 2, 4, 6)] == [(0, 0), (0, 1), (1, 0), (2, 0)]
@@ -46,13 +46,13 @@ def test_blocks_of_lines_are_whole_lines() -> None:
     ],
 )
 def test_each_slip_has_its_rung(content: str, old: str, rung: Rung) -> None:
-    found, matches = find(Page(content), old)
+    found, matches = find(IndexedText(content), old)
     assert (found, len(matches)) == (rung, 1)
 
 
 @pytest.mark.parametrize("old", ["zz", "\n\n", "a\nc", "b\na"])
 def test_what_is_not_there_is_found_on_no_rung(old: str) -> None:
-    assert find(Page("  ‘a’ \r\n  b\r\n"), old)[1] == []
+    assert find(IndexedText("  ‘a’ \r\n  b\r\n"), old)[1] == []
 
 
 def test_folded_text_is_what_a_keyboard_has() -> None:

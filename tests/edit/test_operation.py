@@ -1,25 +1,25 @@
 """Hunks as values."""
 
-from hutch.edit.operation import Hunk, Piece
+from hutch.edit.operation import Hunk, HunkLine
 
 
 def test_a_hunk_knows_what_must_be_there_and_what_will_be() -> None:
     hunk = Hunk(((" ", "a"), ("-", "b"), ("+", "c")))
-    assert hunk.old == (Piece(" ", "a", "\n"), Piece("-", "b", "\n"))
-    assert hunk.new == (Piece(" ", "a", "\n"), Piece("+", "c", "\n"))
+    assert hunk.old == (HunkLine(" ", "a", "\n"), HunkLine("-", "b", "\n"))
+    assert hunk.new == (HunkLine(" ", "a", "\n"), HunkLine("+", "c", "\n"))
 
 
 def test_a_cr_inside_a_line_ends_one_of_its_own() -> None:
-    assert Hunk((("-", "10%\r20%\r"),)).pieces == (Piece("-", "10%", "\r"), Piece("-", "20%", "\r\n"))
+    assert Hunk((("-", "10%\r20%\r"),)).pieces == (HunkLine("-", "10%", "\r"), HunkLine("-", "20%", "\r\n"))
 
 
 def test_the_last_line_of_each_side_may_have_no_end() -> None:
     assert Hunk((("-", "a"), ("+", "b")), open_old=True).pieces == (
-        Piece("-", "a", ""),
-        Piece("+", "b", "\n"),
+        HunkLine("-", "a", ""),
+        HunkLine("+", "b", "\n"),
     )
     assert Hunk((("-", "a"), ("+", "b")), open_new=True).pieces == (
-        Piece("-", "a", "\n"),
-        Piece("+", "b", ""),
+        HunkLine("-", "a", "\n"),
+        HunkLine("+", "b", ""),
     )
-    assert Hunk((("-", ""),), open_old=True).pieces == (Piece("-", "", ""),)
+    assert Hunk((("-", ""),), open_old=True).pieces == (HunkLine("-", "", ""),)

@@ -4,11 +4,11 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.edit.operation import FileOperation, Hunk
-from hutch.edit.patch import read_patch, unwrapped
+from hutch.edit.patch import parse_envelope, strip_wrapper
 
 
 def read(body: str) -> list[FileOperation]:
-    return read_patch(unwrapped(f"*** Begin Patch\n{body}\n*** End Patch"))
+    return parse_envelope(strip_wrapper(f"*** Begin Patch\n{body}\n*** End Patch"))
 
 
 def test_files_are_added_updated_moved_and_deleted() -> None:
@@ -66,7 +66,7 @@ def test_line_numbers_after_the_signs_are_a_hint() -> None:
     ],
 )
 def test_what_is_put_around_a_patch_does_not_matter(patch: str) -> None:
-    assert read_patch(unwrapped(patch)) == [FileOperation("add", "f", content="x\n")]
+    assert parse_envelope(strip_wrapper(patch)) == [FileOperation("add", "f", content="x\n")]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_put_around_a_patch_does_not_matter(patch: str) -> None:
 )
 def test_mistakes_are_told_with_their_line(patch: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
-        read_patch(unwrapped(patch))
+        parse_envelope(strip_wrapper(patch))
 
 
 def test_a_file_can_be_moved_without_changing_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from hutch.domain.errors import HutchError
 from hutch.edit.apply import apply_patch
-from hutch.edit.ladder import Page
+from hutch.edit.ladder import IndexedText
 from hutch.edit.operation import Hunk
 from hutch.edit.placement import place_hunks
 from tests.edit.edited_files import edited_files
@@ -87,7 +87,7 @@ def test_text_that_is_no_patch_is_told_so(tmp_path: Path, case: dict[str, str]) 
 @pytest.mark.parametrize("case", UNIT["seek_sequence"], ids=lambda case: "-".join(case["pattern"]))
 def test_a_block_of_lines_is_found_where_it_is_expected(case: dict[str, Any]) -> None:
     hunk = Hunk(tuple(("-", line) for line in case["pattern"]))
-    page = Page("\n".join(case["lines"]) + "\n")
+    page = IndexedText("\n".join(case["lines"]) + "\n")
     if case["expected"] is None:
         with pytest.raises(HutchError, match="not in the file"):
             place_hunks(page, [hunk])

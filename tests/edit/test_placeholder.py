@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.edit.placeholder import line_numbers, placeholder, without_numbers
+from hutch.edit.placeholder import find_placeholder, leading_line_numbers, strip_line_numbers
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from hutch.edit.placeholder import line_numbers, placeholder, without_numbers
     ],
 )
 def test_placeholders_are_seen_in_any_comment(line: str) -> None:
-    assert placeholder(["x = 1", line], "", shorter=False) == line.strip()
+    assert find_placeholder(["x = 1", line], "", shorter=False) == line.strip()
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,18 @@ def test_placeholders_are_seen_in_any_comment(line: str) -> None:
     ],
 )
 def test_code_and_prose_are_not(line: str) -> None:
-    assert placeholder([line], "", shorter=False) is None
+    assert find_placeholder([line], "", shorter=False) is None
 
 
 def test_a_comment_of_dots_counts_when_code_would_go() -> None:
-    assert placeholder(["# ..."], "", shorter=True) == "# ..."
-    assert placeholder(["..."], "", shorter=True) is None  # Python's own
+    assert find_placeholder(["# ..."], "", shorter=True) == "# ..."
+    assert find_placeholder(["..."], "", shorter=True) is None  # Python's own
 
 
 def test_what_the_file_has_already_is_fine() -> None:
-    assert placeholder(["  # ... existing code ..."], "a\n# ... existing code ...\n", shorter=True) is None
+    assert (
+        find_placeholder(["  # ... existing code ..."], "a\n# ... existing code ...\n", shorter=True) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,8 +81,8 @@ def test_what_the_file_has_already_is_fine() -> None:
     ],
 )
 def test_numbers_of_a_listing(lines: list[str], numbers: list[int]) -> None:
-    assert line_numbers(lines) == numbers
+    assert leading_line_numbers(lines) == numbers
 
 
 def test_numbers_are_taken_off() -> None:
-    assert without_numbers(["    12\t  foo", "    13"]) == ["  foo", ""]
+    assert strip_line_numbers(["    12\t  foo", "    13"]) == ["  foo", ""]

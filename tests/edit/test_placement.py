@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.ladder import Page, Rung
+from hutch.edit.ladder import IndexedText, Rung
 from hutch.edit.operation import Hunk
 from hutch.edit.placement import place_hunks
 
@@ -18,7 +18,7 @@ def hunk(text: str, *anchors: str, at_end: bool = False, line: int | None = None
 
 
 def lines(content: str, *hunks: Hunk) -> list[int]:
-    return [placed.line for placed in place_hunks(Page(content), hunks)]
+    return [placed.line for placed in place_hunks(IndexedText(content), hunks)]
 
 
 def test_a_hunk_goes_where_its_lines_are() -> None:
@@ -156,7 +156,7 @@ def test_lines_that_are_only_added_go_to_the_end_or_below_the_anchor() -> None:
     ],
 )
 def test_a_hunk_that_is_applied_already_is_seen(content: str, text: str) -> None:
-    (placed,) = place_hunks(Page(content), [hunk(text)])
+    (placed,) = place_hunks(IndexedText(content), [hunk(text)])
     assert placed.applied
 
 
@@ -167,7 +167,7 @@ def test_what_only_looks_applied_is_not() -> None:
 
 
 def test_uneven_indentation_is_the_last_rung() -> None:
-    (placed,) = place_hunks(Page("    foo   \n   bar\t\n"), [hunk("-foo\n-bar")])
+    (placed,) = place_hunks(IndexedText("    foo   \n   bar\t\n"), [hunk("-foo\n-bar")])
     assert (placed.line, placed.rung) == (0, Rung.UNEVEN)
 
 

@@ -1,47 +1,47 @@
 """What is said when a quote cannot be replaced."""
 
-from hutch.edit.ladder import Page
-from hutch.edit.refusal import already_applied, ambiguous, listed, not_found
+from hutch.edit.ladder import IndexedText
+from hutch.edit.refusal import already_applied, ambiguous, format_lines, not_found
 from hutch.edit.replacement import find
 
 
 def test_many_matches_are_told_by_their_first_lines_and_their_number() -> None:
-    page = Page("x\n" * 60)
+    page = IndexedText("x\n" * 60)
     told = str(ambiguous(page, *find(page, "x")))
     assert told.startswith("'old' is in the file 60 times: lines 1, 2, 3,")
     assert " 50 and 10 more. Quote more" in told
-    page = Page("x\n" * 5_000)
+    page = IndexedText("x\n" * 5_000)
     assert "1000 or more times" in str(ambiguous(page, *find(page, "x")))
 
 
 def test_how_it_matched_is_told_when_that_was_not_exactly() -> None:
-    page = Page("  a\n  b\n\n  a\n  b\n")
+    page = IndexedText("  a\n  b\n\n  a\n  b\n")
     assert "2 times (matched at another indentation" in str(ambiguous(page, *find(page, "a\nb\n")))
 
 
 def test_long_quotes_are_shown_in_part() -> None:
     lines = [f"some line number {number}" for number in range(30)]
-    told = str(not_found(Page("\n".join(lines) + "\n"), "\n".join([*lines[:-1], "some other end"])))
+    told = str(not_found(IndexedText("\n".join(lines) + "\n"), "\n".join([*lines[:-1], "some other end"])))
     assert told.count("some line number") == 15
     assert "(and 15 more)" in told
 
 
 def test_nothing_like_it_is_said_so() -> None:
-    assert str(not_found(Page("abc\n"), "quite something else")).startswith(
+    assert str(not_found(IndexedText("abc\n"), "quite something else")).startswith(
         "'old' is not in the file, nor anything like it. Read the file again"
     )
 
 
 def test_a_word_inside_another_is_not_the_new_text() -> None:
-    assert already_applied(Page("prefixed = 1\n"), "gone", "fixed") == ""
-    assert already_applied(Page("the fixed one\n"), "gone", "fixed").startswith("already applied")
-    assert already_applied(Page("a b\n"), "gone", "a") == ""  # too short to be sure
-    assert already_applied(Page("a\n"), "gone", "a") != ""  # but a whole line
-    assert already_applied(Page("a\n"), "gone", "") == ""
-    alike = Page("value = compute_a()\nother\nvalue = compute_old()\n")  # either may be meant
+    assert already_applied(IndexedText("prefixed = 1\n"), "gone", "fixed") == ""
+    assert already_applied(IndexedText("the fixed one\n"), "gone", "fixed").startswith("already applied")
+    assert already_applied(IndexedText("a b\n"), "gone", "a") == ""  # too short to be sure
+    assert already_applied(IndexedText("a\n"), "gone", "a") != ""  # but a whole line
+    assert already_applied(IndexedText("a\n"), "gone", "") == ""
+    alike = IndexedText("value = compute_a()\nother\nvalue = compute_old()\n")  # either may be meant
     assert already_applied(alike, "value = compute_x()", "value = compute_a()") == ""
 
 
 def test_line_numbers_as_people_write_them() -> None:
-    assert listed([3], 1) == "line 3"
-    assert listed([3, 9], 2) == "lines 3, 9"
+    assert format_lines([3], 1) == "line 3"
+    assert format_lines([3, 9], 2) == "lines 3, 9"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from hutch.edit.ladder import Page, Rung
-from hutch.edit.replacement import find, find_at, fit, kept_punctuation, quoted_lines
+from hutch.edit.ladder import IndexedText, Rung
+from hutch.edit.replacement import find, find_at, fit, keep_punctuation, split_quote
 from hutch.edit.spans import Replacement
 
 
 def fitted(content: str, old: str, new: str) -> Replacement:
-    page = Page(content)
+    page = IndexedText(content)
     rung, matches = find(page, old, new)
     return fit(page, rung, matches[0], old, new)
 
@@ -24,20 +24,20 @@ def test_a_quote_may_begin_and_end_inside_lines() -> None:
 
 
 def test_space_at_the_end_of_a_quote_means_the_end_of_a_line() -> None:
-    page = Page("foo bar\nfoo\n")
+    page = IndexedText("foo bar\nfoo\n")
     assert [match.start for match in find_at(page, Rung.TRAILING, "foo \n")] == [8]
     assert find_at(page, Rung.TRAILING, "bar  ")[0].end == 7
 
 
 def test_a_quote_never_splits_a_crlf() -> None:
-    page = Page("a\r\nb\r\n")
+    page = IndexedText("a\r\nb\r\n")
     assert find_at(page, Rung.EXACT, "\nb") == []
     assert find_at(page, Rung.EXACT, "a\r") == []
     assert len(find_at(page, Rung.EXACT, "\r\nb")) == 1
 
 
 def test_every_match_means_none_that_overlap() -> None:
-    page = Page("a\na\na\n")
+    page = IndexedText("a\na\na\n")
     assert [match.start for match in find(page, "a\na\n")[1]] == [0, 2]
     assert [match.start for match in find(page, "a\na\n", every=True)[1]] == [0]
 
@@ -52,8 +52,8 @@ def test_every_match_means_none_that_overlap() -> None:
     ],
 )
 def test_punctuation_around_a_change_stays(old: str, new: str, piece: str, kept: str) -> None:
-    assert kept_punctuation(old, new, piece) == kept
+    assert keep_punctuation(old, new, piece) == kept
 
 
 def test_lines_of_a_quote() -> None:
-    assert quoted_lines("a\r\nb\rc\n") == ["a", "b", "c", ""]
+    assert split_quote("a\r\nb\rc\n") == ["a", "b", "c", ""]

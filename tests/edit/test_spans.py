@@ -3,7 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.edit.spans import LineRange, Replacement, Span, compose, line_ranges, place, replaced
+from hutch.edit.spans import (
+    LineRange,
+    Replacement,
+    Span,
+    apply_replacements,
+    compose,
+    line_ranges,
+    position_after,
+)
 from hutch.edit.text import split_lines
 
 
@@ -16,7 +24,7 @@ def scripts(draw: st.DrawFn) -> tuple[str, list[list[Replacement]]]:
         pairs = zip(cuts[::2], cuts[1::2], strict=False)
         made = [Replacement(start, end, draw(st.text("xy\n\r", max_size=3))) for start, end in pairs]
         rounds.append(made)
-        content = replaced(content, made)
+        content = apply_replacements(content, made)
     return text, rounds
 
 
@@ -24,7 +32,7 @@ def _after(text: str, rounds: list[list[Replacement]]) -> tuple[str, list[Span]]
     spans: list[Span] = []
     for made in rounds:
         spans = compose(spans, made)
-        text = replaced(text, made)
+        text = apply_replacements(text, made)
     return text, spans
 
 
@@ -59,7 +67,7 @@ def test_equal_lines_at_the_ends_of_a_span_are_no_change() -> None:
 
 def test_places_before_a_change_stay_and_those_after_it_move() -> None:
     spans = [Span(2, 4, 2, 7)]
-    assert place(spans, 0, 2) == 0
-    assert place(spans, 4, 6) == 7
-    assert place(spans, 3, 5) is None
-    assert place([Span(2, 2, 2, 5)], 2, 2) == 5  # inserted earlier at the same place: comes first
+    assert position_after(spans, 0, 2) == 0
+    assert position_after(spans, 4, 6) == 7
+    assert position_after(spans, 3, 5) is None
+    assert position_after([Span(2, 2, 2, 5)], 2, 2) == 5  # inserted earlier at the same place: comes first

@@ -2,15 +2,15 @@
 
 import pytest
 
-from hutch.edit.excerpt import window_on
-from hutch.edit.spans import Replacement, compose, replaced
+from hutch.edit.excerpt import change_window
+from hutch.edit.spans import Replacement, apply_replacements, compose
 from hutch.edit.syntax import syntax_warning
 
 
 def warning(path: str, content: str, old: str, new: str) -> str | None:
     made = [Replacement(content.index(old), content.index(old) + len(old), new)]
-    after = replaced(content, made)
-    return syntax_warning(path, content, after, window_on(content, after, compose((), made)))
+    after = apply_replacements(content, made)
+    return syntax_warning(path, content, after, change_window(content, after, compose((), made)))
 
 
 @pytest.mark.parametrize(

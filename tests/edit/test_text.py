@@ -3,7 +3,15 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.text import Text, ending, kept_apart, split_lines, usual_ending, with_endings, without_ending
+from hutch.edit.text import (
+    Text,
+    common_ending,
+    ending,
+    separate_line_ends,
+    split_lines,
+    with_endings,
+    without_ending,
+)
 
 
 def test_lines_end_with_crlf_lf_or_cr_and_nothing_else() -> None:
@@ -26,7 +34,7 @@ def test_lines_end_with_crlf_lf_or_cr_and_nothing_else() -> None:
     ],
 )
 def test_a_new_line_ends_as_its_neighbours_or_else_the_file(content: str, near: str, end: str) -> None:
-    assert usual_ending(content, near) == end
+    assert common_ending(content, near) == end
 
 
 def test_new_text_gets_the_files_line_ends() -> None:
@@ -35,9 +43,9 @@ def test_new_text_gets_the_files_line_ends() -> None:
 
 
 def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:
-    assert kept_apart("a\r", "\n", "b") == "\r\n"
-    assert kept_apart("a\n", "new\r", "\n") == "new\r\n"
-    assert kept_apart("a\r\n", "new\n", "b") == "new\n"
+    assert separate_line_ends("a\r", "\n", "b") == "\r\n"
+    assert separate_line_ends("a\n", "new\r", "\n") == "new\r\n"
+    assert separate_line_ends("a\r\n", "new\n", "b") == "new\n"
 
 
 @pytest.mark.parametrize(

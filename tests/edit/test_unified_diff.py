@@ -6,14 +6,14 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.edit.operation import FileOperation, Hunk
-from hutch.edit.unified_diff import is_unified, read_unified
+from hutch.edit.unified_diff import is_unified, parse_unified_diff
 
 CHANGE = "@@ -1,2 +1,2 @@\n a\n-b\n+c"
 HUNK = Hunk(((" ", "a"), ("-", "b"), ("+", "c")), line=1)
 
 
 def read(diff: str) -> list[FileOperation]:
-    return read_unified(diff.split("\n"))
+    return parse_unified_diff(diff.split("\n"))
 
 
 @pytest.mark.parametrize(

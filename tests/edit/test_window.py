@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.edit.excerpt import window_on
-from hutch.edit.spans import Replacement, compose, replaced
+from hutch.edit.excerpt import change_window
+from hutch.edit.spans import Replacement, apply_replacements, compose
 from hutch.edit.text import split_lines
 
 LINE = st.sampled_from(["x\n", "y\r\n", "z\r", "\n", "w" * 5_000 + "\n"])
@@ -15,8 +15,8 @@ def test_the_lines_of_a_window_stand_where_it_says(above: list[str], below: list
     filler = ["filler line\n"] * 7_000
     before = "".join([*filler, *above, "old", *below, *filler])
     made = [Replacement(before.index("old"), before.index("old") + 3, new)]
-    after = replaced(before, made)
-    window = window_on(before, after, compose((), made))
+    after = apply_replacements(before, made)
+    window = change_window(before, after, compose((), made))
     old, all_new = split_lines(before), split_lines(after)
     assert old[window.first : window.first + len(window.before)] == window.before
     assert all_new[window.first : window.first + len(window.after)] == window.after
@@ -29,4 +29,4 @@ def test_the_lines_of_a_window_stand_where_it_says(above: list[str], below: list
 
 
 def test_no_change_is_an_empty_window() -> None:
-    assert window_on("a", "a", []).ranges == []
+    assert change_window("a", "a", []).ranges == []

@@ -13,7 +13,7 @@ from hutch.forge.forges import COMMAND_LINE
 from hutch.forge.git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_place
@@ -34,7 +34,9 @@ class Delivering:
 
     def __init__(self, directory: Path) -> None:
         self.home = Home(directory / "home" / "data")
-        self.loaded: Loaded = load(environ={"HUTCH_HOME": str(directory / "home"), "PATH": os.defpath})
+        self.loaded: LoadedSettings = load(
+            environ={"HUTCH_HOME": str(directory / "home"), "PATH": os.defpath}
+        )
         self._count = 0
 
     async def forge(self, source: str | Path) -> Forge:

@@ -83,7 +83,7 @@ async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
         workspace = desk.context.workspace
         first = await workspace.snapshot("first")
         runner = await choose_runner(workspace, task)
-        clean = Redactor([secret]).clean
+        clean = Redactor([secret]).redact
         found = await grade(workspace, desk.context.jail, task, runner, first.id, clean=clean)
     assert not found.passed and "xxx" in found.reason
     assert "kept-in" not in found.reason and "kept-in" not in str(found.tests)

@@ -14,19 +14,19 @@ from hutch.app.models import access
 from hutch.flows.checks import model as model_check
 from hutch.flows.checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.probe import Check
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 
 pytestmark = pytest.mark.anyio
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def loaded(home: Path, **models: str) -> Loaded:
+def loaded(home: Path, **models: str) -> LoadedSettings:
     named = models.pop("model", None)
     return load({"model": named, "models": models}, environ={"HUTCH_HOME": str(home), "PATH": os.defpath})
 
 
-async def check_model(loaded: Loaded, environment: dict[str, str]) -> Check:
+async def check_model(loaded: LoadedSettings, environment: dict[str, str]) -> Check:
     read_access = partial(access, loaded, environment)
     return await model_check.check_model(read_access, loaded.settings.model, environment)
 

@@ -18,7 +18,7 @@ from hutch.app.doctor import installation
 from hutch.flows.checks import repository as repository_check
 from hutch.jail.policy import AGENT
 from hutch.jail.probe import Check
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 from tests.forge.repositories import commit, git, make_repository
 from tests.node import node, node_home, node_path
@@ -41,11 +41,11 @@ def place() -> Iterator[Path]:
         yield path
 
 
-def loaded(place: Path, **flags: Any) -> Loaded:
+def loaded(place: Path, **flags: Any) -> LoadedSettings:
     return load(flags, environ={"HUTCH_HOME": str(place / "home"), "PATH": os.defpath})
 
 
-async def check_repository(loaded: Loaded, directory: Path | None, **how: Any) -> list[Check]:
+async def check_repository(loaded: LoadedSettings, directory: Path | None, **how: Any) -> list[Check]:
     """With time for a machine that does much else."""
     return await repository_check.check_repository(
         replace(installation(loaded), **how), directory, timeout_s=400

@@ -8,13 +8,13 @@ import pytest
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.uncommitted import describe_uncommitted
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from tests.forge.repositories import git, make_repository
 
 pytestmark = pytest.mark.anyio
 
 
-async def left_out(loaded: Loaded, repository: str) -> str:
+async def left_out(loaded: LoadedSettings, repository: str) -> str:
     return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), repository)
 
 

@@ -14,20 +14,20 @@ from hutch.forge.forges import ForgeAccess
 from hutch.forge.github import GitHub
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.scratch_space import own_mark
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 
 pytestmark = pytest.mark.anyio
 
 
-def loaded(home: Path, secrets: dict[str, str] | None = None, **github: Any) -> Loaded:
+def loaded(home: Path, secrets: dict[str, str] | None = None, **github: Any) -> LoadedSettings:
     made = load({"github": github}, environ={"HUTCH_HOME": str(home)})
     for name, value in (secrets or {}).items():
         Vault(made.paths.vault, made.paths.vault_keys).set(name, value)
     return made
 
 
-async def token(made: Loaded, source: str, user: str = "usr_ada") -> str | None:
+async def token(made: LoadedSettings, source: str, user: str = "usr_ada") -> str | None:
     found = forges_of(made).find_github(source, user)
     return await found.gh.token() if found else None
 
@@ -55,7 +55,7 @@ async def test_a_users_own_token_comes_before_the_installations(tmp_path: Path) 
 
 
 def test_the_source_of_a_token_is_named_and_the_token_is_not(tmp_path: Path) -> None:
-    def source(made: Loaded, address: str, user: str = "usr_ada") -> str:
+    def source(made: LoadedSettings, address: str, user: str = "usr_ada") -> str:
         return forges_of(made).tokens.source(parse_repo_url(address), user)
 
     project = "https://github.com/acme/project"

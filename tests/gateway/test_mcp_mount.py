@@ -137,7 +137,7 @@ async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
 async def test_a_file_is_masked_for_callers_who_may_only_read(tmp_path: Path) -> None:
     masked, cut = "*" * len(SECRET), 256 * 1024 - 22
     async with serving(tmp_path) as api:
-        api.server.redactor.learn([SECRET])
+        api.server.redactor.set_values([SECRET])
         here = {"session_id": await api.ready_session(purpose="masked")}
         reader = await api.as_user("owner", scopes="read")
         async with client(api) as mcp:
@@ -175,7 +175,7 @@ async def test_a_file_is_masked_for_callers_who_may_only_read(tmp_path: Path) ->
 
 async def test_a_search_by_mcp_does_not_tell_readers_whether_a_guess_is_right(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        api.server.redactor.learn([SECRET])
+        api.server.redactor.set_values([SECRET])
         here = {"session_id": await api.ready_session(purpose="searched")}
         reader = await api.as_user("owner", scopes="read")
         guess = {**here, "pattern": f"x {SECRET[:6]}", "output": "count"}

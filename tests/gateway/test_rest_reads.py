@@ -21,7 +21,7 @@ SECRET = "kept-in-the-vault-0123456789"
 @pytest.fixture(scope="module")
 async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     async with serving(tmp_path_factory.mktemp("server")) as opened:
-        opened.server.redactor.learn([SECRET])
+        opened.server.redactor.set_values([SECRET])
         yield opened
 
 
@@ -363,7 +363,7 @@ async def test_why_a_snapshot_was_taken_is_kept_without_secrets_and_controls(tmp
         taken = (await api.post(f"{url}/snapshots", json={"reason": reason})).json()
         await api.put(f"{url}/files/{SECRET}", content=b"two")
         await api.post(f"{url}/snapshots/{taken['id']}/restore", json={"path": SECRET})
-        api.server.redactor.learn([])  # so that all is shown as it is stored
+        api.server.redactor.set_values([])  # so that all is shown as it is stored
         stored = (await api.get(f"{url}/snapshots")).json()["items"]
         events = [each for each in await api.events(session) if each["type"] == "snapshot.taken"]
     reasons = [str(each["reason"]) for each in (*stored, *events)]

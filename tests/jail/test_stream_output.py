@@ -23,7 +23,7 @@ def kept(chunks: list[bytes], most_bytes: int) -> StreamOutput:
 
 
 def clean(data: bytes) -> str:
-    return REDACTOR.clean(data.decode(errors="replace"))
+    return REDACTOR.redact(data.decode(errors="replace"))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))
@@ -84,7 +84,7 @@ def test_an_output_can_be_cut_again() -> None:
 
 def test_what_goes_on_later_ends_before_the_beginning_of_a_secret() -> None:
     def clean_running(data: bytes) -> str:
-        return REDACTOR.clean(REDACTOR.settled(data.decode(errors="replace")))
+        return REDACTOR.redact(REDACTOR.drop_partial_secret(data.decode(errors="replace")))
 
     output = kept([f"words {VALUE[:9]}".encode()], 1000)
     assert output.render(clean, clean_end=clean_running) == "words "

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import orjson
 
-from hutch.domain.audience import Reader, ShownEntry
+from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, WithheldEvent, from_json
 from hutch.domain.ids import SessionId
@@ -88,7 +88,7 @@ def decode_update(data: bytes) -> Update:
     found = Entry(
         entry["session_id"], entry["seq"], entry["at_ms"], event, entry["hash"], entry.get("payload", b"")
     )
-    return cast("ShownEntry", found)  # the host has shown it to its reader
+    return cast("VisibleEntry", found)  # the host has shown it to its reader
 
 
 class CodecHost:

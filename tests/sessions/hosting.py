@@ -15,7 +15,7 @@ from hutch.domain.ids import SessionId, UserId
 from hutch.domain.user import Caller, User, scopes_of
 from hutch.flows import sessions
 from hutch.gateway.context import Server
-from hutch.settings import Loaded, load
+from hutch.settings import LoadedSettings, load
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from tests.deadline import DEADLINE_S
@@ -24,7 +24,7 @@ from tests.schema import place_database
 BUG = {"slug.py": "def slug(text):\n    return text\n"}
 
 
-def loaded(home: Path, **settings: Any) -> Loaded:
+def loaded(home: Path, **settings: Any) -> LoadedSettings:
     environment = {"HUTCH_HOME": str(home), "HOME": str(home)}
     environment |= {f"HUTCH_{name.upper()}": str(value) for name, value in settings.items()}
     return load(environ=environment)

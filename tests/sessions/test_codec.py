@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain.audience import OWNER_SIDE, PUBLIC, show
+from hutch.domain.audience import OWNER_SIDE, PUBLIC, filter_entry
 from hutch.domain.errors import Conflict, EventsMissing, HutchError, LimitReached, TooManyRequests
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
@@ -96,7 +96,7 @@ def test_an_error_is_raised_on_the_other_side_as_it_was(error: HutchError) -> No
 )
 def test_an_entry_comes_through_as_its_reader_may_see_it(event: Any) -> None:
     payload = b"" if isinstance(event, ErasedEvent) else to_json(event)
-    shown = show(Entry(SESSION, 7, 1000, event, "ab", payload), PUBLIC)
+    shown = filter_entry(Entry(SESSION, 7, 1000, event, "ab", payload), PUBLIC)
     sent = encode_update(shown)
     read = decode_update(sent)
     assert isinstance(read, Entry) and (read, read.payload) == (shown, shown.payload)

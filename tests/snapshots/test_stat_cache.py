@@ -10,7 +10,7 @@ import pytest
 
 from hutch.snapshots.stat_cache import GROWN_BYTES, MAGIC, Items, Listing, StatCache, unflat, unframed
 from hutch.snapshots.tree_layout import FILES, NOTHING, Absent, Item, Leaf
-from hutch.system.chunks import PIECE
+from hutch.system.chunks import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)
 
@@ -103,15 +103,26 @@ def test_something_else_in_its_place_is_put_aside(cache: StatCache) -> None:
 
 
 def test_a_very_large_directory_is_written_in_pieces(cache: StatCache) -> None:
-    large = listing(1, names=2 * PIECE + 1)
-    names = [f"d{each}" for each in range(PIECE + 1)]
+    large = listing(1, names=2 * CHUNK_SIZE + 1)
+    names = [f"d{each}" for each in range(CHUNK_SIZE + 1)]
     large.children = large.whiteouts = frozenset(names)
     cache.update({"": large}, ANCHOR)
     assert reread(cache).listings == {"": large}
     (_, written), _ = unframed(cache.path.read_bytes(), len(MAGIC))
     fields = [field for number, field in enumerate(written) if number in (0, 1, 4, 6)]
     pieces = [marshal.loads(piece) for field in fields for piece in field]
-    assert [len(piece) for piece in pieces] == [PIECE, PIECE, 1, PIECE, PIECE, 4, PIECE, 1, PIECE, 1]
+    assert [len(piece) for piece in pieces] == [
+        CHUNK_SIZE,
+        CHUNK_SIZE,
+        1,
+        CHUNK_SIZE,
+        CHUNK_SIZE,
+        4,
+        CHUNK_SIZE,
+        1,
+        CHUNK_SIZE,
+        1,
+    ]
 
 
 def test_a_listing_from_before_is_read(cache: StatCache) -> None:

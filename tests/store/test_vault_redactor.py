@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.stream_redactor import CleanStream
+from hutch.domain.stream_redactor import StreamRedactor
 from hutch.settings import Paths, load
 from hutch.store.vault import Vault
 from hutch.store.vault_redactor import POLL_INTERVAL_S, VaultRedactor
@@ -25,7 +25,7 @@ def vault(paths: Paths) -> Vault:
 
 def test_what_is_set_later_is_hidden_and_what_was_one_stays_one(paths: Paths) -> None:
     redactor = VaultRedactor(paths.vault, paths.vault_keys, ["from-the-start"])
-    clean, stream = redactor.clean, CleanStream(redactor)  # as others hold on to them
+    clean, stream = redactor.redact, StreamRedactor(redactor)  # as others hold on to them
     assert clean(f"{VALUE} from-the-start") == f"{VALUE} [redacted:secret]"
     vault(paths).set("a_key", f"{VALUE}\n")
     time.sleep(POLL_INTERVAL_S)
@@ -44,6 +44,6 @@ def test_a_vault_that_cannot_be_read_is_told_at_the_start_and_forgets_nothing_la
     redactor = VaultRedactor(paths.vault, paths.vault_keys)
     paths.vault.write_text("no vault")
     time.sleep(POLL_INTERVAL_S)
-    assert redactor.clean(VALUE) == "[redacted:secret]"
+    assert redactor.redact(VALUE) == "[redacted:secret]"
     with pytest.raises(Unavailable):
         VaultRedactor(paths.vault, paths.vault_keys)

@@ -2,7 +2,7 @@
 
 import random
 
-from hutch.system.chunks import PIECE, clear_in_pieces, equal_in_pieces, pieces, sort_in_pieces
+from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks, sort_in_chunks
 
 
 def shuffled(count: int) -> list[str]:
@@ -12,30 +12,30 @@ def shuffled(count: int) -> list[str]:
 
 
 def test_no_piece_is_larger_than_a_piece() -> None:
-    cut = list(pieces(range(3 * PIECE + 1)))
-    assert [len(piece) for piece in cut] == [PIECE, PIECE, PIECE, 1]
-    assert [value for piece in cut for value in piece] == list(range(3 * PIECE + 1))
-    assert list(pieces([])) == []
+    cut = list(chunks(range(3 * CHUNK_SIZE + 1)))
+    assert [len(piece) for piece in cut] == [CHUNK_SIZE, CHUNK_SIZE, CHUNK_SIZE, 1]
+    assert [value for piece in cut for value in piece] == list(range(3 * CHUNK_SIZE + 1))
+    assert list(chunks([])) == []
 
 
 def test_sorted_in_pieces_is_sorted() -> None:
-    for count in (0, 1, PIECE, PIECE + 1, 3 * PIECE):
+    for count in (0, 1, CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE):
         names = shuffled(count)
-        assert sort_in_pieces(names) == sorted(names)
-        assert sort_in_pieces(names, key=len) == sorted(names, key=len)  # equal ones keep their order
+        assert sort_in_chunks(names) == sorted(names)
+        assert sort_in_chunks(names, key=len) == sorted(names, key=len)  # equal ones keep their order
 
 
 def test_a_mapping_is_emptied() -> None:
-    numbers = dict.fromkeys(range(2 * PIECE))
-    clear_in_pieces(numbers, {})
+    numbers = dict.fromkeys(range(2 * CHUNK_SIZE))
+    clear_in_chunks(numbers, {})
     assert numbers == {}
 
 
 def test_equal_is_what_holds_the_same() -> None:
-    for count in (0, 1, PIECE, 2 * PIECE):
+    for count in (0, 1, CHUNK_SIZE, 2 * CHUNK_SIZE):
         names = dict.fromkeys(shuffled(count), 1)
         other = dict(reversed(names.items()))
-        assert equal_in_pieces(names, names) and equal_in_pieces(names, other)
-        assert not equal_in_pieces(names, other | {"one more": 1})
-        assert not equal_in_pieces(dict(names, one=1), dict(names, two=1))
-        assert not equal_in_pieces(dict(names, one=1), dict(names, one=2))
+        assert equal_in_chunks(names, names) and equal_in_chunks(names, other)
+        assert not equal_in_chunks(names, other | {"one more": 1})
+        assert not equal_in_chunks(dict(names, one=1), dict(names, two=1))
+        assert not equal_in_chunks(dict(names, one=1), dict(names, one=2))

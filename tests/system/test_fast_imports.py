@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from hutch.system.fast_imports import without_collection
+from hutch.system.fast_imports import without_gc
 
 LOADED = """
 import sys
@@ -48,7 +48,7 @@ def test_what_was_loaded_before_stays() -> None:
 
 def test_garbage_is_searched_again_after_an_import_that_fails() -> None:
     assert gc.isenabled()
-    with pytest.raises(ImportError), without_collection():
+    with pytest.raises(ImportError), without_gc():
         assert not gc.isenabled()
         raise ImportError
     assert gc.isenabled()

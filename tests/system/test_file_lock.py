@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hutch.system.file_lock import locked_async, take
+from hutch.system.file_lock import locked_async, try_lock
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
 HOLDING = """
 import pathlib, sys, time
-from hutch.system.file_lock import take
-assert take(pathlib.Path(sys.argv[1])) is not None
+from hutch.system.file_lock import try_lock
+assert try_lock(pathlib.Path(sys.argv[1])) is not None
 print("held", flush=True)
 time.sleep(60)
 """
@@ -24,12 +24,12 @@ time.sleep(60)
 
 async def test_one_holder_or_several_readers(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    first, second = take(path, shared=True), take(path, shared=True)
-    assert first is not None and second is not None and take(path) is None
+    first, second = try_lock(path, shared=True), try_lock(path, shared=True)
+    assert first is not None and second is not None and try_lock(path) is None
     os.close(first)
     os.close(second)
-    alone = take(path)
-    assert alone is not None and take(path) is None and take(path, shared=True) is None
+    alone = try_lock(path)
+    assert alone is not None and try_lock(path) is None and try_lock(path, shared=True) is None
     os.close(alone)
 
 
@@ -47,7 +47,7 @@ async def test_who_waits_comes_in_when_the_holder_leaves(tmp_path: Path) -> None
 
 
 async def test_waiting_can_be_cancelled(tmp_path: Path) -> None:
-    held = take(tmp_path / "lock")
+    held = try_lock(tmp_path / "lock")
 
     async def wait() -> None:
         async with locked_async(tmp_path / "lock"):
@@ -64,7 +64,7 @@ async def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     words = [sys.executable, "-c", HOLDING, str(tmp_path / "lock")]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:  # noqa: ASYNC220
         assert holder.stdout.readline() == b"held\n"
-        assert take(tmp_path / "lock") is None
+        assert try_lock(tmp_path / "lock") is None
         holder.kill()
     async with asyncio.timeout(DEADLINE_S), locked_async(tmp_path / "lock"):
         pass
@@ -72,10 +72,10 @@ async def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
 
 async def test_a_lock_whose_file_was_removed_is_another_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    held = take(path)
+    held = try_lock(path)
     path.unlink()
-    again = take(path)
-    assert again is not None and take(path) is None
+    again = try_lock(path)
+    assert again is not None and try_lock(path) is None
     os.close(held)
-    assert take(path) is None
+    assert try_lock(path) is None
     os.close(again)

@@ -11,8 +11,8 @@ import pytest
 
 from hutch.settings import Paths
 from hutch.store.process_lock import hold_process_lock
-from hutch.system.process import birth_of
-from hutch.system.running_server import Running, ServerFiles, announced, find_server, local_token
+from hutch.system.process import start_stamp
+from hutch.system.running_server import RunningServer, ServerFiles, announced, find_server, local_token
 
 URL = "http://127.0.0.1:8484"
 
@@ -92,6 +92,6 @@ def test_nonsense_in_its_place_is_no_server(files: ServerFiles, text: str) -> No
 def test_a_process_has_one_birth_and_the_dead_have_none() -> None:
     done = subprocess.Popen(["true"])
     done.wait()
-    assert birth_of(os.getpid()) == birth_of(os.getpid()) != ""
-    assert birth_of(done.pid) == ""
-    assert Running(1, URL, 0, "").certificate == ""
+    assert start_stamp(os.getpid()) == start_stamp(os.getpid()) != ""
+    assert start_stamp(done.pid) == ""
+    assert RunningServer(1, URL, 0, "").certificate == ""

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -18,9 +18,9 @@ async def test_the_result_and_the_error_come_back() -> None:
     def fail() -> None:
         raise NotFound("Nothing.")
 
-    assert await finish(sum, [1, 2], start=3) == 6
+    assert await run_in_thread(sum, [1, 2], start=3) == 6
     with pytest.raises(NotFound):
-        await finish(fail)
+        await run_in_thread(fail)
 
 
 async def test_who_is_cancelled_waits_for_the_end() -> None:
@@ -31,7 +31,7 @@ async def test_who_is_cancelled_waits_for_the_end() -> None:
         time.sleep(0.2)
         done.set()
 
-    task = asyncio.ensure_future(finish(work))
+    task = asyncio.ensure_future(run_in_thread(work))
     while not begun.is_set():
         await asyncio.sleep(0.01)
     task.cancel()
@@ -47,7 +47,7 @@ async def test_who_is_cancelled_again_and_again_waits_too() -> None:
         begun.set()
         go.wait(30)
 
-    task = asyncio.ensure_future(finish(work))
+    task = asyncio.ensure_future(run_in_thread(work))
     while not begun.is_set():
         await asyncio.sleep(0.01)
     for _ in range(5):

@@ -14,7 +14,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail import open_jail
-from hutch.system.file_lock import take
+from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base import find_base
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
@@ -182,7 +182,7 @@ async def test_what_is_in_use_at_this_moment_stays(home: Home, tmp_path: Path) -
     await remove_workspace(home, "w")
     lock = home.bases / f"{record.base}.lock"
     os.utime(lock, (1, 1))
-    held = take(lock, shared=True)
+    held = try_lock(lock, shared=True)
     assert record.base not in collect(home, most_bytes=1 << 40, most_days=30)
     os.close(held)
     assert find_base(home, record.base) is not None

@@ -33,7 +33,7 @@ from hutch.agent.wrapper_programs import (
     suffixes,
     texts,
 )
-from hutch.edit.grammar import Grammar, Unanswered, syntax_tree
+from hutch.edit.grammar import Grammar, ParseFailed, syntax_tree
 
 BASH = Grammar("Bash", "tree_sitter_bash")
 
@@ -78,7 +78,7 @@ class _Reader:
     def _read(self, text: str) -> Parsed:
         try:
             tree = syntax_tree(BASH, text)
-        except Unanswered:
+        except ParseFailed:
             return UNKNOWN
         found = _together(_unwrap(words, self) for words in shell_words.commands(tree))
         return replace(

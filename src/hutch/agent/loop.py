@@ -40,7 +40,7 @@ from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.prices import cost_usd
 from hutch.llm.reply import Reply
 from hutch.snapshots.storage import Snapshot
-from hutch.system.uninterrupted import over
+from hutch.system.uninterrupted import wait_until_done
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Given = ParamSpec("Given")
@@ -102,9 +102,9 @@ class Run:
             if self._waiting:
                 reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
-            outcome, reason = "failed", self.setup.redactor.clean(legible(str(error)))
+            outcome, reason = "failed", self.setup.redactor.redact(legible(str(error)))
         except asyncio.CancelledError:
-            await over(asyncio.ensure_future(self._keep_stopped()))
+            await wait_until_done(asyncio.ensure_future(self._keep_stopped()))
             if self.setup.leaves_open():
                 raise
             await self._end("cancelled", "It was cancelled.")
@@ -242,7 +242,7 @@ class Run:
             ContextCompacted(
                 run_id=self.run_id,
                 upto_seq=self.conversation.seq,
-                summary=self.setup.redactor.clean(whole(made.text)),
+                summary=self.setup.redactor.redact(whole(made.text)),
                 tokens_before=made.tokens_before,
                 tokens_after=made.tokens_after,
                 input_tokens=made.usage.input,
@@ -305,7 +305,7 @@ class Run:
             await self._write(*(self._message_event(each) for each in said))
 
     def _message_event(self, said: UserMessage) -> MessageSent:
-        text = self.setup.redactor.clean(said.text)
+        text = self.setup.redactor.redact(said.text)
         return MessageSent(author="user", text=text, by=said.by, input=said.input)
 
     async def _write(self, *events: Event) -> None:
@@ -336,6 +336,8 @@ class Run:
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await over(writing)  # whoever ends the run must see this end in the log, and not write another
+            await wait_until_done(
+                writing
+            )  # whoever ends the run must see this end in the log, and not write another
             raise
         return ended

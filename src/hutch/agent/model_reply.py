@@ -29,7 +29,7 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
     reply = gathering.reply()
 
     def clean(text: str) -> str:
-        return redactor.clean(whole(text))
+        return redactor.redact(whole(text))
 
     def id_of(call: Call) -> str:
         id_ = whole(call.id)

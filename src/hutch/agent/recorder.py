@@ -21,7 +21,7 @@ from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.interface import EventLog
-from hutch.system.uninterrupted import complete
+from hutch.system.uninterrupted import run_to_end
 
 WRITE_DELAY_S = 0.02
 logger = structlog.get_logger()
@@ -55,7 +55,7 @@ class Recorder:
         appending = asyncio.ensure_future(self._append(written))
         self._appending.add(appending)
         appending.add_done_callback(self._appending.discard)
-        return await complete(appending)
+        return await run_to_end(appending)
 
     def report(self, event: Event) -> None:
         """Add what the jail reports; it is written with the next event, or else soon."""
@@ -118,7 +118,7 @@ class Recorder:
         return RanTests(run_id=run_id, **tests)
 
     def _clean_path(self, path: str) -> str:
-        return self.redactor.clean(replace_surrogates(path))
+        return self.redactor.redact(replace_surrogates(path))
 
     def _take_pending(self) -> list[Event]:
         pending, self._pending = self._pending, []
@@ -142,7 +142,7 @@ class Recorder:
 def redact_event(event: Event, redactor: Redactor) -> Event:
     """An event whose texts hold neither secrets nor halves of characters."""
     texts = {
-        name: redactor.clean(whole(value))
+        name: redactor.redact(whole(value))
         for name, value in event.__dict__.items()
         if isinstance(value, str) and name != "type"
     }

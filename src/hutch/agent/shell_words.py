@@ -8,7 +8,7 @@ see something else, the text is unclear.
 import re
 from collections.abc import Iterator
 
-from hutch.edit.grammar import Tree
+from hutch.edit.grammar import SyntaxTree
 
 Words = tuple[str | None, ...]  # None where a word is known only when it runs, and may be several or none
 
@@ -31,16 +31,16 @@ QUOTED = frozenset(
 EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
 
 
-def misread(text: str, tree: Tree) -> bool:
+def misread(text: str, tree: SyntaxTree) -> bool:
     """Whether bash may see something else in a text than its grammar shows."""
-    if not tree.whole or MISREAD.search(text) or SUBSCRIPT.search(text):
+    if not tree.is_valid or MISREAD.search(text) or SUBSCRIPT.search(text):
         return True
-    return any(_odd(tree, number) for number in range(len(tree.pieces)))
+    return any(_odd(tree, number) for number in range(len(tree.nodes)))
 
 
-def plain(tree: Tree) -> bool:
+def plain(tree: SyntaxTree) -> bool:
     """Whether nothing is set, written or defined beside the commands: these alone say what is done."""
-    for number, piece in enumerate(tree.pieces):
+    for number, piece in enumerate(tree.nodes):
         match piece.kind:
             case "variable_assignment" | "declaration_command" | "function_definition" | "unset_command":
                 return False
@@ -51,34 +51,34 @@ def plain(tree: Tree) -> bool:
     return True
 
 
-def commands(tree: Tree) -> Iterator[Words]:
+def commands(tree: SyntaxTree) -> Iterator[Words]:
     """The simple commands of a text as words."""
     late = _late_words(tree)
-    for number, piece in enumerate(tree.pieces):
+    for number, piece in enumerate(tree.nodes):
         if piece.kind == "command":
-            parts = [(tree.pieces[part].field, part) for part in tree.inside(number)]
+            parts = [(tree.nodes[part].field, part) for part in tree.children(number)]
             words = [part for field, part in parts if field == "name"]
             words += [part for field, part in parts if field == "argument"]
             yield tuple(_word(tree, part) for part in [*words, *late.get(number, [])])
 
 
-def _late_words(tree: Tree) -> dict[int, list[int]]:
+def _late_words(tree: SyntaxTree) -> dict[int, list[int]]:
     """Words of commands that stand behind a redirection."""
     found: dict[int, list[int]] = {}
-    for number, piece in enumerate(tree.pieces):
+    for number, piece in enumerate(tree.nodes):
         if piece.kind == "redirected_statement":
-            inside = tree.inside(number)
+            inside = tree.children(number)
             words = [word for part in inside for word in _beyond(tree, part)]
-            body = next((part for part in inside if tree.pieces[part].field == "body"), None)
+            body = next((part for part in inside if tree.nodes[part].field == "body"), None)
             if words and body is not None:
                 found[body] = words
     return found
 
 
-def _beyond(tree: Tree, number: int) -> list[int]:
+def _beyond(tree: SyntaxTree, number: int) -> list[int]:
     """What the grammar takes as part of a redirection, and bash as words of the command."""
-    inside = [(tree.pieces[part].field, part) for part in tree.inside(number)]
-    match tree.pieces[number].kind:
+    inside = [(tree.nodes[part].field, part) for part in tree.children(number)]
+    match tree.nodes[number].kind:
         case "file_redirect":
             return [part for field, part in inside if field == "destination"][1:]
         case "heredoc_redirect":
@@ -87,24 +87,24 @@ def _beyond(tree: Tree, number: int) -> list[int]:
     return []
 
 
-def _odd(tree: Tree, number: int) -> bool:
-    piece, text = tree.pieces[number], tree.text(number)
+def _odd(tree: SyntaxTree, number: int) -> bool:
+    piece, text = tree.nodes[number], tree.text(number)
     match piece.kind:
         case "redirected_statement":
-            body = [part for part in tree.inside(number) if tree.pieces[part].field == "body"]
-            late = any(_beyond(tree, part) for part in tree.inside(number))
-            return late and [tree.pieces[part].kind for part in body] != ["command"]
+            body = [part for part in tree.children(number) if tree.nodes[part].field == "body"]
+            late = any(_beyond(tree, part) for part in tree.children(number))
+            return late and [tree.nodes[part].kind for part in body] != ["command"]
         case "heredoc_redirect":
             return _odd_document(tree, number)
         case "variable_assignment":
             return bool(RUN_VARIABLE.match(text))
-    is_leaf = not tree.inside(number) and piece.kind != text and piece.kind not in QUOTED
+    is_leaf = not tree.children(number) and piece.kind != text and piece.kind not in QUOTED
     return is_leaf and bool(SUBSTITUTION.search(text))
 
 
-def _odd_document(tree: Tree, number: int) -> bool:
+def _odd_document(tree: SyntaxTree, number: int) -> bool:
     """Whether a here-document may end elsewhere, or holds commands that the grammar does not see."""
-    parts = {tree.pieces[part].kind: part for part in tree.inside(number)}
+    parts = {tree.nodes[part].kind: part for part in tree.children(number)}
     if not {"heredoc_start", "heredoc_body", "heredoc_end"} <= set(parts):
         return True
     start = DELIMITER.fullmatch(tree.text(parts["heredoc_start"]))
@@ -118,20 +118,22 @@ def _odd_document(tree: Tree, number: int) -> bool:
     return line != delimiter or (written and "`" in tree.text(parts["heredoc_body"]))
 
 
-def _harmless(tree: Tree, number: int) -> bool:
+def _harmless(tree: SyntaxTree, number: int) -> bool:
     """Whether a redirection only joins two streams, or throws one away."""
-    kinds = [tree.pieces[part].kind for part in tree.inside(number)]
-    target = [tree.text(part) for part in tree.inside(number) if tree.pieces[part].field == "destination"][:1]
+    kinds = [tree.nodes[part].kind for part in tree.children(number)]
+    target = [tree.text(part) for part in tree.children(number) if tree.nodes[part].field == "destination"][
+        :1
+    ]
     return target == ["/dev/null"] or ((">&" in kinds or "<&" in kinds) and target[:1] in (["1"], ["2"]))
 
 
-def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
+def _word(tree: SyntaxTree, number: int, depth: int = 0) -> str | None:
     """The text of a word once quotes are gone; None when something is still to be put in."""
     text = tree.text(number)
-    match tree.pieces[number].kind:
+    match tree.nodes[number].kind:
         case "command_name" | "concatenation" if depth < MAX_WORD:
-            inside = tree.inside(number)
-            bare = "".join(tree.text(part) for part in inside if tree.pieces[part].kind == "word")
+            inside = tree.children(number)
+            bare = "".join(tree.text(part) for part in inside if tree.nodes[part].kind == "word")
             if len(inside) > 1 and (EXPANDED.search(bare) or ("{" in bare and ("," in text or ".." in text))):
                 return None  # it stands for names of files, or for several words
             parts = [_word(tree, part, depth + 1) for part in inside]
@@ -145,6 +147,6 @@ def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
         case "raw_string":
             return text[1:-1]
         case "string":
-            known = all(tree.pieces[part].kind in ('"', "string_content") for part in tree.inside(number))
+            known = all(tree.nodes[part].kind in ('"', "string_content") for part in tree.children(number))
             return re.sub(r'\\(["$`\\])', r"\1", text[1:-1]) if known else None
     return None

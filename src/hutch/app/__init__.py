@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # whoever only asks a server does not wait for the settings, which are models
-    from hutch.settings import Loaded
+    from hutch.settings import LoadedSettings
 
 
 def configure_logs(
-    loaded: "Loaded", *, file: Path | None = None, file_only: bool = False, quiet: bool = False
+    loaded: "LoadedSettings", *, file: Path | None = None, file_only: bool = False, quiet: bool = False
 ) -> None:
     """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file.
 

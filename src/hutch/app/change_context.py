@@ -17,13 +17,13 @@ from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.base_tests import Scratch
 from hutch.flows.delivery.driver import DeliveryContext
 from hutch.flows.network_cap import session_network
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.rows import Rows
 from hutch.system.file_lock import locked_async
 from hutch.workspace.workspaces import fork_workspace
 
 
-def change_context(loaded: Loaded, rows: Rows) -> ChangeContext:
+def change_context(loaded: LoadedSettings, rows: Rows) -> ChangeContext:
     return ChangeContext(
         rows,
         forges_of(loaded),
@@ -33,7 +33,7 @@ def change_context(loaded: Loaded, rows: Rows) -> ChangeContext:
     )
 
 
-def delivery_context(loaded: Loaded, rows: Rows) -> DeliveryContext:
+def delivery_context(loaded: LoadedSettings, rows: Rows) -> DeliveryContext:
     return DeliveryContext(
         change_context(loaded, rows),
         partial(_open_scratch, loaded),
@@ -50,7 +50,7 @@ async def _lock(directory: Path, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _open_scratch(loaded: Loaded, wanted: Scratch) -> AsyncIterator[Context]:
+async def _open_scratch(loaded: LoadedSettings, wanted: Scratch) -> AsyncIterator[Context]:
     workspaces = workspaces_of(loaded)
     if any(record.id == wanted.id for record in await workspaces.records()):
         await workspaces.remove(wanted.id)  # left by a process that was killed

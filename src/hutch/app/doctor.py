@@ -9,10 +9,10 @@ from hutch.app.repositories import own_directories
 from hutch.flows.checks.model import check_model
 from hutch.flows.checks.repository import Installation
 from hutch.jail.probe import Check
-from hutch.settings import Loaded, user_environment
+from hutch.settings import LoadedSettings, user_environment
 
 
-def installation(loaded: Loaded) -> Installation:
+def installation(loaded: LoadedSettings) -> Installation:
     return Installation(
         own=own_directories(loaded.paths),
         policy=jail_policy(loaded.settings),
@@ -22,6 +22,6 @@ def installation(loaded: Loaded) -> Installation:
     )
 
 
-async def check_own_model(loaded: Loaded) -> Check:
+async def check_own_model(loaded: LoadedSettings) -> Check:
     environment = user_environment()
     return await check_model(partial(models.access, loaded, environment), loaded.settings.model, environment)

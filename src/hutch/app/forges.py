@@ -10,10 +10,10 @@ from hutch.forge.gh import RetryPolicy
 from hutch.forge.tokens import Tokens
 from hutch.jail.egress.addresses import refusal
 from hutch.jail.scratch_space import make_directory
-from hutch.settings import Loaded, user_environment
+from hutch.settings import LoadedSettings, user_environment
 
 
-def forges_of(loaded: Loaded) -> Forges:
+def forges_of(loaded: LoadedSettings) -> Forges:
     return Forges(
         tokens_of(loaded),
         reach_of(loaded),
@@ -24,7 +24,7 @@ def forges_of(loaded: Loaded) -> Forges:
     )
 
 
-def tokens_of(loaded: Loaded) -> Tokens:
+def tokens_of(loaded: LoadedSettings) -> Tokens:
     github = loaded.settings.github
     return Tokens(
         lambda names: secrets_of(loaded, names),
@@ -36,7 +36,7 @@ def tokens_of(loaded: Loaded) -> Tokens:
     )
 
 
-def reach_of(loaded: Loaded) -> AllowedHosts:
+def reach_of(loaded: LoadedSettings) -> AllowedHosts:
     """The hosts that requests may name."""
     settings = loaded.settings
     names = (host.rpartition(":")[0] if _has_port(host) else host for host in settings.github.hosts)

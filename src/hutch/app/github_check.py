@@ -8,12 +8,12 @@ from hutch.forge.gh import GITHUB
 from hutch.forge.repo_url import parse_repo_url
 from hutch.forge.tokens import token_name
 from hutch.jail.probe import Check
-from hutch.settings import Loaded, user_environment
+from hutch.settings import LoadedSettings, user_environment
 
 TIMEOUT_S = 2.0
 
 
-def check_github(loaded: Loaded) -> Check:
+def check_github(loaded: LoadedSettings) -> Check:
     """Where the token comes from with which pull requests are opened, for each GitHub that is known."""
     # A token is for a host; which repository of it makes no difference here.
     urls = [parse_repo_url(f"https://{host}/owner/name") for host in (GITHUB, *loaded.settings.github.hosts)]

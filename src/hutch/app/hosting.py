@@ -30,7 +30,7 @@ from hutch.sessions.dependencies import HostCallbacks, HostDependencies, Prepare
 from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.warm_pool import WarmPool
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog
 from hutch.store.runs import RunCapacity
 from hutch.workspace.preparation.record import Record
@@ -41,7 +41,7 @@ logger = structlog.get_logger()
 
 @asynccontextmanager
 async def local_host(
-    loaded: Loaded, log: SqlLog, redactor: Redactor, *, reserved_for: str = "", jobs: int = 0
+    loaded: LoadedSettings, log: SqlLog, redactor: Redactor, *, reserved_for: str = "", jobs: int = 0
 ) -> AsyncIterator[LocalHost]:
     """Sessions that live in this process, for as long as the block lasts.
 
@@ -91,7 +91,7 @@ async def local_host(
         await pool.close()
 
 
-def _preparer(loaded: Loaded, host: LocalHost) -> Preparer:
+def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:
     workspaces = workspaces_of(loaded)
 
     async def clone(id: str, remote: RepoUrl, session: Session, on_progress: OnProgress) -> Record:
@@ -113,7 +113,7 @@ def _preparer(loaded: Loaded, host: LocalHost) -> Preparer:
     )
 
 
-def _performer(loaded: Loaded, grounds: HostDependencies) -> Performer:
+def _performer(loaded: LoadedSettings, grounds: HostDependencies) -> Performer:
     settings = loaded.settings
     return Performer(
         defaults=RunDefaults(

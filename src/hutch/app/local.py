@@ -19,7 +19,7 @@ from hutch.flows.users import Accounts
 from hutch.forge.allowed_hosts import AllowedHosts
 from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog, open_log
 from hutch.store.run_reservation import reservation_name
 from hutch.workspace.workspace import Workspace
@@ -29,7 +29,7 @@ from hutch.workspace.workspace import Workspace
 class Local:
     """What a command needs for sessions of its own."""
 
-    loaded: Loaded
+    loaded: LoadedSettings
     log: SqlLog
     services: Services
     host: LocalHost
@@ -37,7 +37,7 @@ class Local:
 
 
 @asynccontextmanager
-async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
+async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
     """A session host in this process, for whoever runs the command: the first owner of the installation."""
     paths, redactor, name = loaded.paths, models.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
@@ -61,7 +61,7 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
 
 
 @asynccontextmanager
-async def open_evaluation(loaded: Loaded, *, jobs: int) -> AsyncIterator[EvalContext]:
+async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator[EvalContext]:
     """A session host in this process for an evaluation, and fresh jails to grade in."""
     async with open_local(loaded, jobs=jobs) as local:
 

@@ -12,7 +12,7 @@ from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model
 from hutch.llm.recording import RecordingModel
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
-from hutch.settings import Loaded, user_environment
+from hutch.settings import LoadedSettings, user_environment
 from hutch.store.secrets import read_secrets
 from hutch.store.vault_redactor import VaultRedactor
 
@@ -20,7 +20,7 @@ OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPE
 
 
 async def choose_model(
-    loaded: Loaded, name: str | None, *, record: Path | None = None, hides: Redactor | None = None
+    loaded: LoadedSettings, name: str | None, *, record: Path | None = None, hides: Redactor | None = None
 ) -> tuple[Model, Choice]:
     """Open the model that is named, or else the one that can be had, and say why it is this one.
 
@@ -35,23 +35,23 @@ async def choose_model(
         choice = Choice(name, "it was asked for")
     model = await asyncio.to_thread(open_model, parse_model_name(choice.name), granted)
     if record is not None:
-        model = RecordingModel(model, record, clean=(hides or redactor(loaded)).clean)
+        model = RecordingModel(model, record, clean=(hides or redactor(loaded)).redact)
     return model, choice
 
 
-def check_model(loaded: Loaded, name: str) -> None:
+def check_model(loaded: LoadedSettings, name: str) -> None:
     """Refuse a named model, or the one of the settings, whose key or address is missing."""
     if named := name or loaded.settings.model:
         check_usable(parse_model_name(named), access(loaded))
 
 
-async def list_usable(loaded: Loaded) -> UsableModels:
+async def list_usable(loaded: LoadedSettings) -> UsableModels:
     """Which models can be used with these settings."""
     granted = await asyncio.to_thread(access, loaded)
     return await list_models(granted, loaded.settings.model)
 
 
-def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Access:
+def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Access:
     """Keys, addresses and patience, as the settings, the vault and the environment have them."""
     models = loaded.settings.models
     environment = user_environment() if environment is None else environment
@@ -75,7 +75,7 @@ def _set_headers(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def keys(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The keys of providers: from the environment, or else from the vault."""
     environment = user_environment() if environment is None else environment
     kept, found = secrets_of(loaded, {key_name(provider) for provider in PROVIDERS}), {}
@@ -88,13 +88,13 @@ def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[s
     return found
 
 
-def redactor(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Redactor:
+def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
     """Knows every secret of the installation, also those to come, and the environment's keys of providers."""
     environment = user_environment() if environment is None else environment
     told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
     return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, told)
 
 
-def secrets_of(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:
+def secrets_of(loaded: LoadedSettings, wanted: Collection[str] | None = None) -> dict[str, str]:
     """The secrets of the vault: all, or those of these names that it has."""
     return read_secrets(loaded.paths.vault, loaded.paths.vault_keys, wanted)

@@ -2,10 +2,10 @@
 
 from hutch.agent.persona import DEFAULT, Persona, ReadFile, load_persona
 from hutch.agent.tools.registry import ToolRegistry
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 
 
-def load_for_run(loaded: Loaded, name: str, tools: ToolRegistry, read: ReadFile) -> Persona:
+def load_for_run(loaded: LoadedSettings, name: str, tools: ToolRegistry, read: ReadFile) -> Persona:
     """The persona of a run, the usual one without a name, with what the repository says of it.
 
     One that a repository's settings chose may do no more than the usual one.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.settings import Loaded, Paths
+from hutch.settings import LoadedSettings, Paths
 from hutch.workspace.admission.directory_checks import OwnDirectories
 from hutch.workspace.admission.repositories import Repositories
 
@@ -12,12 +12,12 @@ def own_directories(paths: Paths) -> OwnDirectories:
     return OwnDirectories(paths.data, (paths.state, paths.cache, paths.config_file))
 
 
-def repositories_of(loaded: Loaded) -> Repositories:
+def repositories_of(loaded: LoadedSettings) -> Repositories:
     roots = map(Path, loaded.settings.server.repository_roots)
     return Repositories(own_directories(loaded.paths), tuple(roots))
 
 
-def with_fixed_roots(loaded: Loaded) -> Loaded:
+def with_fixed_roots(loaded: LoadedSettings) -> LoadedSettings:
     """The same settings, with links in `server.repository_roots` followed once: a root may lie in another,
     where members can put links. Blocks."""
     server = loaded.settings.server

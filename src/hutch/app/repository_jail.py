@@ -11,13 +11,15 @@ from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitResult, RunGit
 from hutch.jail.interface import Jail
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 
 GIT_TIMEOUT_S = 300
 
 
 @asynccontextmanager
-async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) -> AsyncIterator[Jail]:
+async def repository_jail(
+    loaded: LoadedSettings, path: Path, *, anywhere: bool = True
+) -> AsyncIterator[Jail]:
     """A jail on a repository of this machine, for git to work in; it reaches no network.
 
     A linked worktree has its branches in the main repository, so the jail is there. Without `anywhere` the
@@ -39,7 +41,7 @@ async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) 
 
 
 @asynccontextmanager
-async def open_git(loaded: Loaded, path: Path, anywhere: bool) -> AsyncIterator[RunGit]:
+async def open_git(loaded: LoadedSettings, path: Path, anywhere: bool) -> AsyncIterator[RunGit]:
     """Git in such a jail."""
     async with repository_jail(loaded, path, anywhere=anywhere) as jail:
         limits = replace(jail.policy.limits, output_bytes=MAX_OUTPUT_BYTES)

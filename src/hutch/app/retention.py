@@ -2,11 +2,11 @@
 
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.retention import Keep, Retention
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog
 
 
-def retention_of(loaded: Loaded, log: SqlLog) -> Retention:
+def retention_of(loaded: LoadedSettings, log: SqlLog) -> Retention:
     settings = loaded.settings.sessions
     keep = Keep(days=settings.keep_days, code_hours=settings.keep_code_hours)
     return Retention(log, workspaces_of(loaded), keep)

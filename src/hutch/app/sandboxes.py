@@ -13,12 +13,16 @@ from hutch.jail.network import Outside
 from hutch.jail.shell.result import ShellEvent
 from hutch.jail.shell.shells import Shells
 from hutch.sessions.sandbox import Sandbox
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 
 
 @asynccontextmanager
 async def open_sandbox(
-    loaded: Loaded, workspace_id: str, *, network: Sequence[str] = (), recorder: Recorder | None = None
+    loaded: LoadedSettings,
+    workspace_id: str,
+    *,
+    network: Sequence[str] = (),
+    recorder: Recorder | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Open everything that commands need; no process runs there after the block.
 

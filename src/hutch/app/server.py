@@ -18,7 +18,7 @@ from hutch.app.triggers import triggers_of, webhook_secret
 from hutch.flows.removal import finish_removals
 from hutch.flows.services import Services
 from hutch.gateway.context import Server
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.integrity_check import check_integrity
 from hutch.store.log import open_log
 
@@ -31,7 +31,7 @@ async def _sound(database: Path) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
+async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     """Everything behind the doors: the log, the rows, and the sessions that live here.
 
     Whoever calls this holds the lock against a second server on the same data.

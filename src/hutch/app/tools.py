@@ -12,21 +12,25 @@ from hutch.jail.egress.attempt import Report
 from hutch.jail.jailed import Jailed
 from hutch.jail.location import Place
 from hutch.jail.policy import Policy
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
 from hutch.workspace.admission.client_directory import check_shown
 
 TOKEN = "mcp_token"  # a secret of the installation
 
 
-def find_mcp_token(loaded: Loaded) -> str | None:
+def find_mcp_token(loaded: LoadedSettings) -> str | None:
     """What callers by HTTP must know, when somebody has set it."""
     vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
     return vault.get(TOKEN) if loaded.paths.vault.exists() else None
 
 
 def directory_tools(
-    loaded: Loaded, *, network: Sequence[str] = (), plain: bool = False, unsafe_workspace: bool = False
+    loaded: LoadedSettings,
+    *,
+    network: Sequence[str] = (),
+    plain: bool = False,
+    unsafe_workspace: bool = False,
 ) -> DirectoryTools:
     """`plain` says that the directory may be one without git."""
     settings = loaded.settings

@@ -4,18 +4,18 @@ from hutch.app.forges import forges_of
 from hutch.app.models import secrets_of
 from hutch.flows.services import Services
 from hutch.flows.triggers import Manners, Triggers
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 
 SECRET = "github_webhook_secret"
 
 
-def triggers_of(loaded: Loaded, services: Services) -> Triggers:
+def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
     manners = Manners(
         run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
     )
     return Triggers(services, forges_of(loaded).github, manners)
 
 
-def webhook_secret(loaded: Loaded) -> str:
+def webhook_secret(loaded: LoadedSettings) -> str:
     """What GitHub signs its webhooks with; empty when nobody has set it."""
     return secrets_of(loaded, {SECRET}).get(SECRET, "").strip()

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from hutch.app import models
 from hutch.app.repositories import repositories_of
 from hutch.forge.git import Git
-from hutch.settings import Loaded, user_environment
+from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import Keep, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 
 
-def workspaces_of(loaded: Loaded) -> Workspaces:
+def workspaces_of(loaded: LoadedSettings) -> Workspaces:
     """Git reaches the network with the account's own credentials, where an address allows that."""
     settings = loaded.settings.workspace
     return Workspaces(
@@ -32,7 +32,7 @@ def workspaces_of(loaded: Loaded) -> Workspaces:
 
 
 @asynccontextmanager
-async def open_workspace(loaded: Loaded, id: str) -> AsyncIterator[Workspace]:
+async def open_workspace(loaded: LoadedSettings, id: str) -> AsyncIterator[Workspace]:
     """A workspace whose snapshots hold no secret of the installation."""
-    async with workspaces_of(loaded).open(id, clean=models.redactor(loaded).clean) as workspace:
+    async with workspaces_of(loaded).open(id, clean=models.redactor(loaded).redact) as workspace:
         yield workspace

@@ -18,7 +18,7 @@ from hutch.cli import exit_codes
 from hutch.cli.command_table import Command
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
-from hutch.system.fast_imports import without_collection
+from hutch.system.fast_imports import without_gc
 
 Loaded = TyperCommand | TyperGroup
 LIBRARY_WORDS = tuple(
@@ -58,7 +58,7 @@ def load(command: Command) -> Loaded:
 
 def _target(command: Command) -> Any:
     module, attribute = command.target.split(":")
-    with without_collection():
+    with without_gc():
         return attrgetter(attribute)(import_module(module))
 
 

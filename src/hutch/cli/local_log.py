@@ -18,13 +18,13 @@ SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
 NONE_YET = "There are no sessions yet. `hutch run` records one."
 
 
-def is_new(loaded: settings.Loaded) -> bool:
+def is_new(loaded: settings.LoadedSettings) -> bool:
     """True when there was never a database here; one that was lost is another matter."""
     return not loaded.paths.database.exists() and not loaded.paths.signing_key.exists()
 
 
 @asynccontextmanager
-async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[SqlLog]:
+async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog]:
     """The event log of an installation that has one; looking does not make one."""
     if is_new(loaded):
         raise NotFound(NONE_YET)

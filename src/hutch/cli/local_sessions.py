@@ -20,7 +20,7 @@ from hutch.flows import redelivery, run_resumption, sessions
 from hutch.flows.runs import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.changes import Changes
 
 DELTA = tuple(field.name for field in fields(Delta) if field.name != "audience")
@@ -34,7 +34,7 @@ class LocalSessions:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, loaded: Loaded, *, jobs: int = 1) -> AsyncIterator["LocalSessions"]:
+    async def opened(cls, loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator["LocalSessions"]:
         async with open_local(loaded, jobs=jobs) as local:
             yield cls(local)
 
@@ -80,7 +80,7 @@ class LocalSessions:
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
         found = await self.local.host.call(SessionId(session_id), Diff(old, new))
-        clean = self.local.services.redactor.clean
+        clean = self.local.services.redactor.redact
         return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:

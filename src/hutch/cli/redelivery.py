@@ -15,14 +15,14 @@ from hutch.cli.server_requests import find_session
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.runs import find_run_id
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.runs import Runs
 from hutch.system.terminal_text import one_line, visible
 
 POLL_INTERVAL_S = 0.2
 
 
-def named_run(loaded: Loaded, name: str) -> tuple[str, Where]:
+def named_run(loaded: LoadedSettings, name: str) -> tuple[str, Where]:
     """The run that a name means, and where it is: in this installation, or on a server elsewhere."""
     try:
         return asyncio.run(_here(loaded, name)), "anywhere"
@@ -30,7 +30,7 @@ def named_run(loaded: Loaded, name: str) -> tuple[str, Where]:
         return asyncio.run(_elsewhere(name, unknown)), "server"
 
 
-async def _here(loaded: Loaded, name: str) -> str:
+async def _here(loaded: LoadedSettings, name: str) -> str:
     async with records.event_log(loaded.paths) as log:
         return (await Runs(log).get(await find_run_id(log, name))).id
 

@@ -26,7 +26,7 @@ from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailabl
 from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_message, no_model_on_server_message
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.signals import ENDS
+from hutch.system.signals import TERMINATION_SIGNALS
 
 STOP_S = 20.0  # for a run to end after somebody has stopped it
 Where = Literal["anywhere", "here", "server"]
@@ -125,7 +125,7 @@ class Following:
     async def run(self) -> int:
         """Show the run; the exit code."""
         async with AsyncExitStack() as stack:
-            came = stack.enter_context(ended_by(*ENDS))
+            came = stack.enter_context(ended_by(*TERMINATION_SIGNALS))
             view = await self._view()
             stack.callback(lambda: self._warning and self._warning.cancel())
             try:

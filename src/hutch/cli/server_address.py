@@ -15,7 +15,7 @@ from hutch.system.atomic_file import write_private
 from hutch.system.running_server import find_server, local_token
 
 if TYPE_CHECKING:  # most commands only need to know where the server is, and the settings are models
-    from hutch.settings import Loaded
+    from hutch.settings import LoadedSettings
 
 API = "/api/v1"
 NONE_HERE = "No server runs here. Start one with `hutch up`, or name one with `hutch login URL`."
@@ -77,7 +77,7 @@ def local_address(paths: Paths, token: str = "") -> Address:
     return Address(running.url, token, "local", running.certificate)
 
 
-def browser_url(loaded: "Loaded") -> str:
+def browser_url(loaded: "LoadedSettings") -> str:
     """Where people open this machine's server in a browser: the one that runs, or else that would."""
     server = loaded.settings.server
     if server.public_url:

@@ -20,7 +20,7 @@ from hutch.cli.session_options import request_body
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.fast_imports import load_structlog, without_collection
+from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.running_server import find_server
 
 
@@ -148,7 +148,7 @@ async def open_sessions(
         async with Client(partial(local_address, paths)) as client:
             yield ServedSessions(client, early)
         return
-    with without_collection():
+    with without_gc():
         load_structlog()
         from hutch.cli.local_sessions import LocalSessions  # it brings the jail and the agent along
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from hutch.system.signals import is_answered
+from hutch.system.signals import is_handled
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | 
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-    answered = {number: handler for number, handler in handlers.items() if is_answered(number)}
+    answered = {number: handler for number, handler in handlers.items() if is_handled(number)}
     for number, handler in answered.items():
         loop.add_signal_handler(number, answer, handler)
     try:
@@ -51,7 +51,7 @@ def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    answered = [number for number in numbers if is_answered(number)]
+    answered = [number for number in numbers if is_handled(number)]
     for number in answered:
         loop.add_signal_handler(number, end, number)
     try:

@@ -20,7 +20,7 @@ OWNER_SIDE = "owner"
 FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"})  # they hold a log together
 _UNREADABLE = "?"  # an audience that is no text: it names no reader
 
-ShownEntry = NewType("ShownEntry", Entry)
+VisibleEntry = NewType("VisibleEntry", Entry)
 """An entry as one reader may see it. Only `show` makes one."""
 
 
@@ -68,14 +68,14 @@ def check_audience(event: Event | UnknownEvent) -> None:
         parse_user_id(audience)
 
 
-def show(entry: Entry, reader: Reader) -> ShownEntry:
+def filter_entry(entry: Entry, reader: Reader) -> VisibleEntry:
     """The entry as this reader may see it: whole, or with its place, time, type and link only."""
     event = entry.event
     audience = event.audience if isinstance(event, Event) else audience_of(event)
     if audience is None or reader.may_see(audience):
-        return ShownEntry(entry)
+        return VisibleEntry(entry)
     withheld = WithheldEvent(event.type)
-    return ShownEntry(Entry(entry.session_id, entry.seq, entry.at_ms, withheld, entry.hash))
+    return VisibleEntry(Entry(entry.session_id, entry.seq, entry.at_ms, withheld, entry.hash))
 
 
 def show_input(given: SessionInput, reader: Reader) -> SessionInput:
@@ -86,7 +86,7 @@ def show_input(given: SessionInput, reader: Reader) -> SessionInput:
     return replace(given, body=orjson.dumps(withheld).decode())
 
 
-def entry_json(entry: ShownEntry) -> bytes:
+def entry_json(entry: VisibleEntry) -> bytes:
     """An entry as clients get it."""
     event = entry.event
     if isinstance(event, ErasedEvent):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
 KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY")
-WORD_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
-OPENING = re.compile(
+WORD_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+CREDENTIAL_PREFIX = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
     r"(?:sk-|AIza|gh[opsur]_|github_pat_|hutch(?:link|invite)?_|A[KS]IA|xox[abceoprs]-|xapp-|eyJ)"
 )
@@ -40,10 +40,10 @@ _AUTHORIZATION = (
     r"(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?i:bearer|basic|token)\s{1,4}"
     r"[A-Za-z0-9._~+/=-]{8,}+"
 )
-CREDENTIAL_BEGUN = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*+$")
+PARTIAL_CREDENTIAL = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*+$")
 
 
-def alternatives() -> Iterator[str]:
+def shape_patterns() -> Iterator[str]:
     """The shapes as the engine likes them.
 
     Each begins with a plain letter, so that a search skips from one such letter to the

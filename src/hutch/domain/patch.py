@@ -13,7 +13,7 @@ Side = Literal["old", "new"]
 
 HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPED_CHARS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ def parse_patch(patch: bytes) -> Patch:
     found: FilePatch | None = None
     for line in lines:
         if line.startswith("diff --git "):
-            found = FilePatch(*_both(line[11:]))
+            found = FilePatch(*_git_path(line[11:]))
             files[found.path] = found
         elif found is None:
             continue
@@ -64,15 +64,15 @@ def parse_patch(patch: bytes) -> Patch:
         elif line.startswith(("rename from ", "copy from ")):
             found.old_path = unquote(line.partition(" from ")[2])
         elif line.startswith("--- "):
-            found.old_path = _headed(line)
+            found.old_path = _header_path(line)
         elif line.startswith("+++ "):
-            _rename(files, found, _headed(line) or found.old_path)
+            _rename(files, found, _header_path(line) or found.old_path)
         elif at := HUNK.match(line):
             old = range(int(at[1]), int(at[1]) + int(at[2] or 1))
             new = range(int(at[3]), int(at[3]) + int(at[4] or 1))
             found.shown["old"].append(old)
             found.shown["new"].append(new)
-            _pass_over(lines, len(old), len(new))
+            _skip_content(lines, len(old), len(new))
     return Patch(files)
 
 
@@ -83,7 +83,7 @@ def _rename(files: dict[str, FilePatch], found: FilePatch, path: str) -> None:
         files[path] = found
 
 
-def _pass_over(lines: Iterator[str], old: int, new: int) -> None:
+def _skip_content(lines: Iterator[str], old: int, new: int) -> None:
     """The content of a hunk."""
     while old > 0 or new > 0:
         line = next(lines, None)
@@ -100,13 +100,13 @@ def _pass_over(lines: Iterator[str], old: int, new: int) -> None:
                 old, new = old - 1, new - 1
 
 
-def _headed(line: str) -> str:
+def _header_path(line: str) -> str:
     """The path in a line of a header; empty for /dev/null."""
     name = unquote(line[4:].removesuffix("\t") if not line[4:].startswith('"') else line[4:])
     return "" if name == "/dev/null" else name.partition("/")[2]
 
 
-def _both(rest: str) -> tuple[str, str]:
+def _git_path(rest: str) -> tuple[str, str]:
     """The two paths of `diff --git a/… b/…`, which are the same unless a later line says otherwise."""
     if rest.startswith('"'):
         name = unquote(rest.partition('" "')[0].rstrip('"') + '"').partition("/")[2]
@@ -125,7 +125,7 @@ def unquote(text: str) -> str:
     for escape in _ESCAPE.finditer(inner):
         data += inner[place : escape.start()].encode("utf-8", "surrogateescape")
         code = escape[1]
-        data += bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code).encode()
+        data += bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPED_CHARS.get(code, code).encode()
         place = escape.end()
     data += inner[place:].encode("utf-8", "surrogateescape")
     return data.decode("utf-8", "surrogateescape")

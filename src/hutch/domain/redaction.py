@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, quote_plus
 
 from hutch.domain.credential_shapes import (
-    CREDENTIAL_BEGUN,
+    CREDENTIAL_PREFIX,
     KEY_BEGIN,
     KEY_END,
-    OPENING,
+    PARTIAL_CREDENTIAL,
     SIGNS,
-    WORD_LETTERS,
-    alternatives,
+    WORD_CHARS,
+    shape_patterns,
 )
 from hutch.domain.text_view import (
     BREAKS,
@@ -31,32 +31,34 @@ from hutch.domain.text_view import (
     ESCAPES,
     MARKED_BREAKS,
     SPELLINGS,
-    View,
+    TextView,
+    decode_spelling,
     has_controls,
-    open_escape,
     outline,
-    spelled_out,
-    spellings_of,
+    spelling_pattern,
+    unfinished_escape_start,
 )
 
-SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
-SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
-SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
+MIN_VALUE_CHARS = 8  # a shorter one would blank out ordinary words
+MIN_LINE_CHARS = 12  # of a value of several lines: these are less of a secret each
+MIN_PREFIX_CHARS = 4  # of a value, that is kept back however long its rest takes to come
 
-AROUND_CHARS = 64 * 1024  # around a part of a text, among which a secret that lies across its ends is found
-AROUND = 1024  # characters around a value, for the line breaks and colours that may be in it
-BREAK_CHARS = 160  # that may stand before each character of a value that is broken into lines
-PART_CHARS = 32 * 1024  # of a long text that are looked at together
-MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
+CUT_CONTEXT_CHARS = (
+    64 * 1024
+)  # around a part of a text, among which a secret that lies across its ends is found
+VALUE_CONTEXT_CHARS = 1024  # characters around a value, for the line breaks and colours that may be in it
+MAX_BREAK_CHARS = 160  # that may stand before each character of a value that is broken into lines
+CHUNK_CHARS = 32 * 1024  # of a long text that are looked at together
+MAX_HELD_CHARS = 64 * 1024  # letters of a stream that may be kept back
 
 
-def _parts(value: str) -> Iterator[str]:
+def _value_and_lines(value: str) -> Iterator[str]:
     """A value, and each of its lines, since many a text is shown line by line."""
     yield value
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) > 1:
         # Not the frame of a key: every key has it, and without it another one is not recognised.
-        yield from (line for line in lines if len(line) >= SHORTEST_LINE and not line.startswith("-----"))
+        yield from (line for line in lines if len(line) >= MIN_LINE_CHARS and not line.startswith("-----"))
 
 
 def _spellings(value: str) -> set[str]:
@@ -78,7 +80,7 @@ def _spellings(value: str) -> set[str]:
     }
 
 
-def _known(text: str) -> str:
+def _spelling_pattern(text: str) -> str:
     """A spelling as a pattern; its lines may have been indented, or begin with a bar."""
     return re.escape(text).replace("\\\n", r"\r?\n[ \t|]{0,64}")
 
@@ -97,37 +99,37 @@ class Redactor:
     """Replaces secrets in texts by `[redacted:NAME]`."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self.learn(values)
+        self.set_values(values)
 
-    def learn_also(self, values: Iterable[str]) -> None:
+    def add_values(self, values: Iterable[str]) -> None:
         """Hide these values too."""
-        self.learn({*self._learned, *values})
+        self.set_values({*self._all_values, *values})
 
-    def learn(self, values: Iterable[str]) -> None:
+    def set_values(self, values: Iterable[str]) -> None:
         """From now on these are the values to hide."""
-        values = self._learned = frozenset(values)
-        long = [value for value in values if len(value) >= SHORTEST_VALUE]
-        spellings = {text for value in long for part in _parts(value) for text in _spellings(part)}
+        values = self._all_values = frozenset(values)
+        long = [value for value in values if len(value) >= MIN_VALUE_CHARS]
+        spellings = {text for value in long for part in _value_and_lines(value) for text in _spellings(part)}
         # Longest first: of two values that begin alike, the longer one must go as a whole.
-        known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
-        self._pattern = re.compile("|".join([*known, *alternatives()]))
+        known = [_spelling_pattern(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
+        self._pattern = re.compile("|".join([*known, *shape_patterns()]))
         self._spellings = tuple(spellings)
         # Of a value of several lines the longest one, since what is between them may differ.
         self._signs = (*SIGNS, *{max(text.split("\n"), key=len) for text in spellings})
         # Of values that a word's end does not end, so many letters are held back in a stream.
-        self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
-        self._unbroken = {text for each in spellings if len(text := BREAKS.sub("", each)) >= SHORTEST_VALUE}
+        self.spaced_value_chars = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
+        self._unbroken = {text for each in spellings if len(text := BREAKS.sub("", each)) >= MIN_VALUE_CHARS}
         self._outlines = tuple((text, outline(text)) for text in self._unbroken)
         self._values = {
             text for value in long for text in (value, value.encode(errors="surrogatepass").decode("latin-1"))
         }
-        openings = {spellings_of(text[:SHORTEST_BEGINNING]) for text in self._values}
+        openings = {spelling_pattern(text[:MIN_PREFIX_CHARS]) for text in self._values}
         self._opening = re.compile("|".join(openings)) if openings else None
-        self.longest = max(map(len, spellings), default=0)
-        self.window = 2 * self.longest + AROUND  # in which a value lies, as a rule
+        self.max_value_chars = max(map(len, spellings), default=0)
+        self.window = 2 * self.max_value_chars + VALUE_CONTEXT_CHARS  # in which a value lies, as a rule
 
-    def clean(self, text: str) -> str:
-        return self._shown(text, self._find(text))
+    def redact(self, text: str) -> str:
+        return self._render(text, self._find(text))
 
     def mask(self, data: bytes) -> bytes:
         """The same bytes with a `*` for each byte of a secret, so that all others stay at their places.
@@ -138,7 +140,7 @@ class Redactor:
         shown, at = [], 0
         for span in self._find(text):
             shown.append(text[at : span.start].encode("utf-8", "surrogateescape"))
-            shown.append(_stars(text[span.start : span.end]))
+            shown.append(_mask_text(text[span.start : span.end]))
             at = span.end
         return b"".join([*shown, text[at:].encode("utf-8", "surrogateescape")]) if shown else data
 
@@ -155,14 +157,14 @@ class Redactor:
         found += self._find_broken(text, bare)
         found += self._find_spelled(text)
         if len(found) > 1:
-            found = _merged(sorted(found, key=lambda span: (span.start, -span.end)))
+            found = _merge(sorted(found, key=lambda span: (span.start, -span.end)))
         return found
 
     def _find_among_controls(self, text: str, bare: str) -> Iterator[Span]:
         """Those with colours, carriage returns and the like in them; `bare` is the text without these."""
         if not self._is_suspect(bare):
             return
-        view = View(text, CONTROLS)
+        view = TextView(text, CONTROLS)
         for each in self._pattern.finditer(view.text):
             span = _span(each)
             start, end = view.span(span.start, span.end)
@@ -174,11 +176,13 @@ class Redactor:
             return
         if not self._may_be_broken(bare):
             return
-        for start, part in _parts_of(text, around=BREAK_CHARS * self.longest + AROUND):
+        for start, part in _overlapping_chunks(
+            text, around=MAX_BREAK_CHARS * self.max_value_chars + VALUE_CONTEXT_CHARS
+        ):
             if part is not text and not self._may_be_broken(CONTROLS.sub("", part)):
                 continue
             for pattern in (BREAKS, MARKED_BREAKS):
-                view = View(part, pattern)
+                view = TextView(part, pattern)
                 values = [each for each in self._unbroken if each in view.text]
                 for span in _find_values(view, values, part):
                     yield replace(span, start=start + span.start, end=start + span.end)
@@ -191,9 +195,9 @@ class Redactor:
     def _find_spelled(self, text: str) -> Iterator[Span]:
         """Known values as some other program spells them in a URL, in JSON or in HTML."""
         if self._opening and SPELLINGS.search(text) and self._opening.search(text):
-            yield from _find_values(View(text, SPELLINGS, spelled_out), self._values, text)
+            yield from _find_values(TextView(text, SPELLINGS, decode_spelling), self._values, text)
 
-    def _shown(self, text: str, spans: list[Span], at: int = 0) -> str:
+    def _render(self, text: str, spans: list[Span], at: int = 0) -> str:
         shown = []
         for span in spans:
             shown.append(text[at : max(at, span.start)])
@@ -202,59 +206,61 @@ class Redactor:
             at = span.end
         return "".join([*shown, text[at:]])
 
-    def clean_after(self, text: str, place: int) -> str:
+    def redact_after(self, text: str, place: int) -> str:
         """What follows a place, when all before it was shown: of a secret across it, not the rest either."""
-        return self._shown(text, [span for span in self._find(text) if span.end > place], place)
+        return self._render(text, [span for span in self._find(text) if span.end > place], place)
 
-    def beginning(self, text: str) -> int:
+    def partial_secret_start(self, text: str) -> int:
         """Where the end of a text begins that looks like the first part of a secret; else its length."""
-        places = [self._begins(text), *self.begun(text, SHORTEST_BEGINNING)]
+        places = [self._partial_credential_start(text), *self.partial_value_starts(text, MIN_PREFIX_CHARS)]
         if has_controls(text):
-            view = View(text, CONTROLS)
-            place = self._begins(view.text)
+            view = TextView(text, CONTROLS)
+            place = self._partial_credential_start(view.text)
             places.append(view.span(place, place + 1)[0] if place < len(view.text) else len(text))
         return min(places)
 
-    def _begins(self, text: str) -> int:
+    def _partial_credential_start(self, text: str) -> int:
         """The same for the shapes of credentials."""
         places = [len(text)]
-        word = len(text.rstrip(WORD_LETTERS))
-        if found := OPENING.search(text, word):
+        word = len(text.rstrip(WORD_CHARS))
+        if found := CREDENTIAL_PREFIX.search(text, word):
             places.append(found.start())
-        if found := CREDENTIAL_BEGUN.search(text):
+        if found := PARTIAL_CREDENTIAL.search(text):
             places.append(found.start())
         found = KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN ")))
         if found and not KEY_END.search(text, found.start()):
             places.append(found.start())
         return min(places)
 
-    def begun(self, text: str, least: int) -> Iterator[int]:
+    def partial_value_starts(self, text: str, least: int) -> Iterator[int]:
         """Where known values begin of which the text has not all, but `least` letters."""
         before = max(0, len(text) - self.window)
         tail = text[before:]
-        yield before + open_escape(tail)
-        yield from (before + place for place in _begun(tail, self._spellings, least))
-        views = [(View(tail, each), self._unbroken) for each in (BREAKS, MARKED_BREAKS) if each.search(tail)]
+        yield before + unfinished_escape_start(tail)
+        yield from (before + place for place in _partial_starts(tail, self._spellings, least))
+        views = [
+            (TextView(tail, each), self._unbroken) for each in (BREAKS, MARKED_BREAKS) if each.search(tail)
+        ]
         if SPELLINGS.search(tail):
-            views.append((View(tail, SPELLINGS, spelled_out), self._values))
+            views.append((TextView(tail, SPELLINGS, decode_spelling), self._values))
         for view, values in views:
-            for place in _begun(view.text, values, least):
+            for place in _partial_starts(view.text, values, least):
                 yield before + view.span(place, place + 1)[0]
 
-    def between(self, text: str, place: int) -> int:
+    def safe_cut(self, text: str, place: int) -> int:
         """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
         if not 0 < place < len(text):
             return place
         return min((span.start for span in self._find(text) if span.start < place < span.end), default=place)
 
-    def settled(self, text: str) -> str:
+    def drop_partial_secret(self, text: str) -> str:
         """A text that goes on later, without what may be the first part of a secret at its end."""
-        return text[: self.between(text, self.beginning(text))]
+        return text[: self.safe_cut(text, self.partial_secret_start(text))]
 
-    def held_from(self, data: bytes) -> int:
+    def held_start(self, data: bytes) -> int:
         """Where the end of bytes begins that is not shown before more has come; else their length."""
-        text = data[-MOST_HELD:].decode(errors="surrogateescape")
-        begun = self.between(text, self.beginning(text))
+        text = data[-MAX_HELD_CHARS:].decode(errors="surrogateescape")
+        begun = self.safe_cut(text, self.partial_secret_start(text))
         if held := len(text[begun:].encode(errors="surrogateescape")):
             return len(data) - held
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -278,31 +284,31 @@ def mask_across(data: bytes, start: int, end: int, mask: Callable[[bytes], bytes
     return bytes(byte if shown == hidden else hidden for byte, shown, hidden in pairs)
 
 
-def excerpt(
+def redacted_excerpt(
     data: bytes,
     start: int,
     end: int,
-    told: Callable[[bytes], str],
+    redact: Callable[[bytes], str],
     *,
     by_line: bool = False,
-    told_before: Callable[[bytes], str] | None = None,
+    redact_before: Callable[[bytes], str] | None = None,
 ) -> str:
-    """A part of bytes as they are told, with nothing of a secret that begins before it or goes on after it.
+    """A part of bytes as they are redact, with nothing of a secret that begins before it or goes on after it.
 
-    What is around the part is told too, and then left away: so whatever is shown was in a text without
+    What is around the part is redact too, and then left away: so whatever is shown was in a text without
     secrets. Half a letter at an end belongs to the part that it ends in. `by_line`: where the end of
-    what stands before is told otherwise by now, all of its line is shown again. `told_before`: how what
-    stands before was told then, when it was not known how it goes on.
+    what stands before is redact otherwise by now, all of its line is shown again. `redact_before`: how what
+    stands before was redact then, when it was not known how it goes on.
     """
-    whole, before = told(data), (told_before or told)(data[:start])
-    first = _alike(before, whole)
+    whole, before = redact(data), (redact_before or redact)(data[:start])
+    first = _common_prefix_chars(before, whole)
     if by_line and first < len(before):
         first = whole.rfind("\n", 0, first) + 1
-    last = len(whole) if end >= len(data) else _alike(told(data[:end]), whole)
+    last = len(whole) if end >= len(data) else _common_prefix_chars(redact(data[:end]), whole)
     return whole[first:last]
 
 
-def _alike(one: str, other: str) -> int:
+def _common_prefix_chars(one: str, other: str) -> int:
     """How many letters two texts have in common from their beginning."""
     alike, differ = 0, min(len(one), len(other)) + 1
     while differ - alike > 1:
@@ -314,7 +320,7 @@ def _alike(one: str, other: str) -> int:
     return alike
 
 
-def _begun(text: str, values: Iterable[str], least: int) -> Iterator[int]:
+def _partial_starts(text: str, values: Iterable[str], least: int) -> Iterator[int]:
     """Where the end of a text begins that a value begins with, for each value."""
     for value in values:
         first, place = value[:least], max(0, len(text) - len(value) + 1)
@@ -325,27 +331,27 @@ def _begun(text: str, values: Iterable[str], least: int) -> Iterator[int]:
             place += 1
 
 
-def _parts_of(text: str, *, around: int) -> Iterator[tuple[int, str]]:
+def _overlapping_chunks(text: str, *, around: int) -> Iterator[tuple[int, str]]:
     """A long text in parts that overlap by so many characters on either side; each with where it begins."""
-    if len(text) <= 2 * PART_CHARS or around > PART_CHARS:
+    if len(text) <= 2 * CHUNK_CHARS or around > CHUNK_CHARS:
         yield 0, text
         return
-    for at in range(0, len(text), PART_CHARS):
+    for at in range(0, len(text), CHUNK_CHARS):
         start = max(0, at - around)
-        yield start, text[start : at + PART_CHARS + around]
+        yield start, text[start : at + CHUNK_CHARS + around]
 
 
 def _is_broken(text: str, text_outline: bytes, value: str, value_outline: bytes) -> bool:
     """Whether a value may be in a text with line breaks in it, at little cost."""
-    if len(value_outline) < SHORTEST_BEGINNING:  # it says too little
-        return value[:SHORTEST_BEGINNING] in text or value[-SHORTEST_BEGINNING:] in text
+    if len(value_outline) < MIN_PREFIX_CHARS:  # it says too little
+        return value[:MIN_PREFIX_CHARS] in text or value[-MIN_PREFIX_CHARS:] in text
     if value_outline not in text_outline:
         return False
     repeats = any(value_outline.startswith(value_outline[at:]) for at in range(1, len(value_outline)))
     return repeats or text_outline.count(value_outline) > text.count(value)
 
 
-def _find_values(view: View, values: Iterable[str], text: str) -> Iterator[Span]:
+def _find_values(view: TextView, values: Iterable[str], text: str) -> Iterator[Span]:
     for value in values:
         place = -1
         while (place := view.text.find(value, place + 1)) >= 0:
@@ -354,7 +360,7 @@ def _find_values(view: View, values: Iterable[str], text: str) -> Iterator[Span]
             place += len(value) - 1
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def _merge(spans: list[Span]) -> list[Span]:
     """Those that overlap as one, under the name of the first."""
     merged = spans[:1]
     for span in spans[1:]:
@@ -371,7 +377,7 @@ def _escapes(text: str) -> str:
     return "".join(ESCAPES.findall(text)) if "\x1b" in text else ""
 
 
-def _stars(text: str) -> bytes:
+def _mask_text(text: str) -> bytes:
     """A `*` for each byte of a secret, but for what stands in the middle of it."""
     shown, at = [], 0
     for found in BREAKS.finditer(text):

@@ -1,11 +1,11 @@
 """Redaction of a text that comes in pieces."""
 
 from hutch.domain.credential_shapes import BEFORE_CREDENTIAL, KEY_END
-from hutch.domain.redaction import MOST_HELD, Redactor
+from hutch.domain.redaction import MAX_HELD_CHARS, Redactor
 
 
-class CleanStream:
-    """Replaces secrets as `Redactor.clean` does, also one that lies across two pieces.
+class StreamRedactor:
+    """Replaces secrets as `Redactor.redact` does, also one that lies across two pieces.
 
     What might still become part of a secret is held back: the last word, the rest of a line that
     speaks of an authorization, a private key until it ends.
@@ -33,7 +33,7 @@ class CleanStream:
         It is remembered: when what comes later makes a secret of it, that is not shown. What looks like
         a secret's beginning is still held back.
         """
-        begun = self._redactor.between(self._held, self._redactor.beginning(self._held))
+        begun = self._redactor.safe_cut(self._held, self._redactor.partial_secret_start(self._held))
         return self._show(max(begun, self._seen), keep=0)
 
     def end(self) -> str:
@@ -47,29 +47,31 @@ class CleanStream:
         self._held, self._seen = "", 0
         return shown, hidden
 
-    def go_on_after(self, text: str) -> None:
+    def continue_after(self, text: str) -> None:
         """Begin again behind a text that is not shown; of a secret that begins in it, nothing is."""
         self._held, self._seen = text, len(text)
 
     def _show(self, until: int, *, keep: int) -> str:
         """What was not shown yet, up to a place; it is remembered from `keep` on."""
-        shown = self._redactor.clean_after(self._held[:until], self._seen)
+        shown = self._redactor.redact_after(self._held[:until], self._seen)
         self._held, self._seen = self._held[keep:], until - keep
         return shown
 
     def _safe(self) -> int:
         text = self._held
-        if len(text) > MOST_HELD:  # no secret is as long: better a late word than a growing one
-            place = len(text) - MOST_HELD // 2
-            return self._redactor.between(text, place) or place
-        safe = _words_end(text, max(0, len(text) - self._redactor.spaced_letters))
+        if len(text) > MAX_HELD_CHARS:  # no secret is as long: better a late word than a growing one
+            place = len(text) - MAX_HELD_CHARS // 2
+            return self._redactor.safe_cut(text, place) or place
+        safe = _words_end(text, max(0, len(text) - self._redactor.spaced_value_chars))
         if (key := text.rfind("-----BEGIN ")) >= 0 and not KEY_END.search(text, key):
             safe = min(safe, key)
         if found := BEFORE_CREDENTIAL.search(text):
             safe = min(safe, found.start())
         if safe:
-            safe = min([safe, *self._redactor.begun(text, 1)])  # it may go on behind a line's end
-        return self._redactor.between(text, safe)
+            safe = min(
+                [safe, *self._redactor.partial_value_starts(text, 1)]
+            )  # it may go on behind a line's end
+        return self._redactor.safe_cut(text, safe)
 
 
 def _words_end(text: str, most: int) -> int:

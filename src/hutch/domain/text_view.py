@@ -37,7 +37,7 @@ _OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]P^_X][^\x07\x1b\x9
 _IN_BREAKS = bytes([*range(33), 127, *b"|+-:\\nrt0123456789"])  # also as JSON spells them
 
 
-class View:
+class TextView:
     """A text without some of its parts, or with others in their place."""
 
     def __init__(self, text: str, parts: re.Pattern[str], put: Callable[[str], str] | None = None) -> None:
@@ -73,7 +73,7 @@ class View:
         return first, last if is_put else there + end - here
 
 
-def spelled_out(part: str) -> str:
+def decode_spelling(part: str) -> str:
     """The character, or the byte as Latin-1, that a spelling of URLs, JSON or HTML stands for."""
     if part[0] == "&":
         return unescape(part)
@@ -82,7 +82,7 @@ def spelled_out(part: str) -> str:
     return part[1] if part[1] not in "ux" else chr(int(part[2:], 16))
 
 
-def spellings_of(text: str) -> str:
+def spelling_pattern(text: str) -> str:
     """A pattern for a text in whose characters any may be spelled so."""
     return "".join(_spellings_of_one(ord(each)) for each in text)
 
@@ -103,7 +103,7 @@ def has_controls(text: str) -> bool:
     return bool(_ANY_CONTROL.search(text) or _ANY_SPELLED.search(text))
 
 
-def open_escape(text: str) -> int:
+def unfinished_escape_start(text: str) -> int:
     """Where an escape sequence begins that the text does not end; else its length."""
     found = _OPEN_ESCAPE.search(text, max(0, text.rfind("\x1b") - 1))
     return found.start() if found else len(text)

@@ -9,22 +9,22 @@ from hashlib import sha256
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.edit.draft import Draft
-from hutch.edit.edit import Edit, Replace, plan_edits, read_edit, without_bom
-from hutch.edit.edit_result import Edited, EditedFile, shown
+from hutch.edit.edit import Edit, Replace, parse_edit, plan_edits, without_bom
+from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Writable, Write
 from hutch.edit.operation import FileOperation
-from hutch.edit.patch import BEGIN, read_patch, unwrapped
-from hutch.edit.unified_diff import is_unified, read_unified
+from hutch.edit.patch import BEGIN, parse_envelope, strip_wrapper
+from hutch.edit.unified_diff import is_unified, parse_unified_diff
 
-MOST_PATCH = 16 * 1024 * 1024  # characters
+MAX_PATCH_CHARS = 16 * 1024 * 1024  # characters
 
 
-def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> Edited:
+def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> EditResult:
     """Make all of these edits in one file, or none."""
     data, _ = files.read_bytes(path)
     try:
-        wanted = [read_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
+        wanted = [parse_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
         text = decode(data, [edit.old for edit in wanted if isinstance(edit, Replace)])
         if text.bom:
             wanted = [without_bom(edit) for edit in wanted]
@@ -34,13 +34,15 @@ def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, ob
     except BadRequest as error:
         raise type(error)(f"'{path}' was not changed. {error}") from None
     if plan.content == text.content:
-        return Edited((EditedFile(path, "unchanged", notes=plan.notes),), ())
+        return EditResult((EditedFile(path, "unchanged", notes=plan.notes),), ())
     write = Write(path, text.encode(plan.content), None, sha256(data).hexdigest())
     changes = files.change([write])
-    return Edited((shown(path, text.content, plan.content, plan.spans, plan.notes),), tuple(changes))
+    return EditResult(
+        (file_result(path, text.content, plan.content, plan.spans, plan.notes),), tuple(changes)
+    )
 
 
-def apply_patch(files: Writable, patch: str) -> Edited:
+def apply_patch(files: Writable, patch: str) -> EditResult:
     """Do all that a patch says, or nothing; it is an envelope or a unified diff."""
     operations = read_operations(patch)
     draft = Draft(files)
@@ -55,8 +57,8 @@ def apply_patch(files: Writable, patch: str) -> Edited:
 
 def read_operations(patch: str) -> list[FileOperation]:
     """What a patch says, of either kind."""
-    if len(patch) > MOST_PATCH:
-        raise BadRequest(f"The patch has {len(patch):,} characters, more than {MOST_PATCH:,}. Split it.")
-    lines = unwrapped(patch)
+    if len(patch) > MAX_PATCH_CHARS:
+        raise BadRequest(f"The patch has {len(patch):,} characters, more than {MAX_PATCH_CHARS:,}. Split it.")
+    lines = strip_wrapper(patch)
     is_envelope = bool(lines) and lines[0].strip() == BEGIN
-    return read_unified(lines) if not is_envelope and is_unified(lines) else read_patch(lines)
+    return parse_unified_diff(lines) if not is_envelope and is_unified(lines) else parse_envelope(lines)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.edit import refuse_placeholder
-from hutch.edit.edit_result import Edited, EditedFile, shown
+from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk import plan_hunks
@@ -104,7 +104,7 @@ class Draft:
         self._now[path] = file
         self._touched[path] = None
 
-    def finish(self) -> Edited:
+    def finish(self) -> EditResult:
         """Write it all, and tell what came of it."""
         edited: list[EditedFile] = []
         deletes: list[Operation] = []
@@ -130,7 +130,7 @@ class Draft:
         # What is deleted or moved may be in the way of what is written.
         operations = [*deletes, *moves, *writes]
         changes = self._files.change(operations) if operations else []
-        return Edited(tuple(edited), tuple(changes))
+        return EditResult(tuple(edited), tuple(changes))
 
 
 def _move(origin: str, source: _File, path: str, file: _File, there: _File | None) -> Move:
@@ -185,7 +185,7 @@ def _shown(path: str, before: _File | None, after: _File | None) -> EditedFile:
         kind: Literal["deleted", "moved", "modified"] = "moved" if moved_from else "modified"
         return EditedFile(path, kind if after else "deleted", notes=notes, moved_from=moved_from)
     spans = after.spans if after and same else None
-    return shown(path, old, new, spans, notes, moved_from)
+    return file_result(path, old, new, spans, notes, moved_from)
 
 
 def _content(file: _File, codec: Text | None) -> str:

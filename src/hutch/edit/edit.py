@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.edit.ladder import Page, Rung
-from hutch.edit.placeholder import line_numbers, placeholder
+from hutch.edit.ladder import IndexedText, Rung
+from hutch.edit.placeholder import find_placeholder, leading_line_numbers
 from hutch.edit.refusal import already_applied, ambiguous, not_found
-from hutch.edit.replacement import Match, find, find_at, fit, fitted, quoted_lines
-from hutch.edit.spans import Replacement, Span, compose, place, replaced, separate_ends
-from hutch.edit.text import BOM, ending, kept_apart, split_lines, usual_ending, without_ending
+from hutch.edit.replacement import Match, find, find_at, fit, fit_lines, split_quote
+from hutch.edit.spans import Replacement, Span, apply_replacements, compose, position_after, separate_ends
+from hutch.edit.text import BOM, common_ending, ending, separate_line_ends, split_lines, without_ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ _FIELDS: dict[type[Edit], dict[str, type]] = {
     ReplaceLines: {"start_line": int, "end_line": int, "new": str},
     InsertLines: {"insert_line": int, "new": str},
 }
-MOST_EDITS = 1_000  # of one call
-MOST_CHARACTERS = 16 * 1024 * 1024  # of a file that was made longer
+MAX_EDITS = 1_000  # of one call
+MAX_FILE_CHARS = 16 * 1024 * 1024  # of a file that was made longer
 _SHAPES = "{old, new, replace_all}, {start_line, end_line, new} or {insert_line, new}"
 
 
@@ -67,26 +67,26 @@ class Plan:
 class _Draft:
     """The text while edits are made."""
 
-    original: Page
-    page: Page
+    original: IndexedText
+    page: IndexedText
     spans: list[Span] = field(default_factory=list)
 
     def may_grow(self, characters: int) -> None:
         """Refuse before anything is made: a short text in many places is a long one."""
         wanted = len(self.page.content) + characters
-        if characters > 0 and wanted > MOST_CHARACTERS:
+        if characters > 0 and wanted > MAX_FILE_CHARS:
             raise BadRequest(
-                f"The file would have {wanted:,} characters, more than {MOST_CHARACTERS:,}, so nothing was "
+                f"The file would have {wanted:,} characters, more than {MAX_FILE_CHARS:,}, so nothing was "
                 f"changed. If it must be that long, write it with bash."
             )
 
     def make(self, replacements: Sequence[Replacement]) -> None:
         self.may_grow(sum(len(each.text) - (each.end - each.start) for each in replacements))
         self.spans = compose(self.spans, replacements)
-        self.page = Page(replaced(self.page.content, replacements))
+        self.page = IndexedText(apply_replacements(self.page.content, replacements))
 
 
-def read_edit(given: Mapping[str, object]) -> Edit:
+def parse_edit(given: Mapping[str, object]) -> Edit:
     """An edit from what a client sent."""
     for kind, fields in _FIELDS.items():
         if next(iter(fields)) in given:
@@ -117,11 +117,11 @@ def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
     """The text with all of these edits made; an error says which one failed and why."""
     if not edits:
         raise BadRequest(f"There is no edit. Give at least one: {_SHAPES}.")
-    if len(edits) > MOST_EDITS:
+    if len(edits) > MAX_EDITS:
         raise BadRequest(
-            f"There are {len(edits):,} edits, more than {MOST_EDITS:,}. Make them in several calls."
+            f"There are {len(edits):,} edits, more than {MAX_EDITS:,}. Make them in several calls."
         )
-    page = Page(content)
+    page = IndexedText(content)
     draft = _Draft(page, page)
     notes: list[str] = []
     for number, edit in enumerate(edits, start=1):
@@ -144,7 +144,7 @@ def _replace(draft: _Draft, edit: Replace) -> str:
         raise BadRequest("'old' and 'new' are the same text, so there is nothing to change.")
     if not page.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
         old, new = old.removesuffix("\r"), new.removesuffix("\r")
-    if not old or quoted_lines(old) == quoted_lines(new):
+    if not old or split_quote(old) == split_quote(new):
         raise BadRequest(
             "'old' and 'new' differ in their line ends only, and an edit keeps those of the file."
             " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
@@ -158,14 +158,14 @@ def _replace(draft: _Draft, edit: Replace) -> str:
         return told
     if len(matches) > 1 and not edit.replace_all:
         raise ambiguous(page, rung, matches)
-    new_lines, old_lines = quoted_lines(new), quoted_lines(old)
+    new_lines, old_lines = split_quote(new), split_quote(old)
     refuse_placeholder(new_lines, old + page.content, shorter=len(new_lines) < len(old_lines))
-    if line_numbers(new_lines):
+    if leading_line_numbers(new_lines):
         _refuse_numbers(new_lines, page, page.line_at(matches[0].start))
     draft.may_grow(len(matches) * (len(new) - len(old)))
     draft.make([fit(page, rung, match, old, new) for match in matches])
     count = f"replaced in {len(matches)} places" if edit.replace_all else ""
-    return "; ".join(filter(None, (count, rung.told)))
+    return "; ".join(filter(None, (count, rung.note)))
 
 
 def _fill(draft: _Draft, new: str) -> str:
@@ -174,12 +174,12 @@ def _fill(draft: _Draft, new: str) -> str:
             "'old' is empty, but the file is not. To insert, give insert_line"
             f" (0 is the start, {lines} the end) and new; to replace, quote what is there."
         )
-    refuse_placeholder(quoted_lines(new), "", shorter=False)
+    refuse_placeholder(split_quote(new), "", shorter=False)
     draft.make([Replacement(0, 0, new)])
     return ""
 
 
-def _reads_so(page: Page, rung: Rung, matches: Sequence[Match], new: str) -> str:
+def _reads_so(page: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
     """What is told when every match is part of the new text already."""
     done = find_at(page, rung, new, new, every=True)
     if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
@@ -192,14 +192,14 @@ def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
     first, last = _line_indices(edit, len(page.lines))
     start = page.start_of(first)
     end = start + sum(map(len, page.lines[first:last]))
-    position = place(draft.spans, start, end)
+    position = position_after(draft.spans, start, end)
     if position is None:
         lines = f"line {first}" if first == last else f"lines {first + 1} to {last}"
         raise Conflict(
             f"It overlaps with an earlier edit of the same call, at {lines} of the file as it was."
             " Make one edit of the two."
         )
-    old, new = [without_ending(line) for line in page.lines[first:last]], quoted_lines(edit.new)
+    old, new = [without_ending(line) for line in page.lines[first:last]], split_quote(edit.new)
     if not new[-1]:
         new.pop()
     refuse_placeholder(new, page.content, shorter=len(new) < len(old))
@@ -211,7 +211,7 @@ def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
     if last == len(page.lines) and page.is_open:
         text, stop = _joined_at_end(draft.page.content, position, stop, text, inserting=first == last)
     content = draft.page.content
-    text = kept_apart(content[max(position - 1, 0) : position], text, content[stop : stop + 1])
+    text = separate_line_ends(content[max(position - 1, 0) : position], text, content[stop : stop + 1])
     draft.make([Replacement(position, stop, text)])
     return ""
 
@@ -221,7 +221,7 @@ def _joined_at_end(content: str, start: int, stop: int, text: str, *, inserting:
     if inserting:
         text = text[: len(text) - len(ending(text))]
         follows = start > 0 and content[start - 1] not in "\r\n"
-        return (usual_ending(content) if follows else "") + text, stop
+        return (common_ending(content) if follows else "") + text, stop
     after = split_lines(content[stop:])
     return text, stop + (len(after[0]) if not text and after and after[0] in ("\r\n", "\n", "\r") else 0)
 
@@ -245,28 +245,28 @@ def _line_indices(edit: ReplaceLines | InsertLines, total: int) -> tuple[int, in
     return edit.start_line - 1, edit.end_line
 
 
-def _as_lines(page: Page, first: int, last: int, old: list[str], new: list[str]) -> str:
+def _as_lines(page: IndexedText, first: int, last: int, old: list[str], new: list[str]) -> str:
     """The new lines with ends; those that the old ones had as well keep their own."""
     if not new:
         return ""
     around = page.lines[first:last] or page.lines[max(first - 1, 0) : first + 1]
-    end = usual_ending(page.content, "".join(around))
+    end = common_ending(page.content, "".join(around))
     ends = [ending(line) for line in page.lines[first:last]]
-    text = "".join(fitted(old, new, old, ends, end))
+    text = "".join(fit_lines(old, new, old, ends, end))
     return text + (ends[-1] if ends else end)
 
 
 def refuse_placeholder(new: Sequence[str], known: str, *, shorter: bool) -> None:
-    if line := placeholder(new, known, shorter=shorter):
+    if line := find_placeholder(new, known, shorter=shorter):
         raise BadRequest(
             f"The new text has {line!r}, which stands for code instead of being it; that code would be lost."
             " Write it out, or make smaller edits that leave it alone."
         )
 
 
-def _refuse_numbers(new: Sequence[str], page: Page, line: int) -> None:
-    numbers = line_numbers(new)
-    if numbers and abs(numbers[0] - line - 1) <= 1 and not line_numbers(page.lines[line : line + 1]):
+def _refuse_numbers(new: Sequence[str], page: IndexedText, line: int) -> None:
+    numbers = leading_line_numbers(new)
+    if numbers and abs(numbers[0] - line - 1) <= 1 and not leading_line_numbers(page.lines[line : line + 1]):
         raise BadRequest(
             f"The lines of the new text begin with their numbers ({numbers[0]}, ...), as a listing has them."
             " The file does not have them: leave them out."

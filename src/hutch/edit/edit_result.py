@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hutch.edit.excerpt import around, clipped, unified, window_on
+from hutch.edit.excerpt import change_window, clip, numbered_excerpt, unified_diff
 from hutch.edit.file_change import FileChange
 from hutch.edit.spans import Span
 from hutch.edit.syntax import syntax_warning
 
-_MOST_OF_NEW = 20  # lines of a new file that are shown; whoever made it knows the rest
+_MAX_NEW_LINES = 20  # lines of a new file that are shown; whoever made it knows the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class EditedFile:
         """What to tell a model."""
         source = f" from '{self.moved_from}'" if self.moved_from else ""
         head = "Nothing changed in" if self.kind == "unchanged" else self.kind.capitalize()
-        told = [f"{head} '{clipped(self.path)}'{source}.", *self.notes]
+        told = [f"{head} '{clip(self.path)}'{source}.", *self.notes]
         return "\n".join(
             filter(None, [" ".join(told), self.lines, *(f"Warning: {w}." for w in self.warnings)])
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """What came of a call."""
 
     files: tuple[EditedFile, ...]
@@ -53,7 +53,7 @@ class Edited:
         return "\n\n".join(file.text for file in self.files)
 
 
-def shown(
+def file_result(
     path: str,
     before: str | None,
     after: str | None,
@@ -67,14 +67,14 @@ def shown(
     """
     if spans is None or before is None or after is None:
         spans = [Span(0, len(before or ""), 0, len(after or ""))]
-    window = window_on(before or "", after or "", spans)
+    window = change_window(before or "", after or "", spans)
     names = (None if before is None else moved_from or path, None if after is None else path)
-    diff = unified(*names, window) if window.ranges else ""
+    diff = unified_diff(*names, window) if window.ranges else ""
     if before is None:
-        return EditedFile(path, "created", around(window, most=_MOST_OF_NEW), diff, tuple(notes))
+        return EditedFile(path, "created", numbered_excerpt(window, most=_MAX_NEW_LINES), diff, tuple(notes))
     if after is None:
         return EditedFile(path, "deleted", "", diff, tuple(notes))
     warning = syntax_warning(path, before, after, window)
     warnings = (warning,) if warning else ()
     kind: Literal["moved", "modified"] = "moved" if moved_from else "modified"
-    return EditedFile(path, kind, around(window), diff, tuple(notes), warnings, moved_from)
+    return EditedFile(path, kind, numbered_excerpt(window), diff, tuple(notes), warnings, moved_from)

@@ -86,7 +86,7 @@ def _legacy(data: bytes, evidence: list[str]) -> Text | None:
     western = "cp1252" if any(byte in data for byte in range(0x80, 0xA0)) else "latin-1"
     for piece in evidence:
         for encoding in (western, *_CYRILLIC, *_OTHERS):
-            if _holds(data, piece, encoding) and (text := _decoded(data, encoding)):
+            if _contains(data, piece, encoding) and (text := _decoded(data, encoding)):
                 return text
     guess = _guess(sample, western)
     return _decoded(data, guess) if guess else None
@@ -98,7 +98,7 @@ def _mostly_utf8(sample: bytes) -> bool:
     return starts - stray >= 4 * stray
 
 
-def _holds(data: bytes, piece: str, encoding: str) -> bool:
+def _contains(data: bytes, piece: str, encoding: str) -> bool:
     """Whether a line of `piece` that is not ASCII is in the data, in this encoding."""
     lines = [line.strip() for line in piece.splitlines() if not line.isascii()]
     try:
@@ -128,13 +128,13 @@ def _guess(sample: bytes, western: str) -> str | None:
     high = sum(1 for byte in sample if byte >= 0x80)
     for encoding in _CYRILLIC:
         text = sample.decode(encoding, "replace")
-        if sum(map(_COMMON_CYRILLIC.__contains__, text)) * 2 >= high and _calm(text):
+        if sum(map(_COMMON_CYRILLIC.__contains__, text)) * 2 >= high and _is_mostly_lower(text):
             return encoding
     best = from_bytes(sample, cp_isolation=list(_OTHERS)).best()
     return best.encoding if best else None
 
 
-def _calm(text: str) -> bool:
+def _is_mostly_lower(text: str) -> bool:
     """Whether capitals are the exception, as they are in prose and hardly in noise."""
     lower = sum(map(str.islower, text))
     return lower * 2 >= sum(map(str.isupper, text)) or text.isupper()
@@ -147,7 +147,7 @@ def _is_japanese(sample: bytes) -> bool:
     return kana * 4 >= sum(not character.isascii() for character in text)
 
 
-def rewritten(beginning: bytes, content: str) -> tuple[bytes, str]:
+def encode_like(beginning: bytes, content: str) -> tuple[bytes, str]:
     """`content` as bytes for a file that begins like this, and a sentence about what was kept."""
     bom, encoding, text = _read(beginning)
     kept = []

@@ -14,13 +14,13 @@ from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.spans import LineRange, Span, line_ranges
 from hutch.edit.text import ending, split_lines, without_ending
 
-_WHOLE = 64 * 1024  # characters; up to this size a text is taken whole
-_MARGIN = 32 * 1024  # characters around the changes of a larger one
-_LEAST_LINES = 4
-CONTEXT = 3
-MOST_LINES = 80  # of numbered lines for one file
-MOST_DIFF_LINES = 200
-_MOST_CHARACTERS = 300  # of one line
+_MAX_WHOLE_CHARS = 64 * 1024  # characters; up to this size a text is taken whole
+_MARGIN_CHARS = 32 * 1024  # characters around the changes of a larger one
+_MIN_LINES = 4
+CONTEXT_LINES = 3
+MAX_LINES = 80  # of numbered lines for one file
+MAX_DIFF_LINES = 200
+_MAX_LINE_CHARS = 300  # of one line
 _PART, _PARTS = re.compile(r"[\w./+=:~-]"), re.compile(r"[\w./+=:~-]*\Z")  # of a word as keys are
 
 
@@ -36,12 +36,12 @@ class Window:
     ends_text: bool = True
 
 
-def window_on(before: str, after: str, spans: Sequence[Span]) -> Window:
+def change_window(before: str, after: str, spans: Sequence[Span]) -> Window:
     """The window that shows all of these changes."""
     if not spans:
         return Window([], [], [])
     start, rest = 0, 0
-    if len(before) > _WHOLE:
+    if len(before) > _MAX_WHOLE_CHARS:
         start = _line_start(before, spans[0].start)
         rest = len(before) - _line_end(before, spans[-1].end)
     old, new = before[start : len(before) - rest], after[start : len(after) - rest]
@@ -55,19 +55,19 @@ def window_on(before: str, after: str, spans: Sequence[Span]) -> Window:
 def _line_start(text: str, offset: int) -> int:
     """The start of a line some way above; after LF, so that it is one in both texts."""
     at = offset
-    for _ in range(_LEAST_LINES):
+    for _ in range(_MIN_LINES):
         at = text.rfind("\n", 0, max(at, 0))
-    return text.rfind("\n", 0, max(min(at, offset - _MARGIN), 0)) + 1
+    return text.rfind("\n", 0, max(min(at, offset - _MARGIN_CHARS), 0)) + 1
 
 
 def _line_end(text: str, offset: int) -> int:
     at = offset
-    for _ in range(_LEAST_LINES):
+    for _ in range(_MIN_LINES):
         at = text.find("\n", at) + 1 or len(text)
-    return text.find("\n", max(at, min(offset + _MARGIN, len(text)))) + 1 or len(text)
+    return text.find("\n", max(at, min(offset + _MARGIN_CHARS, len(text)))) + 1 or len(text)
 
 
-def clipped(line: str, most: int = _MOST_CHARACTERS) -> str:
+def clip(line: str, most: int = _MAX_LINE_CHARS) -> str:
     """A line that is not too long, and can be sent to anybody."""
     if len(line) > most:
         kept = line[:most]
@@ -77,21 +77,21 @@ def clipped(line: str, most: int = _MOST_CHARACTERS) -> str:
     return replace_surrogates(line)
 
 
-def numbered(lines: Iterable[str], first: int) -> str:
+def number_lines(lines: Iterable[str], first: int) -> str:
     """Lines as a listing has them: the number, a tab, the line."""
-    return "\n".join(f"{number:>6}\t{clipped(line)}" for number, line in enumerate(lines, start=first))
+    return "\n".join(f"{number:>6}\t{clip(line)}" for number, line in enumerate(lines, start=first))
 
 
-def around(window: Window, *, most: int = MOST_LINES) -> str:
+def numbered_excerpt(window: Window, *, most: int = MAX_LINES) -> str:
     """The new lines with a few around them, numbered; changes near each other together."""
     parts: list[str] = []
     left = most
     groups = list(_groups(window.ranges))
     for index, group in enumerate(groups):
-        start = max(group[0].new_start - CONTEXT, 0)
-        end = min(group[-1].new_end + CONTEXT, len(window.after))
+        start = max(group[0].new_start - CONTEXT_LINES, 0)
+        end = min(group[-1].new_end + CONTEXT_LINES, len(window.after))
         shown = min(end, start + left)
-        part = numbered(map(without_ending, window.after[start:shown]), window.first + start + 1)
+        part = number_lines(map(without_ending, window.after[start:shown]), window.first + start + 1)
         if shown < end:
             part += f"\n     …\t({end - shown} more lines, to line {window.first + end})"
         parts.append(part)
@@ -103,11 +103,11 @@ def around(window: Window, *, most: int = MOST_LINES) -> str:
     return "\n     …\n".join(parts)
 
 
-def unified(old_path: str | None, new_path: str | None, window: Window) -> str:
+def unified_diff(old_path: str | None, new_path: str | None, window: Window) -> str:
     """A unified diff; None for a path means that the file is not there."""
     lines = [f"--- {_name('a', old_path)}", f"+++ {_name('b', new_path)}"]
     for group in _groups(window.ranges):
-        room = MOST_DIFF_LINES - len(lines)
+        room = MAX_DIFF_LINES - len(lines)
         hunk = list(islice(_hunk(window, group), room + 1))
         lines += hunk[:room]
         if len(hunk) > room:
@@ -121,7 +121,7 @@ def _groups(ranges: Sequence[LineRange]) -> Iterator[list[LineRange]]:
     """Changes whose context meets."""
     group: list[LineRange] = []
     for each in ranges:
-        if group and each.start - group[-1].end > 2 * CONTEXT:
+        if group and each.start - group[-1].end > 2 * CONTEXT_LINES:
             yield group
             group = []
         group.append(each)
@@ -131,9 +131,9 @@ def _groups(ranges: Sequence[LineRange]) -> Iterator[list[LineRange]]:
 
 def _hunk(window: Window, group: Sequence[LineRange]) -> Iterator[str]:
     before, after, first = window.before, window.after, window.first
-    head = min(group[0].start, CONTEXT)
+    head = min(group[0].start, CONTEXT_LINES)
     start, new_start = group[0].start - head, group[0].new_start - head
-    tail = min(len(before) - group[-1].end, CONTEXT)
+    tail = min(len(before) - group[-1].end, CONTEXT_LINES)
     end, new_end = group[-1].end + tail, group[-1].new_end + tail
     yield f"@@ -{_extent(first + start, end - start)} +{_extent(first + new_start, new_end - new_start)} @@"
     done = start
@@ -152,7 +152,7 @@ def _extent(start: int, length: int) -> str:
 def _signed(sign: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         carriage = "\r" if line.endswith("\r\n") else ""
-        yield sign + clipped(without_ending(line)) + carriage
+        yield sign + clip(without_ending(line)) + carriage
         if not ending(line):
             yield "\\ No newline at end of file"
 

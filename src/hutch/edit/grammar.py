@@ -1,8 +1,8 @@
-"""What tree-sitter sees in a text: where it stops being one of its language, and its pieces.
+"""What tree-sitter sees in a text: where it stops being one of its language, and its nodes.
 
 Grammars are C code that hostile text can crash or keep busy for minutes, so each
 runs in a process of its own that may only compute, and has little time. What
-comes back is a line number and a list of pieces; anything else counts as no answer.
+comes back is a line number and a list of nodes; anything else counts as no answer.
 """
 
 import atexit
@@ -37,9 +37,9 @@ from hutch.jail.launch.seccomp import (
 _PROGRAM = Path(__file__).with_name("grammar_process.py")
 # As there, where importing would load the parser.
 HEADER, ANSWER = struct.Struct("<I?"), struct.Struct("<iI")
-_MOST_PIECES_BYTES = 16 * 1024 * 1024
-_ANSWER_S = 10.0  # on a busy machine; the process itself counts the time that it computes
-_FRESH_S = 45.0  # after an answer: a process that is idle for longer soon ends itself
+_MAX_NODES_BYTES = 16 * 1024 * 1024
+_ANSWER_TIMEOUT_S = 10.0  # on a busy machine; the process itself counts the time that it computes
+_IDLE_LIMIT_S = 45.0  # after an answer: a process that is idle for longer soon ends itself
 # What computing needs: pipes, memory, signals, the clock and the end.
 _CALLS = (
     Call(0, 63),  # read
@@ -68,79 +68,79 @@ class Grammar(NamedTuple):
     function: str = "language"
 
 
-class Piece(NamedTuple):
-    """A part of a text, as its grammar names it. It holds the pieces that follow and are deeper."""
+class SyntaxNode(NamedTuple):
+    """A part of a text, as its grammar names it. It holds the nodes that follow and are deeper."""
 
     depth: int
     kind: str
-    field: str | None  # what it is to the piece that holds it
+    field: str | None  # what it is to the node that holds it
     start: int  # in bytes
     end: int
 
 
-class Tree:
-    """A text as its grammar sees it, from the first piece on; `whole` when nothing is wrong in it."""
+class SyntaxTree:
+    """A text as its grammar sees it, from the first node on; `whole` when nothing is wrong in it."""
 
-    def __init__(self, data: bytes, pieces: list[Piece], *, whole: bool) -> None:
-        self.pieces = pieces
-        self.whole = whole
+    def __init__(self, data: bytes, nodes: list[SyntaxNode], *, is_valid: bool) -> None:
+        self.nodes = nodes
+        self.is_valid = is_valid
         self._data = data
-        # Numbers and not pieces in pieces: hostile text is nested deeper than anything can follow.
-        self._inside: list[list[int]] = [[] for _ in pieces]
+        # Numbers and not nodes in nodes: hostile text is nested deeper than anything can follow.
+        self._children: list[list[int]] = [[] for _ in nodes]
         above: list[int] = []
-        for number, piece in enumerate(pieces):
-            while above and pieces[above[-1]].depth >= piece.depth:
+        for number, node in enumerate(nodes):
+            while above and nodes[above[-1]].depth >= node.depth:
                 above.pop()
             if above:
-                self._inside[above[-1]].append(number)
+                self._children[above[-1]].append(number)
             above.append(number)
 
     def text(self, number: int) -> str:
-        piece = self.pieces[number]
-        return self._data[max(piece.start, 0) : max(piece.end, 0)].decode(errors="replace")
+        node = self.nodes[number]
+        return self._data[max(node.start, 0) : max(node.end, 0)].decode(errors="replace")
 
     def line(self, number: int) -> str:
-        """The whole line on which a piece begins."""
-        start = max(self.pieces[number].start, 0)
+        """The whole line on which a node begins."""
+        start = max(self.nodes[number].start, 0)
         end = self._data.find(b"\n", start)
         line = self._data[self._data.rfind(b"\n", 0, start) + 1 : end if end >= 0 else None]
         return line.decode(errors="replace")
 
-    def inside(self, number: int) -> list[int]:
-        """The numbers of the pieces that this one is made of."""
-        return self._inside[number]
+    def children(self, number: int) -> list[int]:
+        """The numbers of the nodes that this one is made of."""
+        return self._children[number]
 
 
-class Unanswered(Exception):
+class ParseFailed(Exception):
     """The process could not be started, died, or took too long: nobody knows."""
 
 
 def first_error_line(grammar: Grammar, text: str) -> int | None:
     """The line, from 0, where a text first does not parse; None when it does."""
     data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
-    line, _ = _parsing(grammar).ask(data)
+    line, _ = _parser_process(grammar).ask(data)
     return None if line < 0 else min(line, data.count(b"\n"))
 
 
-def syntax_tree(grammar: Grammar, text: str) -> Tree:
-    """All pieces of a text."""
+def syntax_tree(grammar: Grammar, text: str) -> SyntaxTree:
+    """All nodes of a text."""
     data = text.encode("utf-8", "replace")
-    line, listed = _parsing(grammar).ask(data, pieces=True)
+    line, listed = _parser_process(grammar).ask(data, nodes=True)
     try:
-        return Tree(data, _PIECES.validate_json(listed), whole=line < 0)
+        return SyntaxTree(data, _NODES.validate_json(listed), is_valid=line < 0)
     except ValidationError:
-        raise Unanswered(f"No answer about {grammar.name}: it made no sense") from None
+        raise ParseFailed(f"No answer about {grammar.name}: it made no sense") from None
 
 
-_PIECES = TypeAdapter(list[Piece])
+_NODES = TypeAdapter(list[SyntaxNode])
 
 
 @cache
-def _parsing(grammar: Grammar) -> "_Parsing":
-    return _Parsing(grammar)
+def _parser_process(grammar: Grammar) -> "_ParserProcess":
+    return _ParserProcess(grammar)
 
 
-class _Parsing:
+class _ParserProcess:
     """The process of one grammar, started when it is wanted."""
 
     def __init__(self, grammar: Grammar) -> None:
@@ -150,33 +150,33 @@ class _Parsing:
         self._fresh_until = 0.0
         atexit.register(self._end)
 
-    def ask(self, data: bytes, *, pieces: bool = False) -> tuple[int, bytes]:
+    def ask(self, data: bytes, *, nodes: bool = False) -> tuple[int, bytes]:
         with self._lock:
             if self._process and (self._process.poll() is not None or time.monotonic() > self._fresh_until):
                 self._end()  # it had been idle for long, and may be about to end
             try:
-                return self._asked(data, pieces)
-            except (OSError, Unanswered, Unavailable) as error:
+                return self._request(data, nodes)
+            except (OSError, ParseFailed, Unavailable) as error:
                 self._end()
-                raise Unanswered(f"No answer about {self._grammar.name}: {error}") from None
+                raise ParseFailed(f"No answer about {self._grammar.name}: {error}") from None
 
-    def _asked(self, data: bytes, pieces: bool) -> tuple[int, bytes]:
-        """Send a text and wait for its line, and for its pieces when they are wanted."""
-        process = self._process = self._process or self._started()
+    def _request(self, data: bytes, nodes: bool) -> tuple[int, bytes]:
+        """Send a text and wait for its line, and for its nodes when they are wanted."""
+        process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
-        until = time.monotonic() + _ANSWER_S
-        view = memoryview(HEADER.pack(len(data), pieces) + data)
+        until = time.monotonic() + _ANSWER_TIMEOUT_S
+        view = memoryview(HEADER.pack(len(data), nodes) + data)
         while view:
             _wait(process.stdin.fileno(), select.POLLOUT, until)
             view = view[os.write(process.stdin.fileno(), view) :]
         line, length = ANSWER.unpack(_read(process.stdout.fileno(), ANSWER.size, until))
-        if length > (_MOST_PIECES_BYTES if pieces else 0):
-            raise Unanswered("it says too much")
+        if length > (_MAX_NODES_BYTES if nodes else 0):
+            raise ParseFailed("it says too much")
         listed = _read(process.stdout.fileno(), length, until)
-        self._fresh_until = time.monotonic() + _FRESH_S
+        self._fresh_until = time.monotonic() + _IDLE_LIMIT_S
         return int(line), listed
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-I", str(_PROGRAM), *self._grammar[1:], allow_list().hex()],
             stdin=subprocess.PIPE,
@@ -201,10 +201,10 @@ def _read(descriptor: int, length: int, until: float) -> bytes:
     data = bytearray()
     while len(data) < length:
         _wait(descriptor, select.POLLIN, until)
-        piece = os.read(descriptor, length - len(data))
-        if not piece:
-            raise Unanswered("it ended")
-        data += piece
+        node = os.read(descriptor, length - len(data))
+        if not node:
+            raise ParseFailed("it ended")
+        data += node
     return bytes(data)
 
 
@@ -212,7 +212,7 @@ def _wait(descriptor: int, event: int, until: float) -> None:
     poll = select.poll()
     poll.register(descriptor, event)
     if not poll.poll(max(until - time.monotonic(), 0) * 1000):
-        raise Unanswered("it took too long")
+        raise ParseFailed("it took too long")
 
 
 def allow_list() -> bytes:

@@ -17,11 +17,11 @@ from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
 
-IDLE_S = 60
-COMPUTING_S = 0.5
-MEMORY_BYTES = 1 << 30
-HEADER = struct.Struct("<I?")  # the length of a text, and whether its pieces are wanted
-ANSWER = struct.Struct("<iI")  # the line of the first error, from 0, or -1; the length of the pieces
+IDLE_TIMEOUT_S = 60
+CPU_TIMEOUT_S = 0.5
+MAX_MEMORY_BYTES = 1 << 30
+HEADER = struct.Struct("<I?")  # the length of a text, and whether its nodes are wanted
+ANSWER = struct.Struct("<iI")  # the line of the first error, from 0, or -1; the length of the nodes
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # for prctl
 
@@ -36,27 +36,27 @@ def main(module: str, function: str, program: str) -> None:
     answer(parser, b"x", True)  # whatever is loaded late is loaded now
     if resource.getrlimit(resource.RLIMIT_CORE)[1]:  # with 0 a handler of core dumps is still started
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     _lock_down(bytes.fromhex(program))
     while True:
-        signal.alarm(IDLE_S)  # the default action ends the process
-        length, pieces = HEADER.unpack(_read(HEADER.size))
+        signal.alarm(IDLE_TIMEOUT_S)  # the default action ends the process
+        length, nodes = HEADER.unpack(_read(HEADER.size))
         text = _read(length)
-        signal.setitimer(signal.ITIMER_PROF, COMPUTING_S)  # and so does this one's
-        said = memoryview(answer(parser, text, pieces))
+        signal.setitimer(signal.ITIMER_PROF, CPU_TIMEOUT_S)  # and so does this one's
+        reply = memoryview(answer(parser, text, nodes))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        while said:
-            said = said[os.write(1, said) :]
+        while reply:
+            reply = reply[os.write(1, reply) :]
 
 
-def answer(parser: Parser, text: bytes, pieces: bool) -> bytes:
+def answer(parser: Parser, text: bytes, nodes: bool) -> bytes:
     """Where a text first does not parse, and what it is made of."""
     root = parser.parse(text).root_node
-    listed = json.dumps(list(all_pieces(root))).encode() if pieces else b""
+    listed = json.dumps(list(all_nodes(root))).encode() if nodes else b""
     return ANSWER.pack(first_error(root), len(listed)) + listed
 
 
-def all_pieces(root: Node) -> Iterator[tuple[int, str, str | None, int, int]]:
+def all_nodes(root: Node) -> Iterator[tuple[int, str, str | None, int, int]]:
     """Each node after the one that holds it: its depth, type, field, and where it begins and ends."""
     cursor = root.walk()
     while True:
@@ -94,10 +94,10 @@ def _lock_down(codes: bytes) -> None:
 def _read(length: int) -> bytes:
     data = bytearray()
     while len(data) < length:
-        piece = os.read(0, length - len(data))
-        if not piece:
+        chunk = os.read(0, length - len(data))
+        if not chunk:
             os._exit(0)
-        data += piece
+        data += chunk
     return bytes(data)
 
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from hutch.domain.errors import BadRequest
 from hutch.edit.edit import Plan, refuse_placeholder
 from hutch.edit.indent import Shift, shift_between
-from hutch.edit.ladder import Page, Rung
-from hutch.edit.operation import Hunk, Piece
-from hutch.edit.placement import Placed, place_hunks
-from hutch.edit.replacement import kept_punctuation
-from hutch.edit.spans import Replacement, compose, replaced, separate_ends
-from hutch.edit.text import ending, kept_apart, usual_ending, without_ending
+from hutch.edit.ladder import IndexedText, Rung
+from hutch.edit.operation import Hunk, HunkLine
+from hutch.edit.placement import PlacedHunk, place_hunks
+from hutch.edit.replacement import keep_punctuation
+from hutch.edit.spans import Replacement, apply_replacements, compose, separate_ends
+from hutch.edit.text import common_ending, ending, separate_line_ends, without_ending
 
 
 class _Run(NamedTuple):
@@ -29,7 +29,7 @@ class _Run(NamedTuple):
 
 def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
     """The text with all of these hunks applied; an error says which one does not fit, and why."""
-    page = Page(content)
+    page = IndexedText(content)
     notes: list[str] = []
     runs: list[_Run] = []
     for placed in place_hunks(page, hunks):
@@ -38,16 +38,16 @@ def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
             notes.append(f"{which} is already applied at line {placed.line + 1}")
             continue
         _check(page, placed, which)
-        if placed.rung.told:
-            notes.append(f"{which} {placed.rung.told}")
+        if placed.rung.note:
+            notes.append(f"{which} {placed.rung.note}")
         runs += _runs(page, placed)
     replacements = list(_replacements(page, runs))
     told = tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
-    after, spans = separate_ends(replaced(content, replacements), compose((), replacements))
+    after, spans = separate_ends(apply_replacements(content, replacements), compose((), replacements))
     return Plan(after, tuple(spans), told)
 
 
-def _check(page: Page, placed: Placed, which: str) -> None:
+def _check(page: IndexedText, placed: PlacedHunk, which: str) -> None:
     added = [piece.text for piece in placed.hunk.pieces if piece.sign == "+"]
     removed = [piece.text for piece in placed.hunk.pieces if piece.sign == "-"]
     try:
@@ -67,7 +67,7 @@ def _changes_line_ends_only(hunk: Hunk) -> bool:
     return same and any(one.end and other.end and one.end != other.end for one, other in ends)
 
 
-def _runs(page: Page, placed: Placed) -> Iterator[_Run]:
+def _runs(page: IndexedText, placed: PlacedHunk) -> Iterator[_Run]:
     """The runs of removed and added lines of one hunk."""
     hunk, line = placed.hunk, placed.line
     end = _end_for(page, placed)
@@ -80,21 +80,21 @@ def _runs(page: Page, placed: Placed) -> Iterator[_Run]:
         yield _Run(line + start, line + stop, texts, literal)
 
 
-def _end_for(page: Page, placed: Placed) -> str:
+def _end_for(page: IndexedText, placed: PlacedHunk) -> str:
     """The line end of added lines: that of the lines around, or the hunk's own if the file has none."""
     line = placed.line
     if not page.has_cr:
         ends = " ".join(piece.end for piece in placed.hunk.new)  # a CR and an LF do not make one end
-        return "\n" if "\n" in page.content else usual_ending(ends)
+        return "\n" if "\n" in page.content else common_ending(ends)
     near = page.lines[line : placed.end] or page.lines[max(line - 1, 0) : line + 1]
-    return usual_ending(page.content, "".join(near))
+    return common_ending(page.content, "".join(near))
 
 
-def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[Piece]]]:
+def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[HunkLine]]]:
     """Each run without context: the old lines it covers, and the pieces, from the `first` of the hunk."""
     old = start = first = 0
-    run: list[Piece] = []
-    for number, piece in enumerate((*hunk.pieces, Piece(" ", "", ""))):
+    run: list[HunkLine] = []
+    for number, piece in enumerate((*hunk.pieces, HunkLine(" ", "", ""))):
         if piece.sign == " ":
             if run:
                 yield start, old, first, run
@@ -107,7 +107,9 @@ def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[Piece]]]:
         old += piece.sign == "-"
 
 
-def _adapted(page: Page, placed: Placed, run: list[Piece], added: list[Piece], first: int) -> list[str]:
+def _adapted(
+    page: IndexedText, placed: PlacedHunk, run: list[HunkLine], added: list[HunkLine], first: int
+) -> list[str]:
     """The added lines of a run as they fit where the hunk was found."""
     texts = [piece.text for piece in added]
     rung, hunk = placed.rung, placed.hunk
@@ -121,17 +123,17 @@ def _adapted(page: Page, placed: Placed, run: list[Piece], added: list[Piece], f
     removed = sum(piece.sign == "-" for piece in run)
     if rung is Rung.UNEVEN:
         # Like the removed line in its place, else like the nearest line above, else the one below.
-        likeness = [
+        similarity = [
             before + min(number, removed - 1) if removed else max(before - 1, 0)
             for number in range(len(texts))
         ]
         return [
             _shifted(shift_between([old[index]], [found[index]], [text], []), text)
-            for index, text in zip(likeness, texts, strict=True)
+            for index, text in zip(similarity, texts, strict=True)
         ]
     if rung is Rung.PUNCTUATION and removed == len(texts):
         return [
-            kept_punctuation(old[before + number], text, found[before + number])
+            keep_punctuation(old[before + number], text, found[before + number])
             for number, text in enumerate(texts)
         ]
     return texts
@@ -142,19 +144,21 @@ def _shifted(shift: Shift | None, text: str) -> str:
     return text if moved is None else moved
 
 
-def _replacements(page: Page, runs: list[_Run]) -> Iterator[Replacement]:
+def _replacements(page: IndexedText, runs: list[_Run]) -> Iterator[Replacement]:
     """The runs as replacements of text; only the end of the file may lack a line end."""
     total = len(page.bare)
     closed = not page.is_open  # whether the last line that is kept has its end
     for number, (start, end, lines, literal) in enumerate(runs):
         at_end = end == total and number + 1 == len(runs)
-        texts = [line if ending(line) else line + usual_ending(page.content) for line in lines]
+        texts = [line if ending(line) else line + common_ending(page.content) for line in lines]
         if at_end and texts and (page.is_open if not literal else not ending(lines[-1])):
             texts[-1] = texts[-1][: len(texts[-1]) - len(ending(texts[-1]))]
         if start == total and not closed and texts:
-            texts.insert(0, usual_ending(page.content))
+            texts.insert(0, common_ending(page.content))
         closed = closed or end == total
         first, last, text = page.start_of(start), page.start_of(end), "".join(texts)
         if page.has_cr:
-            text = kept_apart(page.content[max(first - 1, 0) : first], text, page.content[last : last + 1])
+            text = separate_line_ends(
+                page.content[max(first - 1, 0) : first], text, page.content[last : last + 1]
+            )
         yield Replacement(first, last, text)

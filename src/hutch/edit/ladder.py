@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 
 from hutch.edit.text import ending, split_lines
 
-_FEW = 8  # questions about lines that are answered by counting, before a table is made
+_MAX_LINEAR_LOOKUPS = 8  # questions about lines that are answered by counting, before a table is made
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _FOLDED = str.maketrans(
     {
@@ -37,12 +37,12 @@ class Rung(IntEnum):
     UNEVEN = 6  # for the context of a patch only
 
     @property
-    def told(self) -> str:
-        """What the caller is told, when there is something to tell."""
-        return _TOLD[self]
+    def note(self) -> str:
+        """What the caller is note, when there is something to tell."""
+        return _NOTES[self]
 
 
-_TOLD = {
+_NOTES = {
     Rung.EXACT: "",
     Rung.ENDINGS: "matched with other line ends; the file's were kept",
     Rung.TRAILING: "matched but for space at the end of lines",
@@ -82,7 +82,7 @@ def unfolded(line: str, column: int) -> int | None:
     return len(line) if folded == column else None
 
 
-def key(rung: Rung, line: str) -> str:
+def line_key(rung: Rung, line: str) -> str:
     """What of a line counts at this rung."""
     return _KEYS[rung](line)
 
@@ -93,7 +93,7 @@ class Keys:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.joined = "\n".join(["", *lines, ""])  # LF, then each followed by LF
-        self._asked = 0
+        self._lookups = 0
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -101,8 +101,8 @@ class Keys:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset into `joined`."""
-        self._asked += 1
-        if self._asked <= _FEW:
+        self._lookups += 1
+        if self._lookups <= _MAX_LINEAR_LOOKUPS:
             return self.joined.count("\n", 1, offset), offset - self.joined.rfind("\n", 0, offset) - 1
         line = bisect_right(self._starts, offset) - 1
         return line, offset - self._starts[line]
@@ -115,7 +115,7 @@ class Keys:
         return [self.position(at + 1)[0] for at in occurrences(self.joined, wanted, most=most, start=start)]
 
 
-class Page:
+class IndexedText:
     """A file's text, taken apart for searching, and only as far as somebody asks."""
 
     def __init__(self, content: str) -> None:
@@ -123,7 +123,7 @@ class Page:
         self.has_lf, self.has_cr = "\n" in content, "\r" in content
         self.has_lone_cr = self.has_cr and content.count("\r") != content.count("\r\n")
         self._keys: dict[Rung, Keys] = {}
-        self._asked = 0
+        self._lookups = 0
 
     @cached_property
     def lines(self) -> list[str]:
@@ -149,8 +149,8 @@ class Page:
 
     def start_of(self, line: int) -> int:
         """Where a line begins; of the one after the last, where the text ends."""
-        self._asked += 1
-        if self._asked > _FEW:
+        self._lookups += 1
+        if self._lookups > _MAX_LINEAR_LOOKUPS:
             return self._starts[line]
         if self.has_cr:
             return sum(map(len, islice(self.lines, line)))
@@ -158,8 +158,8 @@ class Page:
 
     def line_at(self, offset: int) -> int:
         """The index of the line that holds an offset."""
-        self._asked += 1
-        if self._asked > _FEW or self.has_lone_cr:
+        self._lookups += 1
+        if self._lookups > _MAX_LINEAR_LOOKUPS or self.has_lone_cr:
             return max(min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1), 0)
         offset = min(offset, len(self.content) - 1)  # the end of the text belongs to its last line
         return self.content.count("\n", 0, offset)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from hutch.edit.text import BOM, ending, split_lines, without_ending
 
 
-class Piece(NamedTuple):
+class HunkLine(NamedTuple):
     """A line of a hunk: `sign` is a space for context, `-` for removed or `+` for added."""
 
     sign: str
@@ -32,24 +32,24 @@ class Hunk:
         return replace(self, lines=tuple((sign, text.removeprefix(BOM)) for sign, text in self.lines))
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[HunkLine, ...]:
         """The lines as a file has them: a CR inside one ends a line of its own."""
         last_old = max((index for index, (sign, _) in enumerate(self.lines) if sign != "+"), default=-1)
         last_new = max((index for index, (sign, _) in enumerate(self.lines) if sign != "-"), default=-1)
-        pieces: list[Piece] = []
+        pieces: list[HunkLine] = []
         for index, (sign, text) in enumerate(self.lines):
             is_open = (self.open_old and index == last_old) or (self.open_new and index == last_new)
             for line in split_lines(text if is_open else text + "\n") or [""]:
-                pieces.append(Piece(sign, without_ending(line), ending(line)))
+                pieces.append(HunkLine(sign, without_ending(line), ending(line)))
         return tuple(pieces)
 
     @cached_property
-    def old(self) -> tuple[Piece, ...]:
+    def old(self) -> tuple[HunkLine, ...]:
         """What must be in the file."""
         return tuple(piece for piece in self.pieces if piece.sign != "+")
 
     @cached_property
-    def new(self) -> tuple[Piece, ...]:
+    def new(self) -> tuple[HunkLine, ...]:
         """What is there afterwards."""
         return tuple(piece for piece in self.pieces if piece.sign != "-")
 

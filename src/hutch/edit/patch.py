@@ -24,7 +24,7 @@ _RANGE = re.compile(r"-(\d{1,9})(?:,\d{1,9})? \+\d{1,9}(?:,\d{1,9})?[ \t]*@@[ \t
 _HEADERS = "'*** Add File: path', '*** Update File: path' or '*** Delete File: path'"
 
 
-def unwrapped(patch: str) -> list[str]:
+def strip_wrapper(patch: str) -> list[str]:
     """The lines of a patch without what is often put around it."""
     lines = patch.split("\n")
     if lines[0].endswith("\r") or (
@@ -48,15 +48,15 @@ def unwrapped(patch: str) -> list[str]:
     return lines[start:end]
 
 
-def read_patch(lines: list[str]) -> list[FileOperation]:
+def parse_envelope(lines: list[str]) -> list[FileOperation]:
     """The operations of an envelope, given as its lines; BadRequest names the line that is wrong."""
     if not lines or lines[0].strip() != BEGIN:
-        raise BadRequest(f"The first line of a patch must be '{BEGIN}', and it is {_shown(lines[:1])}.")
+        raise BadRequest(f"The first line of a patch must be '{BEGIN}', and it is {_quote(lines[:1])}.")
     while not lines[-1].strip():
         lines = lines[:-1]
     if lines[-1].strip() != _END:
         raise BadRequest(
-            f"The last line of a patch must be '{_END}', and it is {_shown(lines[-1:])}."
+            f"The last line of a patch must be '{_END}', and it is {_quote(lines[-1:])}."
             " If the patch was cut off, send it again in smaller parts."
         )
     operations = list(_Reader(lines).operations())
@@ -67,7 +67,7 @@ def read_patch(lines: list[str]) -> list[FileOperation]:
     return operations
 
 
-def _shown(lines: list[str]) -> str:
+def _quote(lines: list[str]) -> str:
     return f"{lines[0].strip()[:80]!r}" if lines else "missing"
 
 
@@ -180,5 +180,5 @@ class _Reader:
 
     def _refuse(self, why: str) -> NoReturn:
         raise BadRequest(
-            f"Line {self._at + 1} of the patch, {_shown(self._lines[self._at : self._at + 1])}, {why}."
+            f"Line {self._at + 1} of the patch, {_quote(self._lines[self._at : self._at + 1])}, {why}."
         )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-_LONGEST = 160  # characters; a longer line is no placeholder
+_MAX_LINE_CHARS = 160  # characters; a longer line is no placeholder
 _DOTS = r"(?:\.{2,}|…)"
 _THING = (
     r"(?:code|file|function|method|class|body|implementation|content|contents|section|block|logic|imports?|tests?"
@@ -42,13 +42,17 @@ def _body() -> re.Pattern[str]:
     return re.compile(_BODY, re.IGNORECASE)
 
 
-def placeholder(lines: Sequence[str], known: str, *, shorter: bool) -> str | None:
+def find_placeholder(lines: Sequence[str], known: str, *, shorter: bool) -> str | None:
     """The first of these lines that stands for code and is not in the text `known`.
 
     A comment of nothing but dots counts only when the new text is `shorter` than what it replaces.
     """
     for line in lines:
-        if len(line) <= _LONGEST and _stands_for_code(line, shorter=shorter) and line.strip() not in known:
+        if (
+            len(line) <= _MAX_LINE_CHARS
+            and _stands_for_code(line, shorter=shorter)
+            and line.strip() not in known
+        ):
             return line.strip()
     return None
 
@@ -69,7 +73,7 @@ def _stands_for_code(line: str, *, shorter: bool) -> bool:
     return dotted or bool(wrapped["open"])
 
 
-def line_numbers(lines: Sequence[str]) -> list[int]:
+def leading_line_numbers(lines: Sequence[str]) -> list[int]:
     """The numbers that these lines begin with, as a listing has them; empty when they do not."""
     found = [_NUMBER.match(line) for line in lines if line.strip()]
     numbers = [int(match[1]) for match in found if match]
@@ -78,6 +82,6 @@ def line_numbers(lines: Sequence[str]) -> list[int]:
     return numbers if listed and consecutive else []
 
 
-def without_numbers(lines: Sequence[str]) -> list[str]:
+def strip_line_numbers(lines: Sequence[str]) -> list[str]:
     """The lines without the numbers of a listing."""
     return [_NUMBER.sub("", line, count=1) for line in lines]

@@ -12,20 +12,20 @@ from itertools import pairwise
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.indent import shift_between
-from hutch.edit.ladder import Keys, Page, Rung, fold, key
-from hutch.edit.operation import Hunk, Piece
-from hutch.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
-from hutch.edit.similar_lines import likeness, nearest
+from hutch.edit.ladder import IndexedText, Keys, Rung, fold, line_key
+from hutch.edit.operation import Hunk, HunkLine
+from hutch.edit.refusal import CERTAIN_SIMILARITY, MAX_LISTED, did_you_mean, format_lines, is_word
+from hutch.edit.similar_lines import find_similar_lines, similarity
 
-_MOST_PLACES = 100_000  # of one hunk
-_MOST_WORK = 3_000_000  # lines and places looked at; some seconds
-_RARE = 200
-_FEW = 8
-_LEAST_LENGTH = 3  # characters that make an added text more than a bracket
+_MAX_PLACES = 100_000  # of one hunk
+_MAX_WORK = 3_000_000  # lines and places looked at; some seconds
+_MAX_RARE_LINES = 200
+_MAX_HUNKS_WITHOUT_INDEX = 8
+_MIN_CHARS = 3  # characters that make an added text more than a bracket
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedHunk:
     """A hunk, the index of its first line in the file, and how it matched."""
 
     hunk: Hunk
@@ -48,7 +48,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _Candidates:
     """The lines where a hunk may begin."""
 
     rung: Rung
@@ -57,10 +57,10 @@ class _Places:
     anywhere: bool = False  # the order of hunks does not count
 
 
-def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
+def place_hunks(page: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
     """Every hunk with its line, by line; Conflict names the first that has none, or more than one."""
-    finder = _Finder(page, many=len(hunks) > _FEW)
-    places: list[_Places] = []
+    finder = _Finder(page, many=len(hunks) > _MAX_HUNKS_WITHOUT_INDEX)
+    places: list[_Candidates] = []
     for number, hunk in enumerate(hunks, start=1):
         try:
             places.append(finder.places(hunk))
@@ -68,7 +68,7 @@ def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
             raise type(error)(f"{_name(number, hunks)}: {error}") from None
     lines = _in_order(hunks, places, len(page.bare))
     placed = [
-        Placed(hunk, number, line, place.rung, place.applied)
+        PlacedHunk(hunk, number, line, place.rung, place.applied)
         for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
     ]
     _check_headings(page, placed, hunks)
@@ -82,7 +82,7 @@ def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
     return placed
 
 
-def _check_headings(page: Page, placed: Sequence[Placed], hunks: Sequence[Hunk]) -> None:
+def _check_headings(page: IndexedText, placed: Sequence[PlacedHunk], hunks: Sequence[Hunk]) -> None:
     """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
 
     A heading may be the beginning of its line, since programs cut it.
@@ -104,7 +104,7 @@ def _name(number: int, hunks: Sequence[Hunk]) -> str:
     return f"Hunk {number} of {len(hunks)}{anchor}" if len(hunks) > 1 else f"The hunk{anchor}"
 
 
-def _in_order(hunks: Sequence[Hunk], places: Sequence[_Places], total: int) -> list[int]:
+def _in_order(hunks: Sequence[Hunk], places: Sequence[_Candidates], total: int) -> list[int]:
     """One line for each hunk. If only one choice keeps the hunks in order, that is it."""
     chosen = [place.lines[0] for place in places]
     if all(len(place.lines) == 1 for place in places):
@@ -134,14 +134,14 @@ def _in_order(hunks: Sequence[Hunk], places: Sequence[_Places], total: int) -> l
 class _Finder:
     """Finds where hunks match in one file."""
 
-    def __init__(self, page: Page, *, many: bool) -> None:
+    def __init__(self, page: IndexedText, *, many: bool) -> None:
         self._page = page
         self._many = many  # then an index of lines is worth its while
         self._indices: dict[Rung, dict[str, list[int]]] = {}
         self._work = 0
         self._drift = 0  # how far the last line number was off
 
-    def places(self, hunk: Hunk) -> _Places:
+    def places(self, hunk: Hunk) -> _Candidates:
         """Where it may go."""
         if not hunk.old:
             return self._insertion(hunk)
@@ -152,10 +152,10 @@ class _Finder:
             fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
             if fitting:
                 so = len(fitting) == 1 and self._reads_so(hunk, fitting[0])
-                return _Places(rung, fitting, applied=so)
+                return _Candidates(rung, fitting, applied=so)
             elsewhere = elsewhere or lines
         if lines := self._applied(hunk, marks):
-            return _Places(Rung.EXACT, lines[:1], applied=True)
+            return _Candidates(Rung.EXACT, lines[:1], applied=True)
         if elsewhere:
             raise Conflict(
                 f"its lines are at {_listed(elsewhere)}, which is not below '{hunk.anchors[-1]:.100}' at"
@@ -163,10 +163,10 @@ class _Finder:
             )
         raise self._not_found(hunk)
 
-    def _insertion(self, hunk: Hunk) -> _Places:
+    def _insertion(self, hunk: Hunk) -> _Candidates:
         total = len(self._page.bare)
         if marks := self._marks(hunk.anchors):
-            return _Places(Rung.EXACT, [mark + 1 for mark in marks])
+            return _Candidates(Rung.EXACT, [mark + 1 for mark in marks])
         if hunk.line is not None:
             line = self._index_of(hunk.line + 1) + self._drift if total else 0
             if not 0 <= line <= total:
@@ -174,12 +174,12 @@ class _Finder:
                     f"it only adds, after line {hunk.line}, but the file has {total} lines."
                     " Give some lines around the new ones."
                 )
-            return _Places(Rung.EXACT, [line])
+            return _Candidates(Rung.EXACT, [line])
         line = total - len(hunk.new)
         so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
-        return _Places(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
+        return _Candidates(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
 
-    def _lines(self, hunk: Hunk, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+    def _lines(self, hunk: Hunk, rung: Rung, wanted: Sequence[HunkLine]) -> list[int]:
         """Where these lines match at this rung; a place that the hunk itself points to goes first."""
         if rung > Rung.ENDINGS:
             text = "\n".join(piece.text for piece in wanted)
@@ -199,15 +199,15 @@ class _Finder:
             self._drift = lines[0] - told
         return lines
 
-    def _search(self, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+    def _search(self, rung: Rung, wanted: Sequence[HunkLine]) -> list[int]:
         seen = max(rung, Rung.ENDINGS)
-        pattern = [key(seen, piece.text) for piece in wanted]
+        pattern = [line_key(seen, piece.text) for piece in wanted]
         if not self._many:
             return self._blocks(seen, pattern)
         index = self._index(seen)
         offset = min(range(len(pattern)), key=lambda n: len(index.get(pattern[n], ())))
         rare = index.get(pattern[offset], [])
-        if len(rare) <= _RARE:
+        if len(rare) <= _MAX_RARE_LINES:
             lines = self._page.keys(seen).lines
             starts = [line - offset for line in rare if line >= offset]
             found = [start for start in starts if lines[start : start + len(pattern)] == pattern]
@@ -216,19 +216,19 @@ class _Finder:
         return self._blocks(seen, pattern)
 
     def _blocks(self, rung: Rung, pattern: list[str]) -> list[int]:
-        found = self._page.keys(rung).blocks(pattern, most=_MOST_PLACES)
+        found = self._page.keys(rung).blocks(pattern, most=_MAX_PLACES)
         self._count(len(self._page.content) // 500 + len(found))
         return found
 
-    def _is_at(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+    def _is_at(self, rung: Rung, wanted: Sequence[HunkLine], line: int) -> bool:
         if not 0 <= line <= len(self._page.bare) - len(wanted):
             return False
         seen = max(rung, Rung.ENDINGS)
         lines = self._page.keys(seen).lines
-        same = all(lines[line + offset] == key(seen, piece.text) for offset, piece in enumerate(wanted))
+        same = all(lines[line + offset] == line_key(seen, piece.text) for offset, piece in enumerate(wanted))
         return same and self._fits(rung, wanted, line)
 
-    def _fits(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+    def _fits(self, rung: Rung, wanted: Sequence[HunkLine], line: int) -> bool:
         """Whether line ends, or the indentation, are right as well, where the rung asks for it."""
         if rung is Rung.EXACT:
             return self._page.ends(line, line + len(wanted)) == [piece.end for piece in wanted]
@@ -262,7 +262,7 @@ class _Finder:
         """
         wanted = fold(anchor).strip()
         for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, wanted)):
-            if lines := self._search(rung, [Piece(" ", text, "")]):
+            if lines := self._search(rung, [HunkLine(" ", text, "")]):
                 return lines
         self._count(len(self._page.bare))
         part = wanted.removesuffix("@@").strip()
@@ -305,12 +305,12 @@ class _Finder:
         if not located:
             # Nothing says where the hunk belongs but its lines: one place must be like them, and only one.
             line, *more = lines
-            rival = nearest(self._page, old, outside=[(line, line + length)])
-            own = likeness(self._page, old, line, line + length)
-            return not more and (rival is None or rival.likeness < min(own, SURELY_MEANT))
-        near = nearest(self._page, old)
+            rival = find_similar_lines(self._page, old, outside=[(line, line + length)])
+            own = similarity(self._page, old, line, line + length)
+            return not more and (rival is None or rival.similarity < min(own, CERTAIN_SIMILARITY))
+        near = find_similar_lines(self._page, old)
         is_here = near and any(near.start < line + length and line < near.end for line in lines)
-        return near is None or bool(is_here) or near.likeness < SURELY_MEANT
+        return near is None or bool(is_here) or near.similarity < CERTAIN_SIMILARITY
 
     def _not_found(self, hunk: Hunk) -> Conflict:
         wanted = [piece.text for piece in hunk.old]
@@ -324,9 +324,9 @@ class _Finder:
 
     def _hint(self, wanted: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
         """The lines that were probably meant; empty when none are alike. Those below the anchors go first."""
-        if marks and (below := nearest(self._page, wanted, first=marks[0])):
+        if marks and (below := find_similar_lines(self._page, wanted, first=marks[0])):
             return did_you_mean(self._page, below, wanted)
-        near = nearest(self._page, wanted)
+        near = find_similar_lines(self._page, wanted)
         if near is None:
             return ""
         where = (
@@ -353,7 +353,7 @@ class _Finder:
 
     def _count(self, work: int) -> None:
         self._work += work
-        if self._work > _MOST_WORK:
+        if self._work > _MAX_WORK:
             raise BadRequest(
                 "the patch has too many hunks that match in many places. Split it, or give more context."
             )
@@ -381,9 +381,9 @@ def _first_below(lines: Sequence[int], marks: Sequence[int], length: int = 1) ->
 
 
 def _listed(lines: Sequence[int]) -> str:
-    return listed([line + 1 for line in lines[:MOST_TOLD]], len(lines))
+    return format_lines([line + 1 for line in lines[:MAX_LISTED]], len(lines))
 
 
-def _counts(pieces: Sequence[Piece]) -> bool:
+def _counts(pieces: Sequence[HunkLine]) -> bool:
     """Whether the lines hold enough to be told from others."""
-    return sum(len(piece.text.strip()) for piece in pieces) >= _LEAST_LENGTH
+    return sum(len(piece.text.strip()) for piece in pieces) >= _MIN_CHARS

@@ -10,12 +10,19 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from hutch.edit.indent import Shift, shift_between
-from hutch.edit.ladder import Page, Rung, fold, key, occurrences, unfolded
+from hutch.edit.ladder import IndexedText, Rung, fold, line_key, occurrences, unfolded
 from hutch.edit.spans import Replacement
-from hutch.edit.text import ending, joined_lines, kept_apart, usual_ending, with_endings, without_ending
+from hutch.edit.text import (
+    common_ending,
+    ending,
+    join_lines,
+    separate_line_ends,
+    with_endings,
+    without_ending,
+)
 
-MOST_MATCHES = 1_000
-_MOST_COMPARED = 40_000  # pairs of lines; a larger edit keeps only what its ends share
+MAX_MATCHES = 1_000
+_MAX_COMPARED_PAIRS = 40_000  # pairs of lines; a larger edit keeps only what its ends share
 _RUNGS = (
     Rung.EXACT,
     Rung.ENDINGS,
@@ -36,7 +43,7 @@ class Match(NamedTuple):
     shift: Shift | None = None
 
 
-def find(page: Page, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
+def find(page: IndexedText, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
     """The first rung at which `old` is found, and where.
 
     `every` is for replacing all of them: none is left out, and none overlaps. Otherwise the question is
@@ -48,13 +55,13 @@ def find(page: Page, old: str, new: str = "", *, every: bool = False) -> tuple[R
     return Rung.EXACT, []
 
 
-def find_at(page: Page, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
+def find_at(page: IndexedText, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
     """Where `old` is found at one rung."""
     if rung is Rung.EXACT:
-        starts = occurrences(page.content, old, most=_most(every), step=len(old) if every else 1)
+        starts = occurrences(page.content, old, most=_max_matches(every), step=len(old) if every else 1)
         matches = [Match(start, start + len(old)) for start in starts]
         return matches if not page.has_cr else [each for each in matches if _is_whole(page, each)]
-    lines = quoted_lines(old)
+    lines = split_quote(old)
     if rung is Rung.ENDINGS:
         if not page.has_cr and "\r" not in old and not (page.is_open and old.endswith("\n")):
             return []  # would find the same as the exact rung
@@ -63,36 +70,36 @@ def find_at(page: Page, rung: Rung, old: str, new: str = "", *, every: bool = Fa
         return []
     if rung in (Rung.TRAILING, Rung.PUNCTUATION):
         return _inside(page, rung, lines, every)
-    return _indented(page, rung, lines, quoted_lines(new), every)
+    return _indented(page, rung, lines, split_quote(new), every)
 
 
-def _most(every: bool) -> int:
-    return sys.maxsize if every else MOST_MATCHES
+def _max_matches(every: bool) -> int:
+    return sys.maxsize if every else MAX_MATCHES
 
 
-def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement:
+def fit(page: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Replacement:
     """The new text as it goes into the place of a match."""
     if rung is Rung.EXACT and not page.has_cr:
-        text = with_endings(new, "\n" if page.has_lf else usual_ending(new))
+        text = with_endings(new, "\n" if page.has_lf else common_ending(new))
         return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
     if rung is Rung.EXACT:
         line = page.line_at(match.start)
         match = match._replace(line=line, column=match.start - page.start_of(line))
-    old_lines, new_lines = quoted_lines(old), quoted_lines(new)
+    old_lines, new_lines = split_quote(old), split_quote(new)
     pieces, ends = _pieces(page, match, len(old_lines))
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
-    end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
+    end = common_ending(page.content, "".join(near)) if page.has_cr else "\n"
     adapt = _adapting(rung, match, old_lines, pieces)
-    text = joined_lines(fitted(old_lines, new_lines, pieces, ends, end, adapt))
+    text = join_lines(fit_lines(old_lines, new_lines, pieces, ends, end, adapt))
     if _past_the_end(page, match, old_lines):
         text = without_ending(text)
     if page.has_cr:
         around = page.content[max(match.start - 1, 0) : match.start], page.content[match.end : match.end + 1]
-        text = kept_apart(around[0], text, around[1])
+        text = separate_line_ends(around[0], text, around[1])
     return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
 
 
-def _with_final_end(page: Page, match: Match, old: str, text: str) -> str:
+def _with_final_end(page: IndexedText, match: Match, old: str, text: str) -> str:
     """The text with a line end, or without, so that the file ends as it did.
 
     An edit that changes nothing but that line end is meant so.
@@ -105,12 +112,12 @@ def _with_final_end(page: Page, match: Match, old: str, text: str) -> str:
     return text if ending(text) else text + ending(page.content)
 
 
-def quoted_lines(text: str) -> list[str]:
+def split_quote(text: str) -> list[str]:
     """The lines of a quote; the last one is empty when it ends with a line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _is_whole(page: Page, match: Match) -> bool:
+def _is_whole(page: IndexedText, match: Match) -> bool:
     """Not if it begins or ends between the CR and the LF of one line end."""
     return "\r\n" not in (
         page.content[max(match.start - 1, 0) : match.start + 1],
@@ -118,16 +125,16 @@ def _is_whole(page: Page, match: Match) -> bool:
     )
 
 
-def _inside(page: Page, rung: Rung, lines: list[str], every: bool) -> list[Match]:
+def _inside(page: IndexedText, rung: Rung, lines: list[str], every: bool) -> list[Match]:
     """Matches that may begin and end inside a line."""
     keys = page.keys(rung)
-    wanted = [key(rung, line) for line in lines]
+    wanted = [line_key(rung, line) for line in lines]
     # Space at the end of the quote means the end of a line.
     cut = rung is not Rung.ENDINGS and lines[-1] != lines[-1].rstrip()
     text = "\n".join([*wanted, ""] if cut else wanted)
     found: list[Match] = []
     step = max(len(text) - cut, 1) if every else 1
-    for offset in occurrences(keys.joined, text, most=_most(every), start=1, step=step):
+    for offset in occurrences(keys.joined, text, most=_max_matches(every), start=1, step=step):
         line, column = keys.position(offset)
         last, last_column = keys.position(offset + len(text) - cut)
         if rung is Rung.PUNCTUATION:
@@ -143,17 +150,17 @@ def _inside(page: Page, rung: Rung, lines: list[str], every: bool) -> list[Match
     return found
 
 
-def _unfolded(page: Page, line: int, column: int) -> int | None:
+def _unfolded(page: IndexedText, line: int, column: int) -> int | None:
     return unfolded(page.bare[line], column) if line < len(page.bare) else column
 
 
-def _indented(page: Page, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
+def _indented(page: IndexedText, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
     """Matches of whole lines whose indentation differs by one rule."""
     skipped = len(old) > 1 and not old[-1].strip()
     old = old[:-1] if skipped else old
-    wanted = [key(rung, line) for line in old]
+    wanted = [line_key(rung, line) for line in old]
     found: list[Match] = []
-    for line in page.keys(rung).blocks(wanted, most=_most(every)):
+    for line in page.keys(rung).blocks(wanted, most=_max_matches(every)):
         if every and found and line < found[-1].line + len(old):
             continue
         last = line + len(old) - 1
@@ -165,12 +172,12 @@ def _indented(page: Page, rung: Rung, old: list[str], new: list[str], every: boo
     return found
 
 
-def _past_the_end(page: Page, match: Match, old: list[str]) -> bool:
+def _past_the_end(page: IndexedText, match: Match, old: list[str]) -> bool:
     """Whether the quote ends with a line end where the file has none."""
     return match.end == len(page.content) and not old[-1] and page.is_open
 
 
-def _pieces(page: Page, match: Match, count: int) -> tuple[list[str], list[str]]:
+def _pieces(page: IndexedText, match: Match, count: int) -> tuple[list[str], list[str]]:
     """What the file has for each line of the quote, and how it ends."""
     pieces = list(page.bare[match.line : match.line + count])
     ends = page.ends(match.line, min(match.line + count, len(page.bare)))
@@ -198,10 +205,10 @@ def _adapting(
 
 
 def _kept(old: Sequence[str], new: str, pieces: Sequence[str], index: int) -> str:
-    return new if index < 0 else kept_punctuation(old[index], new, pieces[index])
+    return new if index < 0 else keep_punctuation(old[index], new, pieces[index])
 
 
-def kept_punctuation(old: str, new: str, piece: str) -> str:
+def keep_punctuation(old: str, new: str, piece: str) -> str:
     """The new line, with the file's own characters where quote and new line begin and end alike."""
     shortest = min(len(old), len(new))
     head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
@@ -218,7 +225,7 @@ def _as_given(line: str, _: int) -> str:
     return line
 
 
-def fitted(
+def fit_lines(
     old: list[str],
     new: list[str],
     pieces: list[str],
@@ -247,7 +254,7 @@ def _comparison(old: list[str], new: list[str]) -> list[tuple[bool, int, int, in
     tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
     old_end, new_end = len(old) - tail, len(new) - tail
     middle = [(False, head, old_end, head, new_end)]
-    if 0 < (old_end - head) * (new_end - head) <= _MOST_COMPARED:
+    if 0 < (old_end - head) * (new_end - head) <= _MAX_COMPARED_PAIRS:
         matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
         middle = [
             (tag == "equal", a + head, b + head, c + head, d + head)

@@ -10,29 +10,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from hutch.edit.ladder import Page, Rung, occurrences
+from hutch.edit.ladder import IndexedText, Rung, occurrences
 
-_MOST_LINES = 40  # of the quote that are looked at
-_MOST_PLACES = 60  # that a line or word may vote for
-_MOST_WORDS = 12
-_MOST_CANDIDATES = 12
-_MOST_CHARACTERS = 1_200  # of a candidate that are compared
-_LEAST_LIKENESS = 0.5
+_MAX_LINES = 40  # of the quote that are looked at
+_MAX_VOTES = 60  # that a line or word may vote for
+_MAX_WORDS = 12
+_MAX_CANDIDATES = 12
+_MAX_CHARS = 1_200  # of a candidate that are compared
+_MIN_SIMILARITY = 0.5
 _WORD = re.compile(r"\w{3,40}")
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class SimilarLines:
     """Lines `start` to `end` of the file (from 0, end excluded), and how like the quote they are (0 to 1)."""
 
     start: int
     end: int
-    likeness: float
+    similarity: float
 
 
-def nearest(
-    page: Page, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
-) -> Nearest | None:
+def find_similar_lines(
+    page: IndexedText, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
+) -> SimilarLines | None:
     """The lines most like the quote, if any are like it; from the line `first` on, and outside of some
     others (start and end)."""
     wanted = [line.strip() for line in _without_blank_ends(quote)]
@@ -40,41 +40,41 @@ def nearest(
     if not wanted or first >= len(lines):
         return None
     votes: defaultdict[int, float] = defaultdict(float)
-    for start, weight in _votes(page, wanted[:_MOST_LINES], first):
+    for start, weight in _votes(page, wanted[:_MAX_LINES], first):
         if not any(start < theirs[1] and theirs[0] < start + len(wanted) for theirs in outside):
             votes[start] += weight
-    best: Nearest | None = None
-    text = "\n".join(wanted)[:_MOST_CHARACTERS]
+    best: SimilarLines | None = None
+    text = "\n".join(wanted)[:_MAX_CHARS]
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(text)
-    for start, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))[:_MOST_CANDIDATES]:
+    for start, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))[:_MAX_CANDIDATES]:
         end = min(start + len(wanted), len(lines))
-        matcher.set_seq1("\n".join(lines[start : min(end, start + _MOST_LINES)])[:_MOST_CHARACTERS])
-        least = best.likeness if best else _LEAST_LIKENESS
+        matcher.set_seq1("\n".join(lines[start : min(end, start + _MAX_LINES)])[:_MAX_CHARS])
+        least = best.similarity if best else _MIN_SIMILARITY
         if matcher.real_quick_ratio() > least and matcher.quick_ratio() > least:
-            likeness = matcher.ratio()
-            if likeness > least:
-                best = Nearest(start, end, likeness)
+            similarity = matcher.ratio()
+            if similarity > least:
+                best = SimilarLines(start, end, similarity)
     return best
 
 
-def likeness(page: Page, quote: Sequence[str], start: int, end: int) -> float:
+def similarity(page: IndexedText, quote: Sequence[str], start: int, end: int) -> float:
     """How like the quote these lines of the file are."""
-    wanted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MOST_CHARACTERS]
-    found = "\n".join(_without_blank_ends(page.keys(Rung.INDENT).lines[start:end]))[:_MOST_CHARACTERS]
+    wanted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MAX_CHARS]
+    found = "\n".join(_without_blank_ends(page.keys(Rung.INDENT).lines[start:end]))[:_MAX_CHARS]
     return SequenceMatcher(None, found, wanted, autojunk=False).ratio()
 
 
-def _votes(page: Page, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
+def _votes(page: IndexedText, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
     """First lines of places that share something with the quote; what is rare weighs more."""
     for index, line in enumerate(wanted):
         if line and (count := page.content.count(line)):
-            for place in page.keys(Rung.INDENT).blocks([line], most=_MOST_PLACES, first=first):
+            for place in page.keys(Rung.INDENT).blocks([line], most=_MAX_VOTES, first=first):
                 yield max(place - index, first), 3 / count
     start = page.start_of(first)
     for word, index in _words(wanted).items():
         count = page.content.count(word)
-        for offset in occurrences(page.content, word, most=_MOST_PLACES, start=start):
+        for offset in occurrences(page.content, word, most=_MAX_VOTES, start=start):
             yield max(page.line_at(offset) - index, first), 1 / count
 
 
@@ -82,9 +82,9 @@ def _words(wanted: list[str]) -> dict[str, int]:
     """The longest words of the quote, each with the line where it first is."""
     first: dict[str, int] = {}
     for index, line in enumerate(wanted):
-        for word in _WORD.findall(line[:_MOST_CHARACTERS]):
+        for word in _WORD.findall(line[:_MAX_CHARS]):
             first.setdefault(word, index)
-    return {word: first[word] for word in sorted(first, key=len, reverse=True)[:_MOST_WORDS]}
+    return {word: first[word] for word in sorted(first, key=len, reverse=True)[:_MAX_WORDS]}
 
 
 def _without_blank_ends(lines: Sequence[str]) -> list[str]:

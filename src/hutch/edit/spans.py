@@ -29,7 +29,7 @@ class Replacement(NamedTuple):
     text: str
 
 
-def replaced(content: str, replacements: Iterable[Replacement]) -> str:
+def apply_replacements(content: str, replacements: Iterable[Replacement]) -> str:
     """The text with these replacements made; they are in order and apart."""
     pieces: list[str] = []
     done = 0
@@ -82,10 +82,10 @@ def separate_ends(content: str, spans: Sequence[Span]) -> tuple[str, list[Span]]
         if content[span.new_start - 1 : span.new_start + 1] == "\r\n"
     }
     added = [Replacement(at, at, "\r") for at in sorted(met)]
-    return replaced(content, added), compose(spans, added)
+    return apply_replacements(content, added), compose(spans, added)
 
 
-def place(spans: Iterable[Span], start: int, end: int) -> int | None:
+def position_after(spans: Iterable[Span], start: int, end: int) -> int | None:
     """Where the old text's `start` is in the new one, if nothing from `start` to `end` was changed."""
     moved = 0
     for span in spans:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import orjson
 
-from hutch.edit.excerpt import Window, clipped
-from hutch.edit.grammar import Grammar, Unanswered, first_error_line
+from hutch.edit.excerpt import Window, clip
+from hutch.edit.grammar import Grammar, ParseFailed, first_error_line
 from hutch.edit.text import split_lines, without_ending
 
-_MOST_WHOLE = 48 * 1024  # characters; up to this size a file is parsed whole
-_MOST_PARSED = 64 * 1024  # characters around the changes of one large file
-_MOST_FILE = 2 * 1024 * 1024
-_MOST_LINES = 2_000  # from a change to where its stretch begins or ends
+_MAX_WHOLE_CHARS = 48 * 1024  # characters; up to this size a file is parsed whole
+_MAX_PARSED_CHARS = 64 * 1024  # characters around the changes of one large file
+_MAX_FILE_CHARS = 2 * 1024 * 1024
+_MAX_BOUNDARY_LINES = 2_000  # from a change to where its stretch begins or ends
 
 
 _PYTHON = Grammar("Python", "tree_sitter_python")
@@ -47,9 +47,9 @@ def syntax_warning(path: str, before: str, after: str, window: Window) -> str | 
     """What to say when a change made a file unreadable for its language."""
     grammar = _GRAMMARS.get(PurePosixPath(path).suffix.lower())
     size = max(len(before), len(after))
-    if grammar is None or not window.ranges or size > _MOST_FILE:
+    if grammar is None or not window.ranges or size > _MAX_FILE_CHARS:
         return None
-    if size <= _MOST_WHOLE:
+    if size <= _MAX_WHOLE_CHARS:
         broken = _newly_broken(grammar, before, after, 0)
     elif grammar is _JSON:
         broken = _broken_json(before, after)
@@ -57,13 +57,13 @@ def syntax_warning(path: str, before: str, after: str, window: Window) -> str | 
         broken = next(filter(None, _checked(grammar, window)), None)
     if broken is None:
         return None
-    shown = f": {clipped(broken.text.strip(), 120)}" if broken.text.strip() else ""
+    shown = f": {clip(broken.text.strip(), 120)}" if broken.text.strip() else ""
     return f"'{path}' no longer parses as {grammar.name}, from line {broken.line + 1}{shown}"
 
 
 def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:
     """Each stretch around a change, until too much was parsed."""
-    left, done = _MOST_PARSED, -1
+    left, done = _MAX_PARSED_CHARS, -1
     for each in window.ranges:
         if each.start < done:
             continue  # in the last stretch
@@ -86,7 +86,7 @@ def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:
 def _boundary(window: Window, line: int, step: int) -> int | None:
     """The nearest line, up or down, where top-level code begins after a blank line; or an end of the file."""
     lines = window.before
-    for at in range(line, line + step * _MOST_LINES, step):
+    for at in range(line, line + step * _MAX_BOUNDARY_LINES, step):
         if at <= 0:
             return 0 if window.starts_text else None
         if at >= len(lines):
@@ -101,7 +101,7 @@ def _newly_broken(grammar: Grammar, before: str, after: str, first: int) -> _Bro
         line = first_error_line(grammar, after)
         if line is None or first_error_line(grammar, before) is not None:
             return None
-    except Unanswered:
+    except ParseFailed:
         return None
     return _Broken(first + line, without_ending([*split_lines(after), ""][line]))
 

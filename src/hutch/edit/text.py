@@ -70,7 +70,7 @@ def without_ending(line: str) -> str:
     return line[: len(line) - len(ending(line))]
 
 
-def usual_ending(content: str, near: str = "") -> str:
+def common_ending(content: str, near: str = "") -> str:
     """How a new line should end: as most of those `near` do, else as most of the file."""
     for some in (near, content):
         pairs = some.count("\r\n")
@@ -87,14 +87,14 @@ def with_endings(new: str, end: str) -> str:
     return bare if end == "\n" else bare.replace("\n", end)
 
 
-def kept_apart(left: str, new: str, right: str) -> str:
+def separate_line_ends(left: str, new: str, right: str) -> str:
     """New lines that do not make one line end of a CR and an LF that meet where they are put in."""
     if new and left.endswith("\r") and new.startswith("\n"):
         new = "\r" + new
     return new + "\n" if new.endswith("\r") and right.startswith("\n") else new
 
 
-def joined_lines(parts: Iterable[str]) -> str:
+def join_lines(parts: Iterable[str]) -> str:
     """Texts and line ends, joined; a CR and an LF that are the ends of two lines do not become one end."""
     joined: list[str] = []
     before = ""

@@ -15,7 +15,7 @@ from hutch.edit.operation import FileOperation, Hunk
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NO_NEWLINE = "\\ "
 _NONE = "/dev/null"
-_MOST_LINE = 4_096  # characters of a header
+_MAX_HEADER_CHARS = 4_096  # characters of a header
 
 
 def is_unified(lines: list[str]) -> bool:
@@ -27,7 +27,7 @@ def is_unified(lines: list[str]) -> bool:
     )
 
 
-def read_unified(lines: list[str]) -> list[FileOperation]:
+def parse_unified_diff(lines: list[str]) -> list[FileOperation]:
     """The operations of a diff, given as its lines; BadRequest names the line that is wrong."""
     operations = [_operation(section) for section in _Reader(lines).sections()]
     if not operations:
@@ -132,13 +132,13 @@ class _Reader:
             yield section
 
     def _header(self, section: _Section, line: str, follows: str, is_plain: bool) -> None:
-        word, _, rest = line[:_MOST_LINE].partition(" ")
+        word, _, rest = line[:_MAX_HEADER_CHARS].partition(" ")
         if is_plain:
             section.old, section.new = (
                 _path(text[4:].split("\t")[0].removesuffix("\r")) for text in (line, follows)
             )
         elif line.startswith("diff --git "):
-            section.git = _git_names(line[:_MOST_LINE])
+            section.git = _git_names(line[:_MAX_HEADER_CHARS])
         elif line.startswith(("rename from ", "copy from ")):
             section.renamed = (_path(rest.partition(" ")[2]), section.renamed[1])
             section.copied = word == "copy"

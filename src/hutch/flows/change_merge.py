@@ -103,7 +103,7 @@ async def refresh(context: ChangeContext, change: Change) -> Change:
             async with hold_open(context, change, reopens=False) as now:  # after a merge under way
                 await changes.end(now, there.state, merged_commit=there.merged_commit)
     except (HutchError, TimeoutError, OSError) as error:
-        logger.debug("not_looked_up", change=change.id, error=context.redactor.clean(str(error)))
+        logger.debug("not_looked_up", change=change.id, error=context.redactor.redact(str(error)))
     return await changes.find(change.id)
 
 

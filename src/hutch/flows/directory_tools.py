@@ -89,7 +89,7 @@ class DirectoryTools:
         until = time.monotonic() + RELEASE_TIMEOUT_S
         while True:
             try:
-                opening = self.workspaces.open_directory(directory, clean=self.redactor.clean)
+                opening = self.workspaces.open_directory(directory, clean=self.redactor.redact)
                 return await stack.enter_async_context(opening)
             except Conflict:
                 if time.monotonic() > until:

@@ -7,7 +7,7 @@ is decided here, and applied by `domain.audience.show`.
 import asyncio
 from dataclasses import dataclass
 
-from hutch.domain.audience import Reader, ShownEntry, show
+from hutch.domain.audience import Reader, VisibleEntry, filter_entry
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
@@ -20,7 +20,7 @@ class EntryPage:
     """Some entries of a session, the oldest first; there may be `more` after them."""
 
     session: Session
-    entries: list[ShownEntry]
+    entries: list[VisibleEntry]
     more: bool
 
 
@@ -41,7 +41,7 @@ async def read_page(
     (session, reader), (entries, more) = found, read
     if more and len(entries) == limit:
         more = entries[-1].seq < (await services.log.head(session_id)).seq
-    return EntryPage(session, [show(entry, reader) for entry in entries], more)
+    return EntryPage(session, [filter_entry(entry, reader) for entry in entries], more)
 
 
 async def _with_reader(services: Services, who: Caller, session: Session | str) -> tuple[Session, Reader]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hutch.domain.audience import Reader, show
+from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
 from hutch.domain.session import Session
@@ -50,7 +50,7 @@ async def _find_question(
     while page := await services.log.read(session.id, after=after):
         after = page[-1].seq
         for entry in page:
-            match show(entry, reader).event:
+            match filter_entry(entry, reader).event:
                 case ApprovalAsked() | QuestionAsked() as question if question.call_id == call_id:
                     asked = question
                 case ApprovalGiven(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:

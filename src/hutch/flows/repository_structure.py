@@ -71,7 +71,7 @@ async def describe_structure(context: Context, first: Snapshot) -> str:
     page = await context.workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
     paths = [entry.path for entry in page.entries if entry.kind == "file"]
     try:
-        tests = context.redactor.clean(str(await find_runner(context)))
+        tests = context.redactor.redact(str(await find_runner(context)))
     except NotFound:
         tests = ""
     return sentence(paths, files=first.files, tests=tests)

@@ -1,6 +1,6 @@
 """Runs by the names that people have for them, and the logs of their sessions."""
 
-from hutch.domain.audience import PUBLIC, show
+from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
@@ -28,5 +28,5 @@ async def read_log(log: EventLog, session_id: SessionId) -> list[Entry]:
     """All of a log, as everyone in the session may see it."""
     found: list[Entry] = []
     while page := await log.read(session_id, after=found[-1].seq if found else 0):
-        found += [show(entry, PUBLIC) for entry in page]
+        found += [filter_entry(entry, PUBLIC) for entry in page]
     return found

@@ -128,16 +128,16 @@ async def create_with_run(
     if services.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
         address, new = new.repository, replace(new, repository=url.shown)
         user, password = url.credentials
-        services.redactor.learn_also([password or user])
+        services.redactor.add_values([password or user])
     if not forked_from:
         new = replace(new, repository=await check_request(services, who, new))
-    session = _session_of(new, who, services.redactor.clean, forked_from)
+    session = _session_of(new, who, services.redactor.redact, forked_from)
     run = QueuedRun(
         id=new_run_id(),
         session_id=session.id,
         owner=session.owner,
         kind="prompt" if new.prompt else "prepare",
-        prompt=services.redactor.clean(new.prompt),
+        prompt=services.redactor.redact(new.prompt),
         worker=services.reserved_for,
         queued_ms=session.created_ms,
         trace_id=trace_id(),
@@ -246,7 +246,7 @@ async def give(
             raise would_lose(lost)
     if isinstance(asked, BEGINS_WORK):
         await services.log.admit(session.id)
-    body = _cleaned(asked, services.redactor.clean).model_dump_json()
+    body = _cleaned(asked, services.redactor.redact).model_dump_json()
     max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(services.rows).add(
         session.id, who.user.id, body, max_untaken=max_untaken, audience=audience, also=also

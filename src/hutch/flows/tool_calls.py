@@ -18,7 +18,7 @@ from hutch.agent.tools.paths import legible
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
-from hutch.system.uninterrupted import complete
+from hutch.system.uninterrupted import run_to_end
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
 COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
@@ -91,7 +91,7 @@ class Tools:
             raise
         finally:
             duration_s = round(time.monotonic() - began, 6)
-            result = await complete(self._settle(name, call_id, result, duration_s))
+            result = await run_to_end(self._settle(name, call_id, result, duration_s))
         return result
 
     async def _use(self, name: str, text: str, context: Context) -> ToolResult:
@@ -144,4 +144,4 @@ class Tools:
 
     def _text(self, text: str) -> str:
         """Without secrets, and such that it can be written: names of files may be no text at all."""
-        return self.recorder.redactor.clean(legible(text))
+        return self.recorder.redactor.redact(legible(text))

@@ -16,7 +16,7 @@ from functools import partial
 
 import structlog
 
-from hutch.domain.audience import PUBLIC, show
+from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
@@ -84,7 +84,7 @@ class Triggers:
         """Keep a wish, to be taken up at once; whether it is a new one."""
 
         def clean(value: object) -> object:
-            return self.services.redactor.clean(value) if isinstance(value, str) else value
+            return self.services.redactor.redact(value) if isinstance(value, str) else value
 
         wish = replace(wish, mark=secrets.token_hex(16))
         told = WebhookDelivery(
@@ -161,13 +161,13 @@ class Triggers:
             over = {"state": "ended"} if attempts >= TRIES else {}
             wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
             next_ms = wall_ms() + int(wait_s * 1000)
-            reason = self.services.redactor.clean(str(error))
+            reason = self.services.redactor.redact(str(error))
             await notes.update(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
             if told.state == "working":
                 await asyncio.sleep(wait_s)
         except HutchError as error:
             logger.info("trigger.ended", delivery=told.id, problem=str(error))
-            await notes.update(told.id, state="ended", reason=self.services.redactor.clean(str(error)))
+            await notes.update(told.id, state="ended", reason=self.services.redactor.redact(str(error)))
         except Exception:
             logger.exception("trigger.failed", delivery=told.id)
             await notes.update(told.id, state="ended", reason="Hutch itself failed.")
@@ -205,7 +205,7 @@ class Triggers:
                 raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
             revision = pull.branch
         new = NewSession(
-            purpose=f"{self.services.redactor.clean(wish.title)[:150]} (#{wish.number})",
+            purpose=f"{self.services.redactor.redact(wish.title)[:150]} (#{wish.number})",
             repository=wish.repository,
             revision=revision,
             deliver=True,
@@ -255,7 +255,7 @@ class Triggers:
             over = session.state == "ended" if run is None else run.state == "ended"
             if run is not None:
                 while entries := await log.read(SessionId(session.id), after=seen):
-                    progress.apply(show(entry, PUBLIC).event for entry in entries)
+                    progress.apply(filter_entry(entry, PUBLIC).event for entry in entries)
                     seen = entries[-1].seq
                 places = await Runs(self.services.rows).queue_positions([run.id])
                 progress.place = places.get(run.id)
@@ -327,7 +327,7 @@ class Triggers:
         if not progress.started or progress.no_model:
             return ""
         title, summary = past(await read_log(self.services.log, SessionId(session.id)), progress.run_id).said
-        clean = self.services.redactor.clean
+        clean = self.services.redactor.redact
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 
 

@@ -11,7 +11,7 @@ from hutch.flows.model_list import UsableModels
 from hutch.flows.services import Services
 from hutch.flows.triggers import Triggers
 from hutch.sessions.interface import SessionHost
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.database_files import DatabaseFiles
 from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
@@ -22,7 +22,7 @@ from hutch.system.clock import wall_ms
 class Server:
     """The services of a server and its settings."""
 
-    loaded: Loaded
+    loaded: LoadedSettings
     services: Services
     triggers: Triggers
     database_files: DatabaseFiles
@@ -50,4 +50,4 @@ class Server:
         return self.services.redactor
 
 
-OpenServer = Callable[[Loaded], AbstractAsyncContextManager[Server]]
+OpenServer = Callable[[LoadedSettings], AbstractAsyncContextManager[Server]]

@@ -101,7 +101,7 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
     if isinstance(error, MergeConflict | WorkWouldBeLost):
-        more["paths"] = [redactor.clean(path) for path in error.paths[:MAX_ERRORS]]
+        more["paths"] = [redactor.redact(path) for path in error.paths[:MAX_ERRORS]]
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s
         headers["Retry-After"] = str(error.retry_after_s)
@@ -109,7 +109,7 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RangeNotSatisfiable):
         headers["Content-Range"] = f"bytes */{error.size}"
-    return problem(how, redactor.clean(str(error)), headers=headers, **more)
+    return problem(how, redactor.redact(str(error)), headers=headers, **more)
 
 
 def tell_bug(error: Exception) -> Response:
@@ -141,7 +141,7 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
             return tell_bug(error)
         faults = error.errors()
         if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
-            return problem(told_status(415), redactor.clean(_not_json(request)))
+            return problem(told_status(415), redactor.redact(_not_json(request)))
         errors = [
             {"at": location(each)[:MAX_PLACE], "message": describe(each)} for each in faults[:MAX_ERRORS]
         ]

@@ -35,12 +35,12 @@ from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import websocket_protocol
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.readiness import check_writable
 from hutch.system.queued_output import drain_output
-from hutch.system.running_server import Running, announced, local_token, withdraw
-from hutch.system.signals import ENDS, is_answered
+from hutch.system.running_server import RunningServer, announced, local_token, withdraw
+from hutch.system.signals import TERMINATION_SIGNALS, is_handled
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
@@ -58,14 +58,14 @@ logger = structlog.get_logger("hutch.serve")
 class Ready:
     """A server that answers."""
 
-    running: Running
+    running: RunningServer
     url: str  # where people open it
     owner: str = ""  # who was made on the first start
     link: str = ""  # by which that one logs in, once
     warning: str = ""
 
 
-async def serve(loaded: Loaded, open_server: OpenServer, ready: Callable[[Ready], None]) -> None:
+async def serve(loaded: LoadedSettings, open_server: OpenServer, ready: Callable[[Ready], None]) -> None:
     """Serve what `open_server` opens until a signal ends it; `ready` is called once everything answers."""
     settings, paths = loaded.settings.server, loaded.paths
     certificate = _tls_files(loaded)
@@ -99,7 +99,7 @@ async def serve(loaded: Loaded, open_server: OpenServer, ready: Callable[[Ready]
 class _Service(uvicorn.Server):
     """Uvicorn, which leaves the signals to us and says when it listens."""
 
-    def __init__(self, server: Server, loaded: Loaded, ready: Callable[[], None]) -> None:
+    def __init__(self, server: Server, loaded: LoadedSettings, ready: Callable[[], None]) -> None:
         settings = loaded.settings.server
         self._server = server
         self._ready = ready
@@ -186,7 +186,7 @@ def _give_up(problem: str) -> None:
 
 
 @contextmanager
-def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
+def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[None]:
     """The first signal begins the end; the second, or the end of patience, is the end."""
     came: list[int] = []
     patience_s = loaded.settings.server.shutdown_s
@@ -209,13 +209,13 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
         service.end()
 
     loop = asyncio.get_running_loop()
-    for number in ENDS:
-        if is_answered(number):
+    for number in TERMINATION_SIGNALS:
+        if is_handled(number):
             loop.add_signal_handler(number, end, number)
     yield  # not taken back: they must also work while sessions are put down
 
 
-def _tls_files(loaded: Loaded) -> str:
+def _tls_files(loaded: LoadedSettings) -> str:
     """The certificate, checked together with its key; empty without TLS."""
     settings = loaded.settings.server
     if not settings.tls_cert and not settings.tls_key:

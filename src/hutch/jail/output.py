@@ -99,7 +99,7 @@ class Capture:
         if self._file is not None:
             self._save(self._file, data)
 
-    def go_on_after(self, name: StreamName, before: bytes) -> None:
+    def continue_after(self, name: StreamName, before: bytes) -> None:
         """What comes first on a stream follows this, which is not kept."""
         self._streams[name] = kept = Kept(self._most)
         kept.before = before

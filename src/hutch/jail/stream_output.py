@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.domain.redaction import excerpt
+from hutch.domain.redaction import redacted_excerpt
 
 AROUND_BYTES = 64 * 1024  # on either side of a cut: longer than any secret
 AT_ONCE_BYTES = 4 * 1024  # so many can be redacted without leaving the event loop
@@ -62,10 +62,10 @@ class StreamOutput:
         clean_end = clean_end or clean
         first, start = self.before_head + self.head + self.after_head, len(self.before_head)
         if not self.left_out_bytes:
-            return excerpt(first, start, len(first), clean_end) if start else clean_end(first)
-        head = excerpt(first, start, start + len(self.head), clean)
+            return redacted_excerpt(first, start, len(first), clean_end) if start else clean_end(first)
+        head = redacted_excerpt(first, start, start + len(self.head), clean)
         last = self.before_tail + self.tail
-        return f"{head}{self._note}{excerpt(last, len(self.before_tail), len(last), clean_end)}"
+        return f"{head}{self._note}{redacted_excerpt(last, len(self.before_tail), len(last), clean_end)}"
 
     @property
     def _note(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from hutch.domain.audience import Reader, show
+from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
@@ -78,7 +78,7 @@ class Channel:
                 if not entries:  # the head of the log was set back, behind our back
                     raise EventsMissing(self._session_id, after + 1, max(self._before, known))
                 for entry in entries:
-                    yield show(entry, reader)
+                    yield filter_entry(entry, reader)
                     after = entry.seq
                     if entry.event.type == "session.ended":
                         return
@@ -94,7 +94,7 @@ class Channel:
                 if update.seq <= after:
                     continue  # it was in the log before it was here
                 after = update.seq
-                yield show(update, reader)
+                yield filter_entry(update, reader)
                 if update.event.type == "session.ended":
                     return
             elif self._over is not None:

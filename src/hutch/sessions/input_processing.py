@@ -158,7 +158,7 @@ async def _queue(live: LiveSession, given: SessionInput, prompt: str) -> None:
         id=new_run_id(),
         session_id=live.id,
         owner=session.owner,
-        prompt=live.grounds.redactor.clean(prompt),
+        prompt=live.grounds.redactor.redact(prompt),
         input=given.seq,
         worker=live.grounds.reserved_for,
         queued_ms=wall_ms(),
@@ -222,7 +222,7 @@ async def _undo(live: LiveSession, given: SessionInput, *, discard: bool) -> str
         async with live.used() as sandbox:
             lost = await lost_by_undo(entries, sandbox.workspace)
         if lost and not discard:
-            return live.grounds.redactor.clean(str(would_lose(lost)))
+            return live.grounds.redactor.redact(str(would_lose(lost)))
         for run in waiting:
             if run.id == run_id:  # it was to go on with what is taken back, or that was to be delivered
                 await give_up(live, run, UNDONE)
@@ -234,7 +234,7 @@ async def _undo(live: LiveSession, given: SessionInput, *, discard: bool) -> str
                 by=given.by,
                 before=before,
                 discarded=tuple(
-                    live.grounds.redactor.clean(replace_surrogates(path)) for path in lost[:MAX_LISTED]
+                    live.grounds.redactor.redact(replace_surrogates(path)) for path in lost[:MAX_LISTED]
                 ),
                 discarded_count=len(lost),
             )
@@ -260,7 +260,7 @@ async def _end(live: LiveSession, given: SessionInput, reason: str) -> None:
     await report_abandoned(live, waiting, OVER)
     await live.runs.end_all(live.id, "cancelled", OVER)
     await live.park(reason="the session ends")
-    reason = live.grounds.redactor.clean(reason)
+    reason = live.grounds.redactor.redact(reason)
     ended: list[Event] = [
         InputTaken(input=given.seq, kind="end", by=given.by),
         SessionEnded(outcome="done", reason=reason),

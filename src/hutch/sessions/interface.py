@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from hutch.domain.audience import Reader, ShownEntry
+from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.ids import SessionId
 from hutch.sessions.requests import Request
 
@@ -31,7 +31,7 @@ class Delta:
     audience: str | None = None  # as that of the event it is a piece of
 
 
-Update = ShownEntry | Delta
+Update = VisibleEntry | Delta
 
 
 class Viewer(Protocol):

@@ -14,7 +14,7 @@ import structlog
 from hutch.agent.recorder import Recorder
 from hutch.agent.run_setup import UserMessage
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.domain.audience import PUBLIC, show
+from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     ApprovalGiven,
@@ -42,7 +42,7 @@ from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
-from hutch.system.uninterrupted import complete
+from hutch.system.uninterrupted import run_to_end
 
 logger = structlog.get_logger()
 
@@ -115,7 +115,7 @@ class LiveSession:
         """The whole log, as the agent may see it: what is for some people only is withheld."""
         found: list[Entry] = []
         while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
-            found += [show(entry, PUBLIC) for entry in page]
+            found += [filter_entry(entry, PUBLIC) for entry in page]
         return found
 
     async def set_state(self, state: SessionState, reason: str = "") -> None:
@@ -183,9 +183,9 @@ class LiveSession:
                 self._open = await _open(self, session)
                 logger.info("session.jail_opened", session_id=self.id)
                 if is_new:
-                    await complete(self._wake(self._open, []))
+                    await run_to_end(self._wake(self._open, []))
             if changes and self._open.quiet:
-                await complete(self._wake(self._open, [SessionWoken()]))
+                await run_to_end(self._wake(self._open, [SessionWoken()]))
             return self._open.sandbox
 
     async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
@@ -243,13 +243,13 @@ class LiveSession:
         began = time.monotonic()
         await self.set_state("starting")
         if session.repository and not session.forked_from:
-            source = self.grounds.redactor.clean(session.repository)
+            source = self.grounds.redactor.redact(session.repository)
             await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
         made = await self.grounds.ways.prepare(session, self.recorder)
         await self.sessions.set(self.id, workspace_id=made.workspace_id)
         event = SessionPrepared(
             workspace=made.workspace_id,
-            source=self.grounds.redactor.clean(made.source),
+            source=self.grounds.redactor.redact(made.source),
             commit=made.commit,
             duration_s=round(time.monotonic() - began, 3),
         )
@@ -259,7 +259,7 @@ class LiveSession:
     async def _shut(self, *, reason: str) -> None:
         opened, self._open = self._open, None
         if opened is not None:
-            await complete(self._close(opened, reason))  # half closed, nobody would close the jail any more
+            await run_to_end(self._close(opened, reason))  # half closed, nobody would close the jail any more
 
     async def _close(self, opened: "_Open", reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost and not opened.quiet)

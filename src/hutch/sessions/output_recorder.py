@@ -18,7 +18,7 @@ import structlog
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event
 from hutch.domain.redaction import Redactor
-from hutch.domain.stream_redactor import CleanStream
+from hutch.domain.stream_redactor import StreamRedactor
 
 GATHER_S = 0.01
 QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning
@@ -42,7 +42,7 @@ class Source:
     """One stream of text."""
 
     make: Make
-    clean: CleanStream
+    clean: StreamRedactor
     decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
     )
@@ -76,14 +76,14 @@ class Source:
         over, self.over = self.over, b""
         start = _beginning(over) if self.lost else 0
         if self.lost:
-            self.clean.go_on_after(over[:start].decode(errors="replace"))
+            self.clean.continue_after(over[:start].decode(errors="replace"))
         self.skipped, self.lost = self.skipped + self.lost + start, 0
         self.take(over[start:])
         return len(over) - start
 
     def forget_over(self) -> None:
         """Leave it out, to the last byte."""
-        self.clean.go_on_after(self.over.decode(errors="replace"))
+        self.clean.continue_after(self.over.decode(errors="replace"))
         self.skipped += self.lost + len(self.over)
         self.over, self.lost = b"", 0
 
@@ -114,7 +114,7 @@ class OutputRecorder:
 
     def add(self, key: object, data: bytes, make: Make) -> None:
         """The next bytes of a stream."""
-        source = self._sources.pop(key, None) or Source(make, CleanStream(self._redactor))
+        source = self._sources.pop(key, None) or Source(make, StreamRedactor(self._redactor))
         self._sources[key] = source  # the last to print is the last to be forgotten
         source.make, source.ended = make, False
         if source.over or len(data) > self._room_now():
@@ -124,10 +124,10 @@ class OutputRecorder:
             source.take(data)
         self._soon()
 
-    def go_on_after(self, key: object, end: bytes, lost_bytes: int, make: Make) -> None:
+    def continue_after(self, key: object, end: bytes, lost_bytes: int, make: Make) -> None:
         """A stream begins behind bytes that were lost; `end` is the last of them, and is not shown."""
-        source = self._sources[key] = Source(make, CleanStream(self._redactor))
-        source.clean.go_on_after(end.decode(errors="replace"))
+        source = self._sources[key] = Source(make, StreamRedactor(self._redactor))
+        source.clean.continue_after(end.decode(errors="replace"))
         source.skipped = lost_bytes
 
     def end(self, key: object) -> None:

@@ -14,7 +14,7 @@ from hutch.agent.recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
-from hutch.domain.redaction import excerpt
+from hutch.domain.redaction import redacted_excerpt
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import StreamName
 from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
@@ -181,7 +181,7 @@ class RequestHandler:
 
     async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
         """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
-        why = printable(self._redactor.clean(reason)) if reason else clean_reason(taken, self._redactor)
+        why = printable(self._redactor.redact(reason)) if reason else clean_reason(taken, self._redactor)
         await self._record([self._recorder.snapshot_taken(taken, why)])
         return taken
 
@@ -249,10 +249,10 @@ class RequestHandler:
 
     def _result(self, result: Result) -> requests.CommandResult:
         def clean(data: bytes) -> str:
-            return self._redactor.clean(data.decode(errors="replace"))
+            return self._redactor.redact(data.decode(errors="replace"))
 
         def clean_running(data: bytes) -> str:
-            return self._redactor.clean(self._redactor.settled(data.decode(errors="replace")))
+            return self._redactor.redact(self._redactor.drop_partial_secret(data.decode(errors="replace")))
 
         clean_end = clean_running if result.running else clean
         return requests.CommandResult(
@@ -263,7 +263,7 @@ class RequestHandler:
             timed_out=result.timed_out,
             running=result.running,
             id=result.id,
-            cwd=self._redactor.clean(result.cwd),
+            cwd=self._redactor.redact(result.cwd),
             truncated=result.truncated,
             duration_s=round(result.duration_s, 6),
             note=result.note,
@@ -276,14 +276,16 @@ class RequestHandler:
         around = data[: start + ANSWER_BYTES + BEFORE_BYTES]
         end = min(start + ANSWER_BYTES, len(data))
         if tape.running and len(around) == len(data):  # the rest of a secret may be about to come
-            end = max(start, min(end, self._redactor.held_from(around)))
-        text = excerpt(around, start, end, lambda part: self._redactor.clean(part.decode(errors="replace")))
+            end = max(start, min(end, self._redactor.held_start(around)))
+        text = redacted_excerpt(
+            around, start, end, lambda part: self._redactor.redact(part.decode(errors="replace"))
+        )
         about = asdict(self._state(command))
         printed = tape.start + end - start
         return requests.CommandOutput(**about, text=text, start=tape.start, end=printed)
 
     def _state(self, command: BackgroundCommand) -> requests.CommandState:
-        listed, result, clean = command.listed(), command.result(), self._redactor.clean
+        listed, result, clean = command.listed(), command.result(), self._redactor.redact
         return requests.CommandState(
             id=listed.id,
             shell=listed.shell,
@@ -310,7 +312,7 @@ class ShellOutput:
 
     def leave_out(self, stream: StreamName, lost: Lost) -> None:
         """What the command prints first follows this, which was not kept."""
-        self._printing.go_on_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
+        self._printing.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
 
     def _make(self, stream: StreamName) -> Make:
         background_id = self._background_id

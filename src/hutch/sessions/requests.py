@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from hutch.edit.edit_result import Edited
+from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.comparison import Difference
@@ -85,13 +85,13 @@ class DeleteFile(Changing[Sequence[FileChange]]):
 
 
 @dataclass(frozen=True, slots=True)
-class EditFile(Changing[Edited]):
+class EditFile(Changing[EditResult]):
     path: str
     edits: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyPatch(Changing[Edited]):
+class ApplyPatch(Changing[EditResult]):
     patch: str
 
 

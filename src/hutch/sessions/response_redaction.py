@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hutch.domain.redaction import Redactor
-from hutch.edit.edit_result import Edited, EditedFile
+from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
@@ -22,7 +22,7 @@ from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import Found, Paths
 
-WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited, Snapshot)
+WITH_TEXT = (Page, Status, Found, Paths, Difference, EditResult, Snapshot)
 
 
 def is_text(found: object) -> bool:
@@ -34,7 +34,7 @@ def is_text(found: object) -> bool:
 
 def redacted(found: Any, redactor: Redactor) -> Any:
     """The same answer without secrets. Of a long one this takes a while."""
-    clean = redactor.clean
+    clean = redactor.redact
     match found:
         case Page(entries, cursor):
             return Page([_entry(each, redactor) for each in entries], cursor)
@@ -51,8 +51,8 @@ def redacted(found: Any, redactor: Redactor) -> Any:
         case Difference(files=files, patch=patch):
             changed = [_difference(each, redactor) for each in files]
             return replace(found, files=changed, patch=clean_bytes(patch, redactor))
-        case Edited(files, changes):
-            return Edited(
+        case EditResult(files, changes):
+            return EditResult(
                 tuple(_edited(each, redactor) for each in files),
                 tuple(_change(each, redactor) for each in changes),
             )
@@ -61,7 +61,7 @@ def redacted(found: Any, redactor: Redactor) -> Any:
 
 def clean_reason(snapshot: Snapshot, redactor: Redactor) -> str:
     """Why it was taken. One of an older Hutch may hold a secret, or one that became a secret since."""
-    return printable(redactor.clean(snapshot.reason))
+    return printable(redactor.redact(snapshot.reason))
 
 
 def _listed(each: FileChange | Snapshot | Change, redactor: Redactor) -> FileChange | Snapshot | Change:
@@ -76,38 +76,40 @@ def _listed(each: FileChange | Snapshot | Change, redactor: Redactor) -> FileCha
 def clean_bytes(data: bytes, redactor: Redactor) -> bytes:
     """Text that may hold bytes of other encodings, which stay as they are."""
     text = data.decode("utf-8", "surrogateescape")
-    return redactor.clean(text).encode("utf-8", "surrogateescape")
+    return redactor.redact(text).encode("utf-8", "surrogateescape")
 
 
 def clean_text(found: Bytes, redactor: Redactor) -> str:
     """The beginning of a file as text; what may be the first part of a secret at its end is left out."""
     is_cut = len(found.data) < found.size
-    data = found.data[: redactor.held_from(found.data)] if is_cut else found.data
-    return redactor.clean(data.decode(errors="replace"))
+    data = found.data[: redactor.held_start(found.data)] if is_cut else found.data
+    return redactor.redact(data.decode(errors="replace"))
 
 
 def _found_lines(lines: Sequence[Line], redactor: Redactor) -> list[Line]:
-    shown = redact_lines(lines, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
-    return [replace(line, path=redactor.clean(line.path)) for line in shown]
+    shown = redact_lines(
+        lines, clean=redactor.redact, settle=redactor.drop_partial_secret, mask=redactor.mask
+    )
+    return [replace(line, path=redactor.redact(line.path)) for line in shown]
 
 
 def _entry(entry: Entry, redactor: Redactor) -> Entry:
-    target = entry.target and redactor.clean(entry.target)
-    return replace(entry, path=redactor.clean(entry.path), target=target)
+    target = entry.target and redactor.redact(entry.target)
+    return replace(entry, path=redactor.redact(entry.path), target=target)
 
 
 def _change(change: FileChange, redactor: Redactor) -> FileChange:
-    moved_from = change.moved_from and redactor.clean(change.moved_from)
-    return replace(change, path=redactor.clean(change.path), moved_from=moved_from)
+    moved_from = change.moved_from and redactor.redact(change.moved_from)
+    return replace(change, path=redactor.redact(change.path), moved_from=moved_from)
 
 
 def _difference(change: Change, redactor: Redactor) -> Change:
-    old_path = change.old_path and redactor.clean(change.old_path)
-    return replace(change, path=redactor.clean(change.path), old_path=old_path)
+    old_path = change.old_path and redactor.redact(change.old_path)
+    return replace(change, path=redactor.redact(change.path), old_path=old_path)
 
 
 def _edited(file: EditedFile, redactor: Redactor) -> EditedFile:
-    clean = redactor.clean
+    clean = redactor.redact
     return replace(
         file,
         path=clean(file.path),

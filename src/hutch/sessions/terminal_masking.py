@@ -78,4 +78,4 @@ class MaskedReader:
 
 
 def _hide(redactor: Redactor, data: bytes) -> tuple[bytes, int]:
-    return redactor.mask(data), redactor.held_from(data)
+    return redactor.mask(data), redactor.held_start(data)

@@ -207,7 +207,7 @@ class Worker:
                 await self.runs.release(run.id, self.name)
                 await live.set_state("queued")
             return
-        reason = live.grounds.redactor.clean(done.reason)
+        reason = live.grounds.redactor.redact(done.reason)
         ended = await self._ended(live, run.id) if run.kind == "prompt" else None
         if ended is not None and done.outcome == "cancelled":
             await report_undelivered(live, await live.entries(), run.id, CANCELLED)

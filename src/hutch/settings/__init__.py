@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hutch.settings.paths import Paths, find_paths, named_server, terminal_type
 
 if TYPE_CHECKING:
-    from hutch.settings.layers import Loaded, load, user_environment
+    from hutch.settings.layers import LoadedSettings, load, user_environment
     from hutch.settings.model import Settings
 
 __all__ = [
-    "Loaded",
+    "LoadedSettings",
     "Paths",
     "Settings",
     "find_paths",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in {"Loaded", "Settings", "load", "user_environment"}:
+    if name not in {"LoadedSettings", "Settings", "load", "user_environment"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hutch.settings import layers
 

@@ -23,16 +23,23 @@ from pydantic_settings import EnvSettingsSource
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
 from hutch.settings import repository
-from hutch.settings.model import FIELDS, SECTIONS, Settings, repository_may, size_text, variable
+from hutch.settings.model import (
+    FIELDS,
+    SECTIONS,
+    Settings,
+    environment_variable,
+    repository_access,
+    size_text,
+)
 from hutch.settings.paths import Paths
-from hutch.settings.repository import May
-from hutch.settings.validation_messages import in_words
+from hutch.settings.repository import RepositoryAccess
+from hutch.settings.validation_messages import describe
 
-MOST_REFUSALS = 20
+MAX_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"
 # Not settings: where things are, and the server that commands speak with.
-ALSO_KNOWN = frozenset({"HUTCH_HOME", "HUTCH_SERVER", "HUTCH_TOKEN"})
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+OTHER_VARIABLES = frozenset({"HUTCH_HOME", "HUTCH_SERVER", "HUTCH_TOKEN"})
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 _SECRETIVE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 # Kubernetes sets these for a service named hutch or hutch-something; they are not for us.
@@ -44,7 +51,7 @@ _redactor = Redactor()
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings in effect, where each came from, and what the repository was refused."""
 
     settings: Settings
@@ -63,7 +70,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourcedValue:
     """A value as somebody wrote it, and where."""
 
     value: object
@@ -76,8 +83,8 @@ def user_environment() -> dict[str, str]:
 
 
 def load(
-    flags: Mapping[str, Any] = NOTHING, repo: Path | None = None, environ: Mapping[str, str] | None = None
-) -> Loaded:
+    flags: Mapping[str, Any] = NO_FLAGS, repo: Path | None = None, environ: Mapping[str, str] | None = None
+) -> LoadedSettings:
     """Bring all layers together. `flags` is nested like the settings; None in it means not given."""
     environ = os.environ if environ is None else environ
     paths = Paths.of(environ)
@@ -92,22 +99,22 @@ def load(
     given = {name: one for layer in layers for name, one in layer.items()}
     refused = _admit_repository(repo, given, final=from_flags.keys()) if repo else []
     origins = {name: given[name].origin if name in given else DEFAULT for name in FIELDS}
-    return Loaded(_validated(given), paths, origins, tuple(refused))
+    return LoadedSettings(_validated(given), paths, origins, tuple(refused))
 
 
-def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Given]:
+def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, SourcedValue]:
     """`{"jail": {"processes": 5}}` as `{"jail.processes": Given(5, origin)}`."""
-    flat: dict[str, Given] = {}
+    flat: dict[str, SourcedValue] = {}
     for key, value in table.items():
         name = f"{prefix}{key}"
         if name in SECTIONS and isinstance(value, Mapping):
             flat |= _flat(value, origin, f"{name}.")
         elif value is not None:  # a flag that was not given
-            flat[name] = Given(value, origin)
+            flat[name] = SourcedValue(value, origin)
     return flat
 
 
-def _user_file(path: Path) -> dict[str, Given]:
+def _user_file(path: Path) -> dict[str, SourcedValue]:
     try:
         return _flat(tomllib.loads(path.read_bytes().decode()), str(path))
     except FileNotFoundError:
@@ -123,20 +130,22 @@ def _user_file(path: Path) -> dict[str, Given]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise BadRequest(
-            f"{path} is not valid TOML: {repository.toml_in_words(error)}. Correct it or move it away."
+            f"{path} is not valid TOML: {repository.describe_toml_error(error)}. Correct it or move it away."
         ) from None
 
 
-def _environment(environ: Mapping[str, str]) -> dict[str, Given]:
+def _environment(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
     """An empty variable counts as not set, as is the custom."""
-    named = {variable(name): name for name in FIELDS}
+    named = {environment_variable(name): name for name in FIELDS}
     source = EnvSettingsSource(Settings)
     source.env_vars = {name.lower(): text for name, text in environ.items() if name in named and text}
-    return {name: Given(one.value, variable(name)) for name, one in _flat(source(), "").items()}
+    return {
+        name: SourcedValue(one.value, environment_variable(name)) for name, one in _flat(source(), "").items()
+    }
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    known = {variable(name) for name in FIELDS} | ALSO_KNOWN
+    known = {environment_variable(name) for name in FIELDS} | OTHER_VARIABLES
     strange = [
         name
         for name, value in environ.items()
@@ -145,7 +154,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
     return [_unknown(name, "the environment", known) for name in sorted(strange)]
 
 
-def _problems(layer: Mapping[str, Given]) -> list[str]:
+def _problems(layer: Mapping[str, SourcedValue]) -> list[str]:
     """Each value that is wrong, in a sentence; also one that another layer overrides."""
     problems = []
     for name, given in layer.items():
@@ -156,20 +165,20 @@ def _problems(layer: Mapping[str, Given]) -> list[str]:
         elif name not in FIELDS:
             problems.append(_unknown(name, given.origin, FIELDS.keys()))
         elif fault := _fault(name, given):
-            problems.append(f"{name} is {_shown(name, given.value)} (from {given.origin}). {fault}.")
+            problems.append(f"{name} is {_quote_value(name, given.value)} (from {given.origin}). {fault}.")
     return problems
 
 
-def _fault(name: str, given: Given) -> str:
+def _fault(name: str, given: SourcedValue) -> str:
     """What is allowed instead, or nothing when the value is right."""
     try:
         _validated({name: given})
     except ValidationError as error:
-        return in_words(error.errors(include_url=False)[0], is_size=FIELDS[name].annotation is ByteSize)
+        return describe(error.errors(include_url=False)[0], is_size=FIELDS[name].annotation is ByteSize)
     return ""
 
 
-def _validated(given: Mapping[str, Given]) -> Settings:
+def _validated(given: Mapping[str, SourcedValue]) -> Settings:
     nested: dict[str, Any] = {}
     for name, one in given.items():
         section, _, key = name.rpartition(".")
@@ -177,12 +186,12 @@ def _validated(given: Mapping[str, Given]) -> Settings:
     return Settings(**nested)
 
 
-def _admit_repository(repo: Path, given: dict[str, Given], final: Collection[str]) -> list[str]:
+def _admit_repository(repo: Path, given: dict[str, SourcedValue], final: Collection[str]) -> list[str]:
     """Add to `given` what the repository may say; answer with the rest, in sentences."""
     path = repository.config_file(repo)
     try:
         wanted = _flat(repository.read(repo), str(path))
-    except repository.Unusable as error:
+    except repository.UnusableFile as error:
         return [f"{str(path)!r} is ignored: {error}."]
     present = _validated(given)
     refused = []
@@ -190,26 +199,26 @@ def _admit_repository(repo: Path, given: dict[str, Given], final: Collection[str
         why = _refusal(name, one, present)
         if why:
             refused.append(
-                f"{str(path)!r} sets {_shown_name(name)} to {_shown(name, one.value)}, ignored: {why}."
+                f"{str(path)!r} sets {_quote_name(name)} to {_quote_value(name, one.value)}, ignored: {why}."
             )
-        elif name not in final and (repository_may(name) is May.TIGHTEN or name not in given):
+        elif name not in final and (repository_access(name) is RepositoryAccess.TIGHTEN or name not in given):
             given[name] = one
-    if len(refused) > MOST_REFUSALS:
-        refused[MOST_REFUSALS:] = [f"{str(path)!r} has {len(refused) - MOST_REFUSALS} more that are ignored."]
+    if len(refused) > MAX_REFUSALS:
+        refused[MAX_REFUSALS:] = [f"{str(path)!r} has {len(refused) - MAX_REFUSALS} more that are ignored."]
     return refused
 
 
-def _refusal(name: str, wanted: Given, present: Settings) -> str:
+def _refusal(name: str, wanted: SourcedValue, present: Settings) -> str:
     """Why a repository may not have this, or nothing when it may."""
     if name not in FIELDS:
         return "there is no such setting"
-    if repository_may(name) is May.NEVER:
+    if repository_access(name) is RepositoryAccess.NEVER:
         return "a repository may not set it; set it in your own settings if you want it"
     if fault := _fault(name, wanted):
         return fault[0].lower() + fault[1:]
     now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: wanted}))
-    if repository_may(name) is May.TIGHTEN and not repository.is_tighter(new, now):
-        return f"a repository may only tighten it, and it is {_shown(name, now)}"
+    if repository_access(name) is RepositoryAccess.TIGHTEN and not repository.is_tighter(new, now):
+        return f"a repository may only tighten it, and it is {_quote_value(name, now)}"
     return ""
 
 
@@ -223,21 +232,21 @@ def _unknown(name: str, origin: str, known: Collection[str]) -> str:
         way_out = f"Did you mean {near[0]}?"
     else:
         way_out = "Take it away; `hutch config show --defaults` lists all settings."
-    return f"{_shown_name(name)} (from {origin}) is not a setting. {way_out}"
+    return f"{_quote_name(name)} (from {origin}) is not a setting. {way_out}"
 
 
-def _shown_name(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if re.fullmatch(r"[\w.]{1,80}", name, re.ASCII) else repr(name[:80])
 
 
-def _shown(name: str, value: object) -> str:
+def _quote_value(name: str, value: object) -> str:
     """A value for a message: short, on one line, and no secret."""
     if _SECRETIVE.search(name):
         return "a value that is not shown"
     if isinstance(value, ByteSize):
         return size_text(value)
     try:
-        text = _redactor.clean(repr(list(value) if isinstance(value, tuple) else value))
+        text = _redactor.redact(repr(list(value) if isinstance(value, tuple) else value))
     except (ValueError, RecursionError):  # an absurdly large number or nesting
         return "a value too large to show"
     return text if len(text) <= 100 else f"{text[:100]}…"

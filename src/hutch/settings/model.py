@@ -11,7 +11,7 @@ from pydantic import BaseModel, ByteSize, Field
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from hutch.settings.repository import May
+from hutch.settings.repository import RepositoryAccess
 from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
 from hutch.settings.value_types import (
     GIB,
@@ -45,34 +45,34 @@ class Log(Section):
 class Models(Section):
     """Where models are asked, and with how much patience."""
 
-    anthropic_base_url: Annotated[Address | None, May.NEVER] = Field(
+    anthropic_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
         None, description="Where Anthropic's models are asked; Anthropic itself when not set."
     )
-    openai_base_url: Annotated[Address | None, May.NEVER] = Field(
+    openai_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
         None, description="Where OpenAI's models are asked, with `/v1`; OpenAI itself when not set."
     )
-    gemini_base_url: Annotated[Address | None, May.NEVER] = Field(
+    gemini_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
         None, description="Where Gemini is asked; Google itself when not set."
     )
-    ollama_base_url: Annotated[Address | None, May.NEVER] = Field(
+    ollama_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
         None, description="Where Ollama runs; `http://127.0.0.1:11434` when not set."
     )
-    openai_compatible_base_url: Annotated[Address | None, May.NEVER] = Field(
+    openai_compatible_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
         None, description="Where models named `openai-compatible:` are asked, such as a vLLM or llama.cpp."
     )
-    openai_protocol: Annotated[Literal["responses", "chat"], May.NEVER] = Field(
+    openai_protocol: Annotated[Literal["responses", "chat"], RepositoryAccess.NEVER] = Field(
         "responses", description="The protocol for `openai:` models; servers that imitate OpenAI know `chat`."
     )
-    attempts: Annotated[Count, May.NEVER] = Field(
+    attempts: Annotated[Count, RepositoryAccess.NEVER] = Field(
         6, ge=1, le=100, description="How often a model is asked when it fails in a way that may pass."
     )
-    longest_wait_s: Annotated[Count, May.NEVER] = Field(
+    longest_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         60, ge=0, le=3600, description="Seconds to wait for the next try; who asks for more is given up."
     )
-    silence_s: Annotated[Count, May.NEVER] = Field(
+    silence_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         300, ge=5, le=3600, description="Seconds without a sign after which a reply counts as broken."
     )
-    prices: Annotated[Prices, May.NEVER] = Field(
+    prices: Annotated[Prices, RepositoryAccess.NEVER] = Field(
         (),
         description="Dollars for a million tokens in, from a cache, and out, before the list prices of "
         "Hutch: `openai-compatible:qwen3=0.25/0.025/1.5`.",
@@ -82,10 +82,10 @@ class Models(Section):
 class Tests(Section):
     """How a repository is tested."""
 
-    command: Annotated[Command | None, May.FREE] = Field(
+    command: Annotated[Command | None, RepositoryAccess.FREE] = Field(
         None, description="The command that runs the tests, inside the jail. Found by looking when not set."
     )
-    timeout_s: Annotated[Count, May.TIGHTEN] = Field(
+    timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         30,
         ge=1,
         le=600,
@@ -96,7 +96,7 @@ class Tests(Section):
 class Delivery(Section):
     """How a change is handed over."""
 
-    author: Annotated[Author | None, May.NEVER] = Field(
+    author: Annotated[Author | None, RepositoryAccess.NEVER] = Field(
         None,
         description="Who commits are by, as `Name <address>`. When not set, whom your own git settings name.",
     )
@@ -105,7 +105,7 @@ class Delivery(Section):
 class Retention(Section):
     """How long what was said and done is kept."""
 
-    days: Annotated[Count | None, May.NEVER] = Field(
+    days: Annotated[Count | None, RepositoryAccess.NEVER] = Field(
         None,
         ge=1,
         le=36_500,
@@ -117,36 +117,38 @@ class Retention(Section):
 class Jail(Section):
     """What commands inside a session's jail may use."""
 
-    processes: Annotated[Count, May.TIGHTEN] = Field(
+    processes: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         512, ge=16, le=1_000_000, description="Processes and threads at one time."
     )
-    memory_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(2 * GIB), ge=64 * MIB, description="Memory of all processes together."
     )
-    open_files: Annotated[Count, May.TIGHTEN] = Field(
+    open_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         4096, ge=64, le=1_000_000, description="Open files of one process."
     )
-    tmp_bytes: Annotated[Size, May.TIGHTEN] = Field(ByteSize(GIB), ge=MIB, description="Size of `/tmp`.")
-    shm_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    tmp_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(GIB), ge=MIB, description="Size of `/tmp`."
+    )
+    shm_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(64 * MIB), ge=MIB, description="Size of `/dev/shm`."
     )
-    home_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    home_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
     )
-    workspace_growth_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    workspace_growth_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(2 * GIB), ge=MIB, description="What a session may add to its workspace."
     )
-    command_timeout_s: Annotated[Count, May.TIGHTEN] = Field(
+    command_timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         30, ge=1, le=600, description="Seconds that a command may take unless it asks for other."
     )
-    output_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(MIB), ge=4096, description="Output of one command that is kept; the middle is cut out."
     )
-    network: Annotated[Hosts, May.TIGHTEN] = Field(
+    network: Annotated[Hosts, RepositoryAccess.TIGHTEN] = Field(
         (),
         description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all under it.",
     )
-    network_also: Annotated[Networks, May.NEVER] = Field(
+    network_also: Annotated[Networks, RepositoryAccess.NEVER] = Field(
         (),
         description="Private networks, or this machine's own, that allowed hosts may lead to: `10.1.2.0/24`.",
     )
@@ -165,16 +167,16 @@ class Workspace(Section):
         description="Where changes are kept. `memory` makes the quota a hard one and needs layers; what is "
         "there is written to disk when the workspace is closed, and lost in a crash.",
     )
-    quota_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    quota_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(5 * GIB), ge=MIB, description="What a workspace may add to the disk."
     )
-    quota_files: Annotated[Count, May.TIGHTEN] = Field(
+    quota_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
     )
-    snapshots: Annotated[Count, May.TIGHTEN] = Field(
+    snapshots: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         1000, ge=2, le=100_000, description="Snapshots that are kept of a workspace; the oldest go first."
     )
-    snapshots_bytes: Annotated[Size, May.TIGHTEN] = Field(
+    snapshots_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(5 * GIB),
         ge=MIB,
         description="What the snapshots of a workspace may take; the oldest go first, the newest never.",
@@ -194,13 +196,13 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix="HUTCH_", env_nested_delimiter="__"
     )
 
-    persona: Annotated[Persona, May.FREE] = Field(
+    persona: Annotated[Persona, RepositoryAccess.FREE] = Field(
         "engineer", description="Who works: the persona of a session's agent."
     )
-    model: Annotated[ModelName | None, May.NEVER] = Field(
+    model: Annotated[ModelName | None, RepositoryAccess.NEVER] = Field(
         None, description="The language model that thinks, as `provider:name`."
     )
-    ignore: Annotated[Texts, May.FREE] = Field(
+    ignore: Annotated[Texts, RepositoryAccess.FREE] = Field(
         (), description="Patterns of files that the agent does not look at, as in `.gitignore`."
     )
     models: Models = Models()
@@ -241,14 +243,16 @@ FIELDS: dict[str, FieldInfo] = dict(_walk(Settings))
 SECTIONS = frozenset(name.rpartition(".")[0] for name in FIELDS) - {""}
 
 
-def variable(name: str) -> str:
+def environment_variable(name: str) -> str:
     """The environment variable of a setting: `jail.processes` is `HUTCH_JAIL__PROCESSES`."""
     return f"HUTCH_{name.replace('.', '__').upper()}"
 
 
-def repository_may(name: str) -> May:
+def repository_access(name: str) -> RepositoryAccess:
     """What a repository may do with a setting."""
-    return next((mark for mark in FIELDS[name].metadata if isinstance(mark, May)), May.NEVER)
+    return next(
+        (mark for mark in FIELDS[name].metadata if isinstance(mark, RepositoryAccess)), RepositoryAccess.NEVER
+    )
 
 
 def size_text(size_bytes: int) -> str:

@@ -18,10 +18,10 @@ from typing import Any
 from hutch.domain.errors import NotFound
 
 FOLDER, FILE = ".hutch", "config.toml"
-LARGEST_FILE_BYTES = 8 * 1024  # the time to read `a.a.a.a=1` grows with its square
+MAX_FILE_BYTES = 8 * 1024  # the time to read `a.a.a.a=1` grows with its square
 
 
-class May(StrEnum):
+class RepositoryAccess(StrEnum):
     """What a repository may do with a setting. NEVER unless the setting says otherwise."""
 
     FREE = "set it"
@@ -29,7 +29,7 @@ class May(StrEnum):
     NEVER = "not touch it"
 
 
-class Unusable(Exception):
+class UnusableFile(Exception):
     """The repository's file cannot be used at all; the message says why."""
 
 
@@ -50,16 +50,16 @@ def read(repo: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise Unusable(f"it cannot be opened ({error.strerror}, or it is a symbolic link)") from None
+        raise UnusableFile(f"it cannot be opened ({error.strerror}, or it is a symbolic link)") from None
     finally:
         os.close(root)
     try:
         return tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:  # broken TOML, not UTF-8, absurd numbers or nesting
-        raise Unusable(f"it is not valid TOML ({toml_in_words(error)})") from None
+        raise UnusableFile(f"it is not valid TOML ({describe_toml_error(error)})") from None
 
 
-def toml_in_words(error: ValueError | RecursionError) -> str:
+def describe_toml_error(error: ValueError | RecursionError) -> str:
     """Why a file is not TOML."""
     match error:
         case tomllib.TOMLDecodeError():
@@ -80,13 +80,13 @@ def _read_beneath(root: int) -> bytes:
         os.close(folder)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unusable("it is not a regular file")
+            raise UnusableFile("it is not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
-            raw = file.read(LARGEST_FILE_BYTES + 1)
+            raw = file.read(MAX_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
-    if len(raw) > LARGEST_FILE_BYTES:
-        raise Unusable(f"it is larger than {LARGEST_FILE_BYTES // 1024} KiB")
+    if len(raw) > MAX_FILE_BYTES:
+        raise UnusableFile(f"it is larger than {MAX_FILE_BYTES // 1024} KiB")
     return raw
 
 

@@ -3,10 +3,10 @@
 from pydantic_core import ErrorDetails
 
 from hutch.settings.model import size_text
-from hutch.settings.value_types import SIZE_WANTED
+from hutch.settings.value_types import SIZE_HINT
 
 
-def in_words(problem: ErrorDetails, *, is_size: bool) -> str:
+def describe(problem: ErrorDetails, *, is_size: bool) -> str:
     """What is allowed instead, as a sentence without its full stop."""
     bounds = problem.get("ctx", {})
     shown = size_text if is_size else str
@@ -18,7 +18,7 @@ def in_words(problem: ErrorDetails, *, is_size: bool) -> str:
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
             return "It should be a whole number"
         case "byte_size" | "byte_size_unit":
-            return SIZE_WANTED
+            return SIZE_HINT
         case "string_type":
             return "It should be text"
         case "string_unicode":

@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import check_model_name
 
 GIB, MIB = 1024**3, 1024**2
-SIZE_WANTED = "It should be a size such as 512MiB"
+SIZE_HINT = "It should be a size such as 512MiB"
 
 
 def _not_bool(value: object) -> object:
@@ -24,7 +24,7 @@ def _not_bool(value: object) -> object:
 def _size(value: object) -> object:
     # Short enough that no number of digits can overflow a float on the way.
     if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
-        raise ValueError(SIZE_WANTED)
+        raise ValueError(SIZE_HINT)
     return _not_bool(value)
 
 

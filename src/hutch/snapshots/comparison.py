@@ -20,7 +20,7 @@ from hutch.forge.git import Git
 from hutch.snapshots.git_objects import Objects
 from hutch.snapshots.storage import Snapshot, Storage
 from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf, items_of
-from hutch.system.chunks import sort_in_pieces
+from hutch.system.chunks import sort_in_chunks
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
     "A": "added",
@@ -81,7 +81,7 @@ def differences(objects: Objects, old: Item | None, new: Item | None, path: str 
         names.pop("", None)
         waiting += [
             (f"{here}/{name}" if here else name, old_items.get(name), new_items.get(name), False)
-            for name in reversed(sort_in_pieces(names))
+            for name in reversed(sort_in_chunks(names))
         ]
 
 

@@ -18,7 +18,7 @@ from hutch.forge.git import Git
 from hutch.snapshots.storage import Storage
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 
 MANY_PACKS = 50
 TIMEOUT_S = 3600.0
@@ -77,8 +77,8 @@ def drop(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset())
 async def fit(git: Git, storage: Storage, *, most_bytes: int, pinned: AbstractSet[int] = frozenset()) -> Held:
     """Collect, and forget the oldest until the rest fits; the first comes last, the newest never goes."""
     await collect(git, storage)
-    while (now := await finish(held, storage)).bytes > most_bytes:
-        if not await finish(_drop_share, storage, 1 - most_bytes / now.bytes, pinned):
+    while (now := await run_in_thread(held, storage)).bytes > most_bytes:
+        if not await run_in_thread(_drop_share, storage, 1 - most_bytes / now.bytes, pinned):
             break
         await collect(git, storage)
     return now
@@ -100,7 +100,7 @@ async def collect(git: Git, storage: Storage) -> Collected:
 
 
 async def _collect(git: Git, storage: Storage) -> Collected:
-    before = await finish(_begin, storage)
+    before = await run_in_thread(_begin, storage)
     new: Path | None = None
     listed = b""
     if before.commits:
@@ -122,7 +122,7 @@ async def _collect(git: Git, storage: Storage) -> Collected:
             stdin=revisions,
             timeout_s=TIMEOUT_S,
         )
-    return await finish(_end, storage, before, new, listed)
+    return await run_in_thread(_end, storage, before, new, listed)
 
 
 def _begin(storage: Storage) -> _Before:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hutch.domain.errors import Unavailable
-from hutch.system.chunks import sort_in_pieces
+from hutch.system.chunks import sort_in_chunks
 
 KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 OFFSET_DELTA, NAME_DELTA = 6, 7
@@ -273,7 +273,7 @@ def parse_tree(data: bytes) -> list[tuple[int, bytes, bytes]]:
 
 def format_tree(entries: list[tuple[int, bytes, bytes]]) -> bytes:
     """A tree object, in git's order: a directory sorts as if its name ended in a slash."""
-    ordered = sort_in_pieces(entries, key=lambda entry: entry[1] + b"/" if entry[0] == TREE else entry[1])
+    ordered = sort_in_chunks(entries, key=lambda entry: entry[1] + b"/" if entry[0] == TREE else entry[1])
     return b"".join(b"%o %s\0%s" % entry for entry in ordered)
 
 

@@ -21,7 +21,7 @@ from typing import IO
 
 from hutch.snapshots.git_objects import CHUNK, KINDS, object_name
 from hutch.system.atomic_file import sync_directory
-from hutch.system.chunks import PIECE, clear_in_pieces, pieces, sort_in_pieces
+from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE = 1 << 14
@@ -106,7 +106,7 @@ class PackWriter:
             _publish(self._path, final, self._entries, hasher.digest())
         finally:
             self._path.unlink(missing_ok=True)  # unless it has its name by now
-            clear_in_pieces(self._entries)
+            clear_in_chunks(self._entries)
         sync_directory(self.directory)  # of large ones, too
 
     def abandon(self) -> None:
@@ -119,7 +119,7 @@ class PackWriter:
                 file.close()
         finally:
             self._path.unlink(missing_ok=True)
-            clear_in_pieces(self._entries)
+            clear_in_chunks(self._entries)
 
 
 def _hashed(read: Callable[[int], bytes], size: int) -> bytes:
@@ -198,7 +198,7 @@ def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[b
                 offset = (1 << 31) + len(far) - 1
             near.append(offset)
         yield struct.pack(f">{len(near)}I", *near)
-    for piece in pieces(far):
+    for piece in chunks(far):
         yield struct.pack(f">{len(piece)}Q", *piece)
     yield checksum
 
@@ -206,12 +206,12 @@ def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[b
 def _sorted_groups(names: Collection[bytes]) -> list[list[bytes]]:
     """The names in order. A pack may hold a million, and to sort all of them in one call would keep the
     interpreter for too long: many are sorted by their first byte, a group at a time."""
-    if len(names) <= PIECE:
+    if len(names) <= CHUNK_SIZE:
         return [sorted(names)]
     groups: list[list[bytes]] = [[] for _ in range(256)]
     for name in names:
         groups[name[0]].append(name)
-    return [sort_in_pieces(group) for group in groups]
+    return [sort_in_chunks(group) for group in groups]
 
 
 def _head(number: int, size: int) -> bytes:

@@ -25,7 +25,7 @@ import structlog
 
 from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf
 from hutch.snapshots.tree_walk import Key
-from hutch.system.chunks import PIECE, clear_in_pieces, equal_in_pieces, pieces
+from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
 LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob
 Packed = bytes | Branch | Absent
@@ -70,7 +70,7 @@ class Items(MutableMapping[str, Item]):
         return len(self.packed)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Items) and equal_in_pieces(self.packed, other.packed)
+        return isinstance(other, Items) and equal_in_chunks(self.packed, other.packed)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -116,7 +116,7 @@ class Listing:
         return (
             isinstance(other, Listing)
             and self._rest() == other._rest()
-            and equal_in_pieces(self.keys, other.keys)
+            and equal_in_chunks(self.keys, other.keys)
             and self.items == other.items
         )
 
@@ -169,8 +169,8 @@ class StatCache:
                 continue
             before = self.listings.get(path)
             if before is None or before.keys is not listing.keys:
-                clear_in_pieces(listing.keys)
-            clear_in_pieces(listing.items.packed)
+                clear_in_chunks(listing.keys)
+            clear_in_chunks(listing.items.packed)
 
     def _write(self, changed: Mapping[str, Listing | None], *, anew: bool) -> None:
         assert self.anchor is not None
@@ -251,9 +251,9 @@ def _read(value: Any) -> Packed:
 
 def _cut(entries: dict[str, Any]) -> Any:
     """Entries as they are written: of a very large directory in pieces, each marshalled by itself."""
-    if len(entries) <= PIECE:
+    if len(entries) <= CHUNK_SIZE:
         return entries
-    return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in pieces(entries.items()))
+    return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in chunks(entries.items()))
 
 
 def _whole(written: Any) -> Any:

@@ -20,7 +20,7 @@ from hutch.snapshots.directory import as_house_error
 from hutch.snapshots.git_objects import Objects
 from hutch.snapshots.tree_layout import Branch, opened_whole
 from hutch.system.atomic_file import sync_directory
-from hutch.system.file_lock import locked, take
+from hutch.system.file_lock import locked, try_lock
 
 SHOWN = "the snapshots"  # what errors call it: the host's own paths are nobody's business
 CONFIG = """\
@@ -86,7 +86,7 @@ class Storage:
     def clear(self) -> None:
         """Away with what somebody left who was killed, unless somebody is at work now."""
         try:
-            held = take(self.own / "lock")
+            held = try_lock(self.own / "lock")
         except OSError as error:
             raise as_house_error(error, SHOWN) from None
         if held is None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, Objects, format_tree
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.system.chunks import pieces, sort_in_pieces
+from hutch.system.chunks import chunks, sort_in_chunks
 
 FILES, PRIVATE, IGNORED = (
     0,
@@ -232,10 +232,10 @@ def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
     """As JSON, compact, keys in order; not by one call, which would keep the interpreter for too long."""
     kinds = []
     for kind in sorted(notes):
-        names = sort_in_pieces(notes[kind])
+        names = sort_in_chunks(notes[kind])
         parts = (
             json.dumps({name: notes[kind][name] for name in piece}, separators=(",", ":"))[1:-1]
-            for piece in pieces(names)
+            for piece in chunks(names)
         )
         kinds.append(f'"{kind}":{{{",".join(parts)}}}')
     return f"{{{','.join(kinds)}}}".encode()

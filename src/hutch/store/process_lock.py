@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict
 from hutch.store.database import translate_errors
-from hutch.system.file_lock import take
+from hutch.system.file_lock import try_lock
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def hold_process_lock(path: Path, *, holder: str) -> Iterator[None]:
     """Hold the lock at `path`, or say who does. The file stays; only the lock counts."""
     with translate_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        held = take(path)
+        held = try_lock(path)
     if held is None:
         pid = path.read_text()[:20].strip() or "unknown"
         raise Conflict(

@@ -8,7 +8,7 @@ alone. When the process is gone they are paused: nobody pays for work that no on
 import os
 import socket
 
-from hutch.system.process import birth_of
+from hutch.system.process import start_stamp
 
 PREFIX = "run@"
 
@@ -16,7 +16,7 @@ PREFIX = "run@"
 def reservation_name() -> str:
     """The name by which this process reserves runs."""
     pid = os.getpid()
-    return f"{PREFIX}{socket.gethostname()}:{pid}:{birth_of(pid)}"
+    return f"{PREFIX}{socket.gethostname()}:{pid}:{start_stamp(pid)}"
 
 
 def is_reserved(worker: str) -> bool:
@@ -27,4 +27,4 @@ def is_gone(worker: str) -> bool:
     """Whether the process of a reservation has ended. Of another machine's nothing is known."""
     host, _, process = worker.removeprefix(PREFIX).rpartition(":")[0].rpartition(":")
     birth = worker.rpartition(":")[2]
-    return host == socket.gethostname() and process.isdigit() and birth_of(int(process)) != birth
+    return host == socket.gethostname() and process.isdigit() and start_stamp(int(process)) != birth

@@ -26,25 +26,25 @@ class VaultRedactor(Redactor):
         self._known = _stripped([*values, *self._secrets()])
         super().__init__(self._known)
 
-    def clean(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         self._look()
-        return super().clean(text)
+        return super().redact(text)
 
     def mask(self, data: bytes) -> bytes:
         self._look()
         return super().mask(data)
 
-    def clean_after(self, text: str, place: int) -> str:
+    def redact_after(self, text: str, place: int) -> str:
         self._look()
-        return super().clean_after(text, place)
+        return super().redact_after(text, place)
 
-    def beginning(self, text: str) -> int:
+    def partial_secret_start(self, text: str) -> int:
         self._look()
-        return super().beginning(text)
+        return super().partial_secret_start(text)
 
-    def learn_also(self, values: Iterable[str]) -> None:
+    def add_values(self, values: Iterable[str]) -> None:
         self._known |= _stripped(values)
-        self.learn(self._known)
+        self.set_values(self._known)
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -61,7 +61,7 @@ class VaultRedactor(Redactor):
         self._mark = mark
         if not found <= self._known:
             self._known |= found
-            self.learn(self._known)
+            self.set_values(self._known)
 
     def _secrets(self) -> Iterable[str]:
         return read_secrets(self._vault, self._keys).values()

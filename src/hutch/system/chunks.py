@@ -1,8 +1,8 @@
-"""Work on very large collections, a piece at a time.
+"""Work on very large collections, a chunk at a time.
 
 A single call into C, such as sorting a list or freeing a dict, keeps the interpreter
 until it is done. On 300,000 names that is a tenth of a second in which the event loop
-stands still, in whatever thread the call is made. Between two pieces others get a turn.
+stands still, in whatever thread the call is made. Between two chunks others get a turn.
 """
 
 import heapq
@@ -10,33 +10,33 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from itertools import islice
 from typing import Any, TypeVar
 
-PIECE = 8192  # entries that one call handles: a few milliseconds
+CHUNK_SIZE = 8192  # entries that one call handles: a few milliseconds
 Value = TypeVar("Value")
 
 
-def pieces(values: Collection[Value]) -> Iterator[list[Value]]:
+def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
     """The same values in the same order, in lists of at most PIECE."""
-    left = iter(values)
-    while piece := list(islice(left, PIECE)):
-        yield piece
+    remaining = iter(values)
+    while chunk := list(islice(remaining, CHUNK_SIZE)):
+        yield chunk
 
 
-def sort_in_pieces(values: Collection[Value], *, key: Callable[[Value], Any] | None = None) -> list[Value]:
+def sort_in_chunks(values: Collection[Value], *, key: Callable[[Value], Any] | None = None) -> list[Value]:
     """What `sorted` returns."""
-    ordered = [sorted(piece, key=key) for piece in pieces(values)]  # type: ignore[type-var, arg-type]
+    ordered = [sorted(chunk, key=key) for chunk in chunks(values)]  # type: ignore[type-var, arg-type]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
     return list(heapq.merge(*ordered, key=key))  # type: ignore[arg-type]
 
 
-def equal_in_pieces(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+def equal_in_chunks(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether both hold the same."""
-    if first is second or len(first) != len(second) or len(first) <= PIECE:
+    if first is second or len(first) != len(second) or len(first) <= CHUNK_SIZE:
         return first == second
     return all(name in second and second[name] == value for name, value in first.items())
 
 
-def clear_in_pieces(*mappings: MutableMapping[Any, Any]) -> None:
+def clear_in_chunks(*mappings: MutableMapping[Any, Any]) -> None:
     """Empty mappings whose values nobody else holds, one entry at a time."""
     for mapping in mappings:
         while mapping:

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 # structlog draws tracebacks with these where it finds them. Ours are plain text.
-DRAWING = ("rich.console", "rich.pretty", "rich.traceback")
+RICH_MODULES = ("rich.console", "rich.pretty", "rich.traceback")
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def without_gc() -> Iterator[None]:
     """Import without searches for garbage: what is loaded stays, and a search takes a tenth of the time."""
     gc.disable()
     try:
@@ -24,7 +24,7 @@ def without_collection() -> Iterator[None]:
 def load_structlog() -> None:
     """Import structlog without rich, which with pygments and attrs takes longer than structlog itself."""
     modules: dict[str, Any] = sys.modules
-    absent = [name for name in DRAWING if name not in modules]
+    absent = [name for name in RICH_MODULES if name not in modules]
     modules.update(dict.fromkeys(absent))  # None makes an import fail as if nothing were installed
     try:
         import structlog  # noqa: F401

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-FIRST_WAIT_S, MAX_WAIT_S = 0.002, 0.1
+FIRST_DELAY_S, MAX_DELAY_S = 0.002, 0.1
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -28,17 +28,17 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
 @asynccontextmanager
 async def locked_async(path: Path, *, shared: bool = False) -> AsyncIterator[None]:
     """The same for tasks: others run while this one waits. The holder may remove the file."""
-    wait_s = FIRST_WAIT_S
-    while (fd := take(path, shared=shared)) is None:
+    wait_s = FIRST_DELAY_S
+    while (fd := try_lock(path, shared=shared)) is None:
         await asyncio.sleep(wait_s)
-        wait_s = min(2 * wait_s, MAX_WAIT_S)
+        wait_s = min(2 * wait_s, MAX_DELAY_S)
     try:
         yield
     finally:
         os.close(fd)
 
 
-def take(path: Path, *, shared: bool = False) -> int | None:
+def try_lock(path: Path, *, shared: bool = False) -> int | None:
     """A descriptor that holds the lock until it is closed, or None when somebody else holds it."""
     while True:
         fd = os.open(path, FLAGS, 0o600)

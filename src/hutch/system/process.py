@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def birth_of(pid: int) -> str:
+def start_stamp(pid: int) -> str:
     """When a process started, in the kernel's own count, with the boot that it belongs to.
 
     Empty when there is no such process, or only its exit code is left.

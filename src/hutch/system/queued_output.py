@@ -14,7 +14,7 @@ import time
 from collections import deque
 
 MAX_QUEUED_CHARS = 1024 * 1024
-DRAIN_S = 1.0  # that the end of the process waits for a reader, at most
+DRAIN_TIMEOUT_S = 1.0  # that the end of the process waits for a reader, at most
 
 
 class QueuedOutput(io.TextIOBase):
@@ -65,7 +65,7 @@ class QueuedOutput(io.TextIOBase):
     def flush(self) -> None:
         """Does not wait; `drain` does."""
 
-    def drain(self, timeout_s: float = DRAIN_S) -> None:
+    def drain(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
         """Wait until everything is written, but no longer than that."""
         until = time.monotonic() + timeout_s
         with self._changed:

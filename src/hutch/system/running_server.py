@@ -15,7 +15,7 @@ from pathlib import Path
 import hutch
 from hutch.system.atomic_file import write_private
 from hutch.system.clock import wall_ms
-from hutch.system.process import birth_of
+from hutch.system.process import start_stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ServerFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningServer:
     """A server that is there now."""
 
     pid: int
@@ -40,20 +40,20 @@ class Running:
     version: str = hutch.__version__
 
 
-def find_server(files: ServerFiles) -> Running | None:
+def find_server(files: ServerFiles) -> RunningServer | None:
     """The server of this installation, if one runs; also one whose data directory is gone."""
     running = _read(files.announcement)
     if running is not None:
-        return running if birth_of(running.pid) == running.born and _is_held(files.lock) else None
+        return running if start_stamp(running.pid) == running.born and _is_held(files.lock) else None
     running = _read(files.copy)
-    if running is None or birth_of(running.pid) != running.born or files.lock.exists():
+    if running is None or start_stamp(running.pid) != running.born or files.lock.exists():
         return None
     return running
 
 
-def _read(file: Path) -> Running | None:
+def _read(file: Path) -> RunningServer | None:
     try:
-        running = Running(**json.loads(file.read_bytes()))
+        running = RunningServer(**json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     return running if isinstance(running.pid, int) and running.born else None
@@ -68,10 +68,12 @@ def local_token(files: ServerFiles) -> str | None:
 
 
 @contextmanager
-def announced(files: ServerFiles, url: str, *, certificate: str = "", token: str = "") -> Iterator[Running]:
+def announced(
+    files: ServerFiles, url: str, *, certificate: str = "", token: str = ""
+) -> Iterator[RunningServer]:
     """Let commands on this machine find this process, for as long as it listens at `url`."""
     pid = os.getpid()
-    running = Running(pid, url, wall_ms(), birth_of(pid), certificate)
+    running = RunningServer(pid, url, wall_ms(), start_stamp(pid), certificate)
     try:
         if token:
             write_private(files.token, token)

@@ -7,9 +7,9 @@ SIGTERM is always answered, because `hutch down` and service managers send it.
 
 import signal
 
-ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MAY_BE_IGNORED = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP})
 
 
-def is_answered(number: signal.Signals) -> bool:
+def is_handled(number: signal.Signals) -> bool:
     return number not in MAY_BE_IGNORED or signal.getsignal(number) is not signal.SIG_IGN

@@ -21,7 +21,7 @@ import structlog
 from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.snapshots import comparison
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 from hutch.workspace.workspace import COMPARING, Workspace, content
 
 PATCH_BYTES = 4 << 20
@@ -146,7 +146,7 @@ async def _trees(workspace: Workspace, old: int, new: int | None) -> AsyncIterat
         try:
             yield _Trees(place, first, await workspace.work(_tree_now, workspace, place))
         finally:
-            await finish(shutil.rmtree, place, ignore_errors=True)
+            await run_in_thread(shutil.rmtree, place, ignore_errors=True)
 
 
 def _tree_now(workspace: Workspace, place: Path) -> str:

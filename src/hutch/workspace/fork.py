@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict
 from hutch.snapshots.restore import fill
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 from hutch.workspace.files.tree_copy import copy_base
 from hutch.workspace.preparation.base import tree_path
 from hutch.workspace.preparation.filler import make_layers
@@ -36,7 +36,7 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
     place.mkdir(mode=0o700)
     try:
         if record.mode == "overlay":
-            await finish(make_layers, place)
+            await run_in_thread(make_layers, place)
         elif record.base is not None:
             await copy_base(tree_path(home, record.base), place / "tree")
         else:
@@ -48,7 +48,7 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
         except OSError:
             raise Conflict(f"There is a workspace '{id}' by now. Take another id.") from None
     except BaseException:
-        await finish(discard, place)
+        await run_in_thread(discard, place)
         raise
     return record
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from hutch.domain.errors import HutchError
-from hutch.domain.redaction import AROUND_CHARS, mask_across
+from hutch.domain.redaction import CUT_CONTEXT_CHARS, mask_across
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.partial_read import WHOLE_BYTES
 from hutch.workspace.files.pending_change import open_file
@@ -74,9 +74,11 @@ def _hidden(block: Sequence[Line], there: list[str], mask: Mask) -> Iterator[Lin
     first, last = block[0].number - 1, block[-1].number
     parts = [beginning(line.text) for line in block]
     # Of a line that was cut, what follows the cut is read too.
-    texts = [own[: len(text) + AROUND_CHARS] for own, (text, _) in zip(there[first:last], parts, strict=True)]
-    before = "".join(f"{line}\n" for line in there[max(0, first - AROUND_LINES) : first])[-AROUND_CHARS:]
-    after = "".join(f"\n{line}" for line in there[last : last + AROUND_LINES])[:AROUND_CHARS]
+    texts = [
+        own[: len(text) + CUT_CONTEXT_CHARS] for own, (text, _) in zip(there[first:last], parts, strict=True)
+    ]
+    before = "".join(f"{line}\n" for line in there[max(0, first - AROUND_LINES) : first])[-CUT_CONTEXT_CHARS:]
+    after = "".join(f"\n{line}" for line in there[last : last + AROUND_LINES])[:CUT_CONTEXT_CHARS]
     start, here = before.encode(), "\n".join(texts).encode()
     masked = mask_across(start + here + after.encode(), len(start), len(start) + len(here), mask)
     for line, (text, note), hidden in zip(block, parts, masked.split(b"\n"), strict=True):

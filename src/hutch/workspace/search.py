@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.system import this_system
-from hutch.system.chunks import sort_in_pieces
+from hutch.system.chunks import sort_in_chunks
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.match_lines import (
     AROUND_LINES,
@@ -288,18 +288,18 @@ def hide_secrets(mask: Mask) -> Hidden:
 
 def _shown(kept: bytes, hidden: Hidden) -> list[str]:
     names = (_relative(path) for path in _names(kept) if path)
-    return sort_in_pieces([path for path in names if not hidden(path)])
+    return sort_in_chunks([path for path in names if not hidden(path)])
 
 
 def _counts(kept: bytes, hidden: Hidden) -> list[tuple[str, int]]:
     found = (each.groups() for each in COUNT.finditer(kept))
     told = ((_relative(path), int(count)) for path, count in found)
-    return sort_in_pieces([(path, count) for path, count in told if not hidden(path)])
+    return sort_in_chunks([(path, count) for path, count in told if not hidden(path)])
 
 
 def _content(printed: _Printed, wanted: Grep, hidden: Hidden) -> Found:
     told = [line for line in _lines(printed.kept) if not hidden(line.path)]
-    lines = sort_in_pieces(told, key=lambda line: (line.path, line.number))
+    lines = sort_in_chunks(told, key=lambda line: (line.path, line.number))
     end, matches = wanted.offset + wanted.limit, sum(line.matched for line in lines)
     total, next_ = matches + printed.more, end if matches > end else None
     return Found(lines=_some(lines, wanted), total=total, cut=total > end, next=next_)
@@ -309,7 +309,7 @@ def _without_secrets(printed: _Printed, wanted: Grep, hidden: Hidden, mask: Mask
     """What a caller gets who may only read; what is beyond the bytes that were kept is not counted."""
     read = list(_lines(printed.kept))
     last = read[-1] if read and printed.cut else None
-    lines = sort_in_pieces(
+    lines = sort_in_chunks(
         [line for line in read if not hidden(line.path)], key=lambda line: (line.path, line.number)
     )
     found = list(

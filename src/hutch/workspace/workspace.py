@@ -18,7 +18,7 @@ import structlog
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.edit.apply import apply_patch, edit_file
-from hutch.edit.edit_result import Edited
+from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange, Move, Operation, Write
 from hutch.forge.git import Git
 from hutch.jail.interface import Jail
@@ -30,7 +30,7 @@ from hutch.snapshots.garbage_collection import MANY_PACKS, Held, drop, fit, held
 from hutch.snapshots.restore import Restored, restore
 from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
-from hutch.system.uninterrupted import finish, over
+from hutch.system.uninterrupted import run_in_thread, wait_until_done
 from hutch.workspace import search
 from hutch.workspace.files.files import Files, Status
 from hutch.workspace.files.listing import Page
@@ -160,11 +160,11 @@ class Workspace:
             self._tidy_soon()
             return await self.work(self.files.delete, path)
 
-    async def edit(self, path: str, edits: Sequence[Mapping[str, Any]]) -> Edited:
+    async def edit(self, path: str, edits: Sequence[Mapping[str, Any]]) -> EditResult:
         """Make all of these edits in one file, or none."""
         return await self._change(f"before editing {path}", edit_file, self, path, edits)
 
-    async def apply_patch(self, patch: str) -> Edited:
+    async def apply_patch(self, patch: str) -> EditResult:
         """Do all that a patch says, or nothing."""
         return await self._change("before a patch", apply_patch, self, patch)
 
@@ -233,7 +233,7 @@ class Workspace:
     async def tidy(self) -> None:
         """Pack the snapshots when there is enough to gain; forget the oldest when they take too much."""
         storage = self.snapshots.storage
-        if self._is_due(await finish(held, storage)):
+        if self._is_due(await run_in_thread(held, storage)):
             pinned = frozenset(self._pinned)
             self._held = await fit(self.git, storage, most_bytes=self.keep.bytes, pinned=pinned)
 
@@ -262,7 +262,7 @@ class Workspace:
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
-            await over(working)
+            await wait_until_done(working)
             raise
 
     async def close(self, *, tidy_s: float) -> None:
@@ -271,8 +271,8 @@ class Workspace:
         if self._tidying is not None:
             await asyncio.wait([self._tidying], timeout=tidy_s)
             self._tidying.cancel()
-            await over(self._tidying)
-        await over(*self._working)
+            await wait_until_done(self._tidying)
+        await wait_until_done(*self._working)
 
     async def _change(
         self, reason: str, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
@@ -292,7 +292,7 @@ class Workspace:
             await self.tidy()
         except (HutchError, OSError) as error:
             logger.warning("snapshots could not be tidied", error=str(error))
-            self._held = await finish(held, self.snapshots.storage)  # not again before there is more
+            self._held = await run_in_thread(held, self.snapshots.storage)  # not again before there is more
 
     def _is_due(self, now: Held) -> bool:
         more = now.packs - self._held.packs
@@ -357,7 +357,7 @@ async def use(
     held_open = ExitStack()
     held_open.callback(opened.close)
     try:
-        workspace = await finish(_assemble, home, opened, directory, git, keep, held_open)
+        workspace = await run_in_thread(_assemble, home, opened, directory, git, keep, held_open)
         workspace.snapshots.clean = clean
         yield workspace
         patience_s = TIDY_S
@@ -366,7 +366,7 @@ async def use(
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
-            await over(ending)
+            await wait_until_done(ending)
             raise
 
 

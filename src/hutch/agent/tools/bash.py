@@ -12,7 +12,7 @@ from pydantic import Field
 from hutch.agent.long_outputs import keep
 from hutch.agent.model_text import plain, shortened
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.domain.redaction import excerpt
+from hutch.domain.redaction import redacted_excerpt
 from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.shell.result import Result
 from hutch.jail.shell.shell import Shell
@@ -104,7 +104,7 @@ def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]
 
     def clean(data: bytes) -> str:
         text = plain(data.decode(errors="replace"))
-        return context.redactor.clean(context.redactor.settled(text) if running else text)
+        return context.redactor.redact(context.redactor.drop_partial_secret(text) if running else text)
 
     return clean
 
@@ -170,7 +170,7 @@ class BashOutput:
 
         whole, start = tape.before + tape.data, len(tape.before)
         before, now = _clean(context, running=True), _clean(context, running=tape.running)
-        printed = excerpt(whole, start, len(whole), now, by_line=True, told_before=before)
+        printed = redacted_excerpt(whole, start, len(whole), now, by_line=True, redact_before=before)
         text = shortened(printed.rstrip("\n"), SHOWN_CHARS, head=0.2)
         if missed:
             text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"

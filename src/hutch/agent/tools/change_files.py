@@ -9,7 +9,7 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.edit.apply import read_operations
-from hutch.edit.encoding import rewritten
+from hutch.edit.encoding import encode_like
 from hutch.edit.file_change import FileChange
 
 
@@ -48,7 +48,7 @@ class WriteFile:
             )
         else:
             beginning = (await context.workspace.read_range(path)).data
-            data, kept = rewritten(beginning, given.content)
+            data, kept = encode_like(beginning, given.content)
             change = await context.workspace.write(path, data, if_hash=present)
         _note([change], context)
         lines = given.content.count("\n") + (not given.content.endswith("\n") and bool(given.content))

@@ -74,7 +74,7 @@ def _shown(found: Lines, context: Context) -> list[str]:
     count = _fitting(lines)
     text, rest = "".join(lines[:count]), "".join(lines[count:])
     text = _hidden(found.before, text, rest + found.after, context.redactor.mask)
-    return [_shortened(line, context.redactor.clean) for line in split_lines(text)]
+    return [_shortened(line, context.redactor.redact) for line in split_lines(text)]
 
 
 def _fitting(lines: list[str]) -> int:

@@ -43,7 +43,7 @@ async def run(context: Context, words: list[str], timeout_s: float | None = None
     """One run of the tests, whoever asks for it."""
     runner = with_words(await find_runner(context), words)
     timeout_s = timeout_s or context.test_timeout_s
-    return await run_tests(context.jail, runner, timeout_s=timeout_s, clean=context.redactor.clean)
+    return await run_tests(context.jail, runner, timeout_s=timeout_s, clean=context.redactor.redact)
 
 
 async def find_runner(context: Context) -> Runner:

@@ -99,7 +99,10 @@ class GrepTool:
 def _shown(lines: Sequence[Line], context: Context) -> list[Line]:
     """As much of each line as is told; clean before, since half of a secret would not be recognised."""
     clean = redact_lines(
-        lines, clean=context.redactor.clean, settle=context.redactor.settled, mask=context.redactor.mask
+        lines,
+        clean=context.redactor.redact,
+        settle=context.redactor.drop_partial_secret,
+        mask=context.redactor.mask,
     )
     return [replace(line, text=_cut(line.text)) for line in clean]
 

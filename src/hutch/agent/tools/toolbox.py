@@ -112,7 +112,7 @@ class Toolbox:
                 return value
 
     def _text(self, text: str) -> str:
-        return self._redactor.clean(legible(text))
+        return self._redactor.redact(legible(text))
 
 
 @cache

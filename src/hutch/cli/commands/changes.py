@@ -330,7 +330,7 @@ def _where(change: Change) -> str:
     return f"{name}#{change.number}" if change.number else name
 
 
-def _me(loaded: settings.Loaded) -> str:
+def _me(loaded: settings.LoadedSettings) -> str:
     """Who speaks: as a commit of theirs would name them."""
     return signature(loaded.settings.delivery.author) or "local"
 
@@ -345,7 +345,7 @@ def _hidden(states: Sequence[str]) -> str:
     return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
 
 
-def _load() -> settings.Loaded:
+def _load() -> settings.LoadedSettings:
     loaded = settings.load()
     wiring.configure_logs(loaded)
     return loaded

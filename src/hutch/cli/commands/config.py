@@ -17,7 +17,7 @@ from pydantic import ByteSize
 from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
-from hutch.settings.model import FIELDS, size_text, variable
+from hutch.settings.model import FIELDS, environment_variable, size_text
 from hutch.store.signing import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
@@ -70,7 +70,11 @@ def show(
 def _show_defaults(as_json: bool) -> None:
     if as_json:
         rows = {
-            name: {"default": field.default, "variable": variable(name), "description": field.description}
+            name: {
+                "default": field.default,
+                "variable": environment_variable(name),
+                "description": field.description,
+            }
             for name, field in FIELDS.items()
         }
         typer.echo(json.dumps({"settings": rows}, indent=2))
@@ -200,7 +204,7 @@ def _clean(value: Any) -> Any:
     """A value for JSON; should somebody have put a credential into a setting, without it."""
     if isinstance(value, tuple):
         return [_clean(part) for part in value]
-    return Redactor().clean(value) if isinstance(value, str) else value
+    return Redactor().redact(value) if isinstance(value, str) else value
 
 
 def _toml(value: Any) -> str:

@@ -31,7 +31,7 @@ from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.checks.repository import check_repository
 from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
-from hutch.settings import Loaded, find_paths, load
+from hutch.settings import LoadedSettings, find_paths, load
 from hutch.store.read_only_queries import (
     DatabaseUnreadable,
     DatabaseUnsound,
@@ -124,7 +124,7 @@ def settings() -> Check:
     return Check("settings", "ok", f"{changed} set, {len(loaded.origins) - changed} at their defaults")
 
 
-def _with_settings(names: Sequence[str], ask: Callable[[Loaded], list[Check]]) -> list[Check]:
+def _with_settings(names: Sequence[str], ask: Callable[[LoadedSettings], list[Check]]) -> list[Check]:
     """Checks that need the settings. Where these are wrong, another check fails and says so."""
     try:
         loaded = load()

@@ -10,8 +10,8 @@ import typer
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.domain.errors import Denied, Unavailable
-from hutch.system.process import birth_of
-from hutch.system.running_server import Running, find_server
+from hutch.system.process import start_stamp
+from hutch.system.running_server import RunningServer, find_server
 
 MORE_S = 5  # than the server gives itself
 
@@ -53,19 +53,19 @@ def down_command(
     return exit_codes.OK
 
 
-def _handle(running: Running) -> int | None:
+def _handle(running: RunningServer) -> int | None:
     """A handle of this very process: its number may be another's by the time it is used."""
     try:
         handle = os.pidfd_open(running.pid)
     except ProcessLookupError:
         return None
-    if birth_of(running.pid) == running.born:
+    if start_stamp(running.pid) == running.born:
         return handle
     os.close(handle)
     return None
 
 
-def _send(handle: int, running: Running, number: signal.Signals) -> None:
+def _send(handle: int, running: RunningServer, number: signal.Signals) -> None:
     try:
         signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:

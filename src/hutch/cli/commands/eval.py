@@ -25,7 +25,7 @@ from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_
 from hutch.flows.evaluation.evaluate import EvalOptions, Result, evaluate
 from hutch.flows.evaluation.evaluate import report as make_report
 from hutch.system.atomic_file import replace_file
-from hutch.system.signals import ENDS, is_answered
+from hutch.system.signals import TERMINATION_SIGNALS, is_handled
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
 SHOWN_CHARS = 100  # of a reason
@@ -83,7 +83,7 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
     app.configure_logs(loaded, quiet=True)
     own = asyncio.current_task()
     assert own is not None
-    for number in filter(is_answered, ENDS):
+    for number in filter(is_handled, TERMINATION_SIGNALS):
         asyncio.get_running_loop().add_signal_handler(number, own.cancel)
     watching = asyncio.ensure_future(board.watch())
     interrupted = False

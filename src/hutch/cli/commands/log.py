@@ -14,7 +14,7 @@ from hutch import app, settings
 from hutch.cli import exit_codes
 from hutch.cli.local_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
-from hutch.domain.audience import WHOLE, entry_json, show
+from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.ids import SessionId
@@ -84,7 +84,7 @@ async def _list_sessions(as_json: bool) -> None:
 async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> int:
     loaded = settings.load()
     app.configure_logs(loaded)
-    show = _show_json if as_json else _show_line
+    print_entry = _show_json if as_json else _show_line
     async with open_sessions(loaded) as log:
         session_id = await find_session(log, session)
         head = await log.head(session_id)
@@ -99,15 +99,15 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
         if follow and defects:  # what is missing will not come; a missing event is named where it would be
             while page := await log.read(session_id, after=after):
                 for entry in page:
-                    show(entry)
+                    print_entry(entry)
                 after = page[-1].seq
         elif follow:
             async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
                 async for entry in entries:
-                    show(entry)
+                    print_entry(entry)
                     sys.stdout.flush()
         else:
-            await _show_all(log, session_id, after, show)
+            await _show_all(log, session_id, after, print_entry)
     return exit_codes.NO if defects else exit_codes.OK
 
 
@@ -123,7 +123,9 @@ async def _missing_end(log: SqlLog, head: Head) -> list[str]:
     return [NO_END] if session.state == "ended" and not head.ended else []
 
 
-async def _show_all(log: EventLog, session_id: SessionId, after: int, show: Callable[[Entry], None]) -> None:
+async def _show_all(
+    log: EventLog, session_id: SessionId, after: int, print_entry: Callable[[Entry], None]
+) -> None:
     """Every event that is there, also behind some that are missing."""
     while True:
         try:
@@ -134,12 +136,12 @@ async def _show_all(log: EventLog, session_id: SessionId, after: int, show: Call
         if not page:
             return
         for entry in page:
-            show(entry)
+            print_entry(entry)
         after = page[-1].seq
 
 
 def _show_json(entry: Entry) -> None:
-    line = entry_json(show(entry, WHOLE)).decode()
+    line = entry_json(filter_entry(entry, WHOLE)).decode()
     typer.echo(f'{{"session":"{entry.session_id}",{line[1:]}')
 
 

@@ -19,13 +19,13 @@ from hutch.cli.descriptor_io import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.flows.tool_calls import Tools
-from hutch.system.signals import ENDS
+from hutch.system.signals import TERMINATION_SIGNALS
 
 app = typer.Typer(
     help="Let editors and other agents use the tools, jailed.", no_args_is_help=True, add_completion=False
 )
 
-Loaded = settings.Loaded
+Loaded = settings.LoadedSettings
 
 
 class ServeOptions(NamedTuple):
@@ -105,7 +105,7 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, coming: int, going: i
         with suppress(OSError):  # nobody reads any more, and so the end of what comes is near
             await outlet.write(data)
 
-    with ended_by(*ENDS) as ended:
+    with ended_by(*TERMINATION_SIGNALS) as ended:
         try:
             async with _open(loaded, options) as opened:
                 await serve_stream(opened, pieces(), write)
@@ -118,7 +118,7 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, coming: int, going: i
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
     from hutch.gateway.mcp import http as mcp_http
 
-    with mcp_http.listen(address) as listener, ended_by(*ENDS) as ended:
+    with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
         kept = None if no_token else tools.find_mcp_token(loaded)
         token = None if no_token else kept or secrets.token_urlsafe(32)
         try:

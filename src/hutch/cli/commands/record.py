@@ -172,7 +172,7 @@ def prune_command(
     typer.echo(f"{_count(len(pruned), 'session')} {verb}.", err=True)
 
 
-def _start() -> settings.Loaded:
+def _start() -> settings.LoadedSettings:
     loaded = settings.load()
     app.configure_logs(loaded)
     return loaded

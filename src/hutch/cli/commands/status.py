@@ -12,7 +12,7 @@ from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.server_address import no_local_token
 from hutch.settings import Paths
-from hutch.system.running_server import Running, find_server, local_token
+from hutch.system.running_server import RunningServer, find_server, local_token
 
 TIMEOUT_S = 5.0
 NO_ANSWER = "It does not answer: {} Look at its log: hutch logs"
@@ -45,7 +45,7 @@ def status_command(
     return exit_codes.OK
 
 
-def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:
+def _ask(running: RunningServer, paths: Paths) -> tuple[dict[str, Any], str]:
     """What the server tells of itself, or why it does not."""
     trusted: ssl.SSLContext | bool = False  # without TLS there is nobody to be trusted
     if running.certificate:

@@ -23,10 +23,10 @@ from hutch.cli import exit_codes
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
-from hutch.system.fast_imports import without_collection
+from hutch.system.fast_imports import without_gc
 from hutch.system.queued_output import drain_output, queue_output
 from hutch.system.running_server import find_server
-from hutch.system.signals import is_answered
+from hutch.system.signals import is_handled
 
 START_S = 60  # a detached server that is not ready by then is given up
 LAST_LINES = 20
@@ -72,16 +72,16 @@ def up_command(
     return _in_background(loaded, output) if detach else _in_foreground(loaded, output)
 
 
-def _in_foreground(loaded: settings.Loaded, output: OutputOptions) -> int:
+def _in_foreground(loaded: settings.LoadedSettings, output: OutputOptions) -> int:
     queue_output()
     atexit.register(drain_output)
     wiring.configure_logs(loaded, file=loaded.paths.server_log)
-    ended_by = "Ctrl-C" if is_answered(signal.SIGINT) else "hutch down"
+    ended_by = "Ctrl-C" if is_handled(signal.SIGINT) else "hutch down"
     _serve(loaded, lambda ready: _announce(ready, loaded, output, ended_by=ended_by))
     return exit_codes.OK
 
 
-def _in_background(loaded: settings.Loaded, output: OutputOptions) -> int:
+def _in_background(loaded: settings.LoadedSettings, output: OutputOptions) -> int:
     """The server in a process of its own, that outlives this one and its terminal."""
     said = loaded.paths.server_log.with_suffix(".err")
     write_private(said, "")
@@ -100,7 +100,7 @@ def _in_background(loaded: settings.Loaded, output: OutputOptions) -> int:
     return exit_codes.OK
 
 
-def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
+def _be_a_server(loaded: settings.LoadedSettings, said: Path, pipe: int) -> None:
     """What the child does; it does not return."""
     code = exit_codes.BUG
     try:
@@ -127,8 +127,8 @@ def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
         os._exit(code)
 
 
-def _serve(loaded: settings.Loaded, announce: Callable[[dict[str, Any]], None]) -> None:
-    with without_collection():
+def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]], None]) -> None:
+    with without_gc():
         from hutch.app.server import open_server
         from hutch.gateway.serve import Ready, serve
 
@@ -172,7 +172,7 @@ def _last_words(pid: int, said: Path, log: Path) -> str:
 
 
 def _announce(
-    ready: dict[str, Any], loaded: settings.Loaded, output: OutputOptions, *, ended_by: str
+    ready: dict[str, Any], loaded: settings.LoadedSettings, output: OutputOptions, *, ended_by: str
 ) -> None:
     opened = output.open and _open(ready["link"] or ready["url"], loaded)
     if output.as_json:
@@ -192,7 +192,7 @@ def _announce(
     sys.stdout.flush()
 
 
-def _open(link: str, loaded: settings.Loaded) -> bool:
+def _open(link: str, loaded: settings.LoadedSettings) -> bool:
     """Show it in the user's browser. The link goes by a file: arguments can be read by everybody here."""
     opener = next((found for name in OPENERS if (found := shutil.which(name))), None)
     if opener is None:

@@ -35,17 +35,17 @@ Id = Annotated[
 Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new workspace's id.")]
 
 
-def load() -> settings.Loaded:
+def load() -> settings.LoadedSettings:
     loaded = settings.load()
     wiring.configure_logs(loaded)
     return loaded
 
 
 @asynccontextmanager
-async def opened(id: str, loaded: settings.Loaded | None = None) -> AsyncIterator[Workspace]:
+async def opened(id: str, loaded: settings.LoadedSettings | None = None) -> AsyncIterator[Workspace]:
     """A workspace by its id, or a directory that is worked on in place: no id has a `/` or a `.`."""
     loaded = loaded or load()
-    workspaces, clean = workspaces_of(loaded), models.redactor(loaded).clean
+    workspaces, clean = workspaces_of(loaded), models.redactor(loaded).redact
     if "/" in id or "." in id:
         async with workspaces.open_directory(Path(id), clean=clean) as workspace:
             yield workspace
@@ -54,16 +54,16 @@ async def opened(id: str, loaded: settings.Loaded | None = None) -> AsyncIterato
             yield workspace
 
 
-def cleaned(found: Any, loaded: settings.Loaded) -> Any:
+def cleaned(found: Any, loaded: settings.LoadedSettings) -> Any:
     """What commands print of names, changes and patches, without secrets, as the server's answers are."""
     redactor = models.redactor(loaded)
     match found:
         case bytes():
             return clean_bytes(found, redactor)
         case str():
-            return redactor.clean(found)
+            return redactor.redact(found)
         case [str(), *_]:
-            return tuple(map(redactor.clean, found))
+            return tuple(map(redactor.redact, found))
     return redacted(found, redactor)
 
 

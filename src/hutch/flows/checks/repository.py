@@ -59,7 +59,7 @@ async def check_repository(
             return _same("warn", f"not checked: {refused.reason}", fix)
         if layout is None:
             return _same("ok", f"{found} is not in a git repository")
-        clean = (await asyncio.to_thread(here.read_redactor)).clean
+        clean = (await asyncio.to_thread(here.read_redactor)).redact
         scratch = await asyncio.to_thread(make_directory, "hutch-doctor")
         try:
             policy = replace(here.policy, network=())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hutch.domain.events import Event, ModelReplied
 from hutch.domain.redaction import Redactor
-from hutch.domain.stream_redactor import CleanStream
+from hutch.domain.stream_redactor import StreamRedactor
 from hutch.llm import interface as llm
 from hutch.sessions.interface import Delta
 
@@ -18,7 +18,7 @@ class DeltaStream:
     redactor: Redactor
     send: Callable[[Delta], None]
     turn: int = 1
-    _streams: dict[tuple[str, str], CleanStream] = field(default_factory=dict)
+    _streams: dict[tuple[str, str], StreamRedactor] = field(default_factory=dict)
 
     async def end_turns(self, events: Sequence[Event]) -> None:
         """Begin the next turn after each reply that was recorded."""
@@ -39,7 +39,7 @@ class DeltaStream:
                 self._add("arguments", text, id)
             case llm.Again(reason=reason):
                 self._streams.clear()
-                self.send(Delta(self.run_id, self.turn, "again", self.redactor.clean(reason)))
+                self.send(Delta(self.run_id, self.turn, "again", self.redactor.redact(reason)))
             case llm.Finish():
                 for (kind, id), stream in self._streams.items():
                     self._send(kind, stream.end(), id)
@@ -47,7 +47,7 @@ class DeltaStream:
     def _add(self, kind: str, text: str, id: str = "") -> None:
         stream = self._streams.get((kind, id))
         if stream is None:
-            stream = self._streams[kind, id] = CleanStream(self.redactor)
+            stream = self._streams[kind, id] = StreamRedactor(self.redactor)
         self._send(kind, stream.add(text), id)
 
     def _send(self, kind: str, text: str, id: str) -> None:

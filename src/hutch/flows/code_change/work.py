@@ -79,12 +79,12 @@ async def _begin(
     conversation = Conversation.of(entries)
     notes = _notes(entries) if setup.notes is None else setup.notes
     if notes is None:
-        notes = await repository_notes(setup.context.workspace, setup.redactor.clean)
+        notes = await repository_notes(setup.context.workspace, setup.redactor.redact)
     first = await setup.context.workspace.snapshot(BEFORE)
     looked = await _looked(setup, run_id, first) if not conversation.messages else []
     started = RunStarted(
         run_id=run_id,
-        prompt=setup.redactor.clean(prompt),
+        prompt=setup.redactor.redact(prompt),
         persona=setup.persona.name,
         model=setup.model.name,
         workspace=setup.context.workspace.record.id,
@@ -120,7 +120,7 @@ async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
     """What the repository consists of, for whoever follows the first run in it."""
     if not first.files:
         return []
-    message = setup.redactor.clean(await describe_structure(setup.context, first))
+    message = setup.redactor.redact(await describe_structure(setup.context, first))
     return [StepReached(step="looking", message=message, run_id=run_id)]
 
 
@@ -142,7 +142,7 @@ async def _work(
     context, run_id = setup.context, started.run_id
     notes = started.notes
     if notes is None:  # a run of an older Hutch
-        notes = await repository_notes(context.workspace, setup.redactor.clean)
+        notes = await repository_notes(context.workspace, setup.redactor.redact)
     system = system_prompt(
         setup.persona,
         context.workspace,
@@ -153,7 +153,7 @@ async def _work(
     run = Run(
         run_id,
         setup,
-        setup.redactor.clean(system),
+        setup.redactor.redact(system),
         conversation=conversation,
         spent=spent,
         verify=lambda: _verified(setup, run_id, first),
@@ -183,7 +183,7 @@ async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | N
     try:
         report = await run_tests(setup.context, [])
     except NotFound as error:  # nor is there what runs them: nobody can say, and everybody is told
-        reason = setup.redactor.clean(f"{error} {NOT_THERE}")
+        reason = setup.redactor.redact(f"{error} {NOT_THERE}")
         told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
         await setup.recorder.append([setup.recorder.tests_run(run_id, told)])
         return None

@@ -162,7 +162,7 @@ class Delivery:
         )
 
     def _clean(self, text: str) -> str:
-        return self.live.grounds.redactor.clean(text)
+        return self.live.grounds.redactor.redact(text)
 
     def _steps(self, entries: Sequence[Entry]) -> OnStep:
         steps = [each.event for each in entries if isinstance(each.event, StepReached)]
@@ -231,7 +231,7 @@ async def deliver(
     changes = Changes(context.rows)
     change = await changes.of_run(proposal.run_id)
     if change is None:
-        clean = context.redactor.clean  # the result of the tests may be a line that they printed
+        clean = context.redactor.redact  # the result of the tests may be a line that they printed
         describe = proposal.describe
         proposal = replace(proposal, tests=clean(proposal.tests), describe=lambda body: clean(describe(body)))
         source = workspace.record.source or ""

@@ -30,7 +30,7 @@ from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
-from hutch.system.uninterrupted import complete
+from hutch.system.uninterrupted import run_to_end
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import session_name
 
@@ -168,14 +168,14 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         await context.host.worker.wait_for(ended.run_id)
         before = past(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
-        clean = context.services.redactor.clean
+        clean = context.services.redactor.redact
         shown_patch = await asyncio.to_thread(clean, patch.decode(errors="replace"))
         await context.host.close(session.id, reason="it is graded")
         graded = Grade(False, ended.reason)
         if ended.outcome in FAR_ENOUGH:
             graded = await _graded(context, case, runner, before.started.workspace, before.first)
     finally:
-        await complete(_finish(context, session.id))
+        await run_to_end(_finish(context, session.id))
     return Result(
         name=case.name,
         passed=graded.passed,
@@ -223,7 +223,7 @@ async def _finish(context: EvalContext, session_id: SessionId) -> None:
 async def _graded(context: EvalContext, case: EvalCase, runner: Runner, id_: str, first: int) -> Grade:
     """In a new jail: what the agent left running, in /tmp or at home, is gone."""
     async with context.open_fresh(id_) as (workspace, jail):
-        return await grade(workspace, jail, case, runner, first, clean=context.services.redactor.clean)
+        return await grade(workspace, jail, case, runner, first, clean=context.services.redactor.redact)
 
 
 def _starter(case: EvalCase, folder: Path) -> Path:

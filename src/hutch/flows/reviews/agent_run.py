@@ -56,7 +56,7 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
     done = (ReviewGiven, DeliveryEnded)
     if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
         return
-    clean = live.grounds.redactor.clean
+    clean = live.grounds.redactor.redact
     try:
         subject = await _subject(context, live.grounds, session, live.sandbox.workspace.record.commit)
         if subject.pull_url:

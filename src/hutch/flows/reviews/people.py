@@ -40,7 +40,7 @@ async def comment(
     if not strip_controls(remark.body):
         raise BadRequest("The comment says nothing.")
     made = make_comment(remark, change.id, change.commit, author)
-    redacted = replace(made, body=context.redactor.clean(made.body))
+    redacted = replace(made, body=context.redactor.redact(made.body))
     async with recording_closure(context, change):
         url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
     await Comments(context.rows).add(made, also)
@@ -78,7 +78,7 @@ async def judge(
         commit=change.commit,
         created_ms=wall_ms(),
     )
-    redacted = replace(given, body=context.redactor.clean(given.body))
+    redacted = replace(given, body=context.redactor.redact(given.body))
     async with recording_closure(context, change):
         url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
     kept = await Reviews(context.rows).add(replace(given, url=url), [], also)

@@ -6,7 +6,7 @@ The libraries for it take a while to load; only who has named a provider waits f
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hutch.settings import Loaded
+from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Identity:
     email: str
 
 
-def open_provider_login(loaded: Loaded) -> "OidcLogin | None":
+def open_provider_login(loaded: LoadedSettings) -> "OidcLogin | None":
     """The login that the settings describe; None when they name no provider. To be closed."""
     if not loaded.settings.oidc.issuer:
         return None

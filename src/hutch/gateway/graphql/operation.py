@@ -133,7 +133,7 @@ def refused(server: Server, error: HutchError) -> dict[str, Any]:
     """An answer that holds nothing but an error."""
     return {
         "data": None,
-        "errors": [{"message": server.redactor.clean(str(error)), "extensions": extensions(error)}],
+        "errors": [{"message": server.redactor.redact(str(error)), "extensions": extensions(error)}],
     }
 
 
@@ -172,7 +172,7 @@ def _error(server: Server, error: GraphQLError) -> dict[str, Any]:
         told_fault = fault(cause)
         message, more = told_fault["message"], told_fault["extensions"]
     formatted = {key: value for key, value in error.formatted.items() if key in ("locations", "path")}
-    return {"message": server.redactor.clean(message)[:2000], **formatted, "extensions": more}
+    return {"message": server.redactor.redact(message)[:2000], **formatted, "extensions": more}
 
 
 def encoded(answer: dict[str, Any]) -> bytes:

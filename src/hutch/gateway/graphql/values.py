@@ -16,7 +16,7 @@ import strawberry
 from pydantic import BaseModel
 from strawberry.scalars import JSON
 
-from hutch.domain.audience import ShownEntry, entry_json
+from hutch.domain.audience import VisibleEntry, entry_json
 from hutch.gateway.rest.changes import ChangeOut
 from hutch.gateway.rest.files import FileOut
 from hutch.gateway.rest.login import UserOut
@@ -124,7 +124,7 @@ class Event:
     event: JSON
 
     @classmethod
-    def of(cls, entry: ShownEntry) -> "Event":
+    def of(cls, entry: VisibleEntry) -> "Event":
         told = orjson.loads(entry_json(entry))
         return cls(
             seq=told["seq"],

@@ -63,7 +63,7 @@ def make_server(server: Server) -> McpServer[Any]:
             answer, failed = await use(call, params.name, params.arguments or {}, session_id), False
         except HutchError as error:
             answer, failed = {"error": told(error).code, "detail": str(error)}, True
-        text = server.redactor.clean(to_json(answer).decode())
+        text = server.redactor.redact(to_json(answer).decode())
         data: dict[str, Any] = orjson.loads(text)
         return CallToolResult(
             content=[TextContent(type="text", text=text)], structured_content=data, is_error=failed

@@ -84,7 +84,7 @@ async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str,
         line=new.line,
         side=new.side,
         severity=new.severity,
-        body=server.redactor.clean(new.body),
+        body=server.redactor.redact(new.body),
     )
     made, _ = await comment(
         server.changes,

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.edit_result import Edited, EditedFile
+from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.idempotency import ByKey
@@ -105,7 +105,7 @@ class PathsOut(Out):
     next: int | None = Field(description=NEXT)
 
 
-def told(edited: Edited) -> dict[str, object]:
+def told(edited: EditResult) -> dict[str, object]:
     return {"files": [EditedFileOut.of(file) for file in edited.files], "changes": edited.changes}
 
 

@@ -198,7 +198,7 @@ async def _judge(
         change,
         verdict,
         author=who.user.id,
-        body=server.redactor.clean(said.body),
+        body=server.redactor.redact(said.body),
         user=who.user.id,
         name=who.user.name,
         commit=said.commit,

@@ -44,4 +44,4 @@ def _clean(value: Any, redactor: Redactor) -> Any:
         return [_clean(part, redactor) for part in value]
     if isinstance(value, int | float | bool | None):
         return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    return redactor.clean(str(value))
+    return redactor.redact(str(value))

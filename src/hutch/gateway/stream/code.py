@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.audience import Reader, ShownEntry
+from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
@@ -155,7 +155,7 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
     try:
         return await stream.run(run, gone(receive))
     except HutchError as error:
-        reason = stream.permit.server.redactor.clean(str(error))
+        reason = stream.permit.server.redactor.redact(str(error))
         return Ending(FAILED.name, FAILED.code, reason.rstrip("."))
     finally:
         stream.beat = None
@@ -187,7 +187,7 @@ async def result(services: Services, session_id: Any, reader: Reader, run_id: st
 
 async def _follow(
     services: Services, session_id: Any, reader: Reader, run_id: str
-) -> AsyncGenerator[tuple[ShownEntry | QueuedRun, bool]]:
+) -> AsyncGenerator[tuple[VisibleEntry | QueuedRun, bool]]:
     """What tells of a run, in order, each with whether another attempt to deliver it follows."""
     lookahead = Lookahead(run_id, (await services.log.head(session_id)).seq)
     async with aclosing(follow_run(services, session_id, reader, run_id)) as updates:
@@ -217,7 +217,7 @@ async def _diff(services: Services, session_id: Any) -> str:
         found = await services.host.call(session_id, Diff(read_only=True))
     except HutchError as error:  # the session was removed meanwhile, say
         return f"(no diff: {error})"
-    text = services.redactor.clean(found.patch.decode(errors="replace"))
+    text = services.redactor.redact(found.patch.decode(errors="replace"))
     return text if len(text) <= DIFF_CHARS else text[:DIFF_CHARS] + "\n(cut)\n"
 
 

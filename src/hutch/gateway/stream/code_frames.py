@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from hutch.domain import events
-from hutch.domain.audience import ShownEntry
+from hutch.domain.audience import VisibleEntry
 from hutch.domain.events import AnyEvent
 from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun
@@ -49,7 +49,7 @@ class Telling:
     usage: Frame | None = None
     result: Frame = field(default_factory=dict)  # of the last frame
 
-    def frames(self, update: ShownEntry | QueuedRun, *, again: bool = False) -> list[tuple[int, Frame]]:
+    def frames(self, update: VisibleEntry | QueuedRun, *, again: bool = False) -> list[tuple[int, Frame]]:
         """What an entry, or the run itself at its end, is to callers, with numbers; perhaps nothing.
 
         With `again`, another attempt to deliver the run follows the entry, as `Lookahead` finds out.
@@ -208,15 +208,15 @@ class Lookahead:
 
     run_id: str
     newest: int  # the number of the newest entry when reading began
-    held: list[ShownEntry] = field(default_factory=list)  # an end, and what may be told of later ones
-    skipped: ShownEntry | None = None  # the last of the others: its number counts
+    held: list[VisibleEntry] = field(default_factory=list)  # an end, and what may be told of later ones
+    skipped: VisibleEntry | None = None  # the last of the others: its number counts
     asked: bool = False  # somebody has asked for another attempt since that end
 
-    def next(self, entry: ShownEntry) -> list[tuple[ShownEntry, bool]]:
+    def next(self, entry: VisibleEntry) -> list[tuple[VisibleEntry, bool]]:
         """The entries that can be told now, each with whether another attempt follows."""
         event = entry.event
         is_own = getattr(event, "run_id", None) == self.run_id
-        told: list[tuple[ShownEntry, bool]] = []
+        told: list[tuple[VisibleEntry, bool]] = []
         if is_own and isinstance(event, events.DeliveryEnded):
             told = self.release(again=True)
         elif is_own and isinstance(event, events.DeliveryAsked | events.RunEnded):
@@ -232,7 +232,7 @@ class Lookahead:
             self.skipped = entry
         return told
 
-    def release(self, *, again: bool = False) -> list[tuple[ShownEntry, bool]]:
+    def release(self, *, again: bool = False) -> list[tuple[VisibleEntry, bool]]:
         """What was held back: no more is known of whether another attempt follows."""
         again = again or self.asked
         told = [(entry, again and place == 0) for place, entry in enumerate(self.held)]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from hutch.domain.audience import Reader, ShownEntry
+from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
@@ -19,7 +19,7 @@ POLL_INTERVAL_S = 0.5  # the row of a run is written a moment after the last eve
 
 async def follow_run(
     services: Services, session_id: SessionId, reader: Reader, run_id: str
-) -> AsyncGenerator[ShownEntry | QueuedRun]:
+) -> AsyncGenerator[VisibleEntry | QueuedRun]:
     """The entries of the session, from the first on, as this reader may see them.
 
     The event that says how the run ended may have been erased, or be withheld. So a log with such events is

@@ -71,7 +71,7 @@ async def _hear(stream: Stream, receive: Receive) -> Ending:
                 raise BadRequest(f"`id` is a text of at most {MAX_ID} letters, or a number.")
             answer = await _answer(permit_of(stream), said, name)
         except HutchError as error:
-            answer = error_word(error, stream.permit.server.redactor.clean, id=name)
+            answer = error_word(error, stream.permit.server.redactor.redact, id=name)
         await stream.put(text(answer))
 
 
@@ -101,7 +101,7 @@ async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) 
     redactor = scope["app"].state.server.redactor
     response = tell(error, redactor)
     if "websocket.http.response" not in scope.get("extensions", {}):
-        reason = redactor.clean(str(error))[:100]
+        reason = redactor.redact(str(error))[:100]
         await send({"type": "websocket.close", "code": REFUSED.code, "reason": reason})
         return
     start = {"type": "websocket.http.response.start", "status": response.status_code}

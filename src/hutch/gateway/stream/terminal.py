@@ -143,7 +143,7 @@ class _Watching:
                 else:
                     await self._obey(heard(message["text"]))
             except HutchError as error:
-                clean = self._stream.permit.server.redactor.clean
+                clean = self._stream.permit.server.redactor.redact
                 await self._stream.put(text(error_word(error, clean)))
 
     def _take_in(self, data: bytes) -> None:

@@ -85,7 +85,7 @@ class Job:
     def lost_output(self, name: StreamName, lost: Lost) -> None:
         """Some output that belongs to it was not kept: what was printed before the first that comes."""
         self._capture.is_incomplete = True
-        self._capture.go_on_after(name, lost.end)
+        self._capture.continue_after(name, lost.end)
         if self.on_lost is not None:
             self.on_lost(name, lost)
 

@@ -20,7 +20,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.snapshots.directory import Directory, as_house_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MOST_BYTES, Ignores
-from hutch.system.chunks import sort_in_pieces
+from hutch.system.chunks import sort_in_chunks
 
 MOST_ENTRIES = 10_000  # on one page
 HELD_OPEN = 64  # levels; those above are found again when the walk returns to them
@@ -190,7 +190,7 @@ class Walk:
         names: list[str] = []
         rules, above = level.rules, f"{level.path}/" if level.path else ""
         if rules is None and self.room is None:
-            return sort_in_pieces([name for name in os.listdir(fd) if name >= first])
+            return sort_in_chunks([name for name in os.listdir(fd) if name >= first])
         most = (self.room or 0) + 1 if self.room is not None else None
         with os.scandir(fd) as found:
             for entry in found:
@@ -203,7 +203,7 @@ class Walk:
                 if most is not None and len(names) > most + SLACK:
                     names.sort()
                     del names[most:]
-        return sort_in_pieces(names)[:most]
+        return sort_in_chunks(names)[:most]
 
     def _leave(self) -> None:
         """Go back up, to the very directory that we came from."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.domain.redaction import AROUND_CHARS
+from hutch.domain.redaction import CUT_CONTEXT_CHARS
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.encoding import decode
 from hutch.edit.text import Text, ending, split_lines
@@ -145,8 +145,8 @@ def read_lines(
         text.encoding_name,
         len(data),
         hashlib.sha256(data).hexdigest(),
-        replace_surrogates("".join(lines[: first - 1])[-AROUND_CHARS:]),
-        replace_surrogates("".join(lines[first - 1 :])[len("".join(found)) :][:AROUND_CHARS]),
+        replace_surrogates("".join(lines[: first - 1])[-CUT_CONTEXT_CHARS:]),
+        replace_surrogates("".join(lines[first - 1 :])[len("".join(found)) :][:CUT_CONTEXT_CHARS]),
     )
 
 
@@ -196,7 +196,7 @@ def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None
         size,
         None,
         replace_surrogates(taken.before),
-        replace_surrogates("".join([*taken.lines, taken.after])[len("".join(found)) :][:AROUND_CHARS]),
+        replace_surrogates("".join([*taken.lines, taken.after])[len("".join(found)) :][:CUT_CONTEXT_CHARS]),
     )
 
 
@@ -228,9 +228,9 @@ def take_lines(pieces: Iterator[str], first: int, last: int | None) -> Taken:
         lines.pop()  # it goes on
     taken = lines[:wanted]
     after = buffer[sum(map(len, taken)) :]
-    if not ended and len(after) < AROUND_CHARS:
+    if not ended and len(after) < CUT_CONTEXT_CHARS:
         after += next(pieces, "")
-    return Taken(taken, total, not ended and len(lines) < wanted, before, after[:AROUND_CHARS])
+    return Taken(taken, total, not ended and len(lines) < wanted, before, after[:CUT_CONTEXT_CHARS])
 
 
 def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
@@ -243,8 +243,8 @@ def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
             at = 0
             for match in islice(ENDS.finditer(piece), count - passed):
                 at = match.end()
-            return count, piece[at:], (before + piece[:at])[-AROUND_CHARS:]
-        passed, before = passed + ends, (before + piece)[-AROUND_CHARS:]
+            return count, piece[at:], (before + piece[:at])[-CUT_CONTEXT_CHARS:]
+        passed, before = passed + ends, (before + piece)[-CUT_CONTEXT_CHARS:]
         tail = piece[-1:] or tail
     return passed, tail if tail not in ("\r", "\n") else "", before
 

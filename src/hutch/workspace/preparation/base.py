@@ -27,7 +27,7 @@ from hutch.forge.git import Git, GitFailed
 from hutch.forge.progress import OnProgress
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.git_objects import EMPTY_TREE
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 from hutch.workspace.preparation.commit_size import Trees, Weight, read_trees, refuse_heavy
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard, temporary
@@ -113,7 +113,7 @@ async def make_base(
     place = home.bases / temporary(key)
     tree = place / "tree"
     try:
-        git_dir = await finish(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
+        git_dir = await run_in_thread(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
         try:
             trees = await read_trees(git, git_dir, wanted.commit)
             if most is not None:
@@ -131,7 +131,7 @@ async def make_base(
             ) from None
         words = ("show", "--no-patch", "--format=%T %ct", wanted.commit)
         tree_id, seconds = (await git.run(*words, git_dir=git_dir)).decode().split()
-        size, files, pointers = await finish(_settle, tree, int(seconds))
+        size, files, pointers = await run_in_thread(_settle, tree, int(seconds))
         await git.run("update-index", "-q", "--refresh", git_dir=git_dir, work_tree=tree)
         base = Base(
             key=key,

@@ -14,7 +14,7 @@ from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uninterrupted
-from hutch.system.uninterrupted import finish
+from hutch.system.uninterrupted import run_in_thread
 from hutch.workspace.files.tree_copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.preparation.base import Base, open_index, tree_path
 from hutch.workspace.preparation.quota import Use, over
@@ -76,7 +76,7 @@ async def fill_from_base(
     filling: Filling, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
 ) -> Record:
     """The content of a base, and onto it what was changed in a directory."""
-    mode, reason = await finish(choose, filling, base)
+    mode, reason = await run_in_thread(choose, filling, base)
     record = replace(
         filling.record(mode, reason, source=base.source),
         base=base.key,
@@ -86,7 +86,7 @@ async def fill_from_base(
         storage=filling.options.storage if mode == "overlay" else "disk",
     )
     if mode == "overlay":
-        await finish(make_layers, filling.place)
+        await run_in_thread(make_layers, filling.place)
     else:
         filling.check_size(base.bytes, base.files)
         filling.tell(Progress("Copying files", 0, base.files))
@@ -108,7 +108,7 @@ async def copy_directory(filling: Filling, root: Path, source: Directory) -> Rec
 async def write_files(filling: Filling, files: Mapping[str, bytes]) -> Record:
     """A few files that the caller brings."""
     filling.check_size(sum(map(len, files.values())), len(files))
-    await finish(_write, filling.place, files)
+    await run_in_thread(_write, filling.place, files)
     return filling.record("copy", "starter files are written")
 
 
@@ -125,7 +125,7 @@ async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         stopped.set()
-        await uninterrupted.over(working)
+        await uninterrupted.wait_until_done(working)
         raise
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.location import Place
 from hutch.snapshots.directory import Directory
-from hutch.system.file_lock import take
-from hutch.system.uninterrupted import over
+from hutch.system.file_lock import try_lock
+from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.workspace_mount import Opened
@@ -27,7 +27,7 @@ async def open_in_place(
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        await over(opening)
+        await wait_until_done(opening)
         if not opening.cancelled() and opening.exception() is None:
             opening.result()[0].close()
         raise
@@ -43,7 +43,7 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
     key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
     place = home.data / FOLDER / key
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = take(place / LOCK)
+    lock = try_lock(place / LOCK)
     if lock is None:
         raise Conflict(f"'{real}' is in use by another Hutch. End that first.")
     record = Record(

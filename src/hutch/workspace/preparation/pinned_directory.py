@@ -18,7 +18,7 @@ from typing import Self
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.location import Place
 from hutch.snapshots.directory import LOOK, Directory
-from hutch.system.uninterrupted import over
+from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.repository_layout import Layout, find_layout
 
 # Refuses a directory that may not be used; it is given by its path and by a descriptor.
@@ -92,7 +92,7 @@ async def pinning(work: Callable[[], Pinned]) -> AsyncIterator[Pinned]:
     try:
         pinned = await asyncio.shield(opening)
     except asyncio.CancelledError:
-        await over(opening)
+        await wait_until_done(opening)
         if not opening.cancelled() and opening.exception() is None:
             opening.result().close()
         raise

@@ -17,7 +17,7 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.limits.growth import measure
 from hutch.jail.scratch_space import is_left_over, own_mark
 from hutch.snapshots.directory import as_house_error, remove_entry
-from hutch.system.file_lock import take
+from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.record import Home
 
 NEW, TRASH = ".new", ".trash"
@@ -53,7 +53,7 @@ async def remove_workspace(home: Home, id: str) -> None:
     """Remove a workspace and all that belongs to it. It must not be open."""
     place = home.workspace(id)
     try:
-        held = take(place / LOCK)
+        held = try_lock(place / LOCK)
     except FileNotFoundError:
         raise NotFound(f"There is no workspace '{id}'. Nothing was removed.") from None
     if held is None:
@@ -104,7 +104,7 @@ def collect(home: Home, *, most_bytes: int, most_days: float) -> list[str]:
 
 
 def _remove_unused(home: Home, kept: _Kept) -> bool:
-    held = take(kept.lock)
+    held = try_lock(kept.lock)
     if held is None:
         return False
     try:

@@ -24,7 +24,7 @@ from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, u
 from hutch.jail.launch.launch import way_in
 from hutch.jail.location import Namespaces, Place
 from hutch.snapshots.directory import Directory
-from hutch.system.file_lock import take
+from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base import tree_path
 from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import LOCK, discard
@@ -123,7 +123,7 @@ async def open_place(home: Home, id: str) -> Opened:
 
 def open_at(home: Home, directory: Path, record: Record) -> Opened:
     """The same for one that lies elsewhere under the data directory, as while it is made. Blocks."""
-    lock = take(directory / LOCK)
+    lock = try_lock(directory / LOCK)
     if lock is None:
         raise Conflict(f"The workspace '{record.id}' is open already. Close it there first.")
     try:
