@@ -8,7 +8,7 @@ import pytest
 
 from hutch.flows.code_change.work import begin
 from hutch.jail.jailed import Jailed
-from hutch.llm.seam import Delta, Finish, Request, Text
+from hutch.llm.interface import Delta, Finish, Request, Text
 from tests.agent.run_setups import Wishes, open_setup
 from tests.deadline import DEADLINE_S
 
