@@ -45,7 +45,7 @@ _MODULES = {
     "jail": ("open_jail",),
     "network": ("Outside",),
     "policy": ("Limits", "Policy", "profile"),
-    "seam": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
+    "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
     "shell.result": ("Result",),
     "shell.shells": ("Shells", "open_shell"),
