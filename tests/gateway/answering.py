@@ -17,9 +17,9 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.user import User
 from hutch.flows.passwords import Passwords
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller import Admin, Reader, Writer
-from hutch.gateway.auth.request_filter import ALL, Check, Doors
+from hutch.gateway.auth.request_filter import ALL, Check, RequestFilter
 from hutch.gateway.problem import handle_problems
 from hutch.settings.server_sections import Server
 from hutch.store.log import SqlLog, open_log
@@ -43,7 +43,7 @@ class Answering:
     port: int
     log: SqlLog
     accounts: Accounts
-    guard: Guard
+    authenticator: Authenticator
     app: FastAPI
     seen: list[Any] = field(default_factory=list)
     answered: list[tuple[str, str, int]] = field(default_factory=list)  # what went over the wire
@@ -69,29 +69,34 @@ async def answering(
     *routers: Any,
     server: Server | None = None,
     checks: tuple[Check, ...] = ALL,
-    doors: bool = True,
+    filtered: bool = True,
     state: Any = None,
     **guarding: Any,
 ) -> AsyncIterator[Answering]:
-    """Serve until the block is left. `checks`, `doors` and `guarding` leave protections away."""
+    """Serve until the block is left. `checks`, `filtered` and `guarding` leave protections away."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     settings = server or Server()
     async with open_log(place / "hutch.db", place / "blobs", place / "keys" / "signing.pem") as log:
         accounts = Accounts(log, Passwords(CHEAP))
-        guard = Guard(accounts, settings, **guarding)
+        authenticator = Authenticator(accounts, settings, **guarding)
         app = FastAPI()
-        app.state.guard = guard
+        app.state.authenticator = authenticator
         for name, value in (state or {}).items():
             setattr(app.state, name, value)
         scheme = "https" if settings.tls_cert else "http"
-        answering = Answering(f"{scheme}://127.0.0.1:{port}", port, log, accounts, guard, app)
+        answering = Answering(f"{scheme}://127.0.0.1:{port}", port, log, accounts, authenticator, app)
         _routes(app, answering)
         for router in routers:
             app.include_router(router)
         handle_problems(app, Redactor())
-        door = {"server": settings, "buckets": guard.buckets, "checks": checks, "refused": guard.refused}
-        behind: Any = Doors(app, **door, remembers=guard.remembers) if doors else app
+        options = {
+            "server": settings,
+            "buckets": authenticator.buckets,
+            "checks": checks,
+            "refused": authenticator.refused,
+        }
+        behind: Any = RequestFilter(app, **options, is_known=authenticator.is_known) if filtered else app
         config = uvicorn.Config(
             _noted(behind, answering),
             log_config=None,
@@ -107,7 +112,7 @@ async def answering(
             finally:
                 for client in answering.clients:
                     await client.aclose()
-        await guard.close()
+        await authenticator.close()
 
 
 @asynccontextmanager

@@ -84,16 +84,16 @@ async def socket(
         yield connection
 
 
-async def told(connection: ClientConnection) -> dict[str, Any]:
+async def next_frame(connection: ClientConnection) -> dict[str, Any]:
     """The next text frame."""
     async with asyncio.timeout(PATIENCE_S):
         return dict(json.loads(await connection.recv()))
 
 
-async def told_until(connection: ClientConnection, kind: str) -> list[dict[str, Any]]:
+async def frames_until(connection: ClientConnection, kind: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     while not found or found[-1]["type"] != kind:
-        found.append(await told(connection))
+        found.append(await next_frame(connection))
     return found
 
 
@@ -117,7 +117,7 @@ class Screen:
     def __init__(self, connection: ClientConnection, *, acknowledges: bool = True) -> None:
         self.connection = connection
         self.printed = b""
-        self.told: list[dict[str, Any]] = []
+        self.frames: list[dict[str, Any]] = []
         self._acknowledges = acknowledges
         self._seen = 0
         self._news = asyncio.Event()
@@ -127,7 +127,7 @@ class Screen:
         try:
             async for frame in self.connection:
                 if isinstance(frame, str):
-                    self.told.append(json.loads(frame))
+                    self.frames.append(json.loads(frame))
                 else:
                     self.printed += frame
                     if self._acknowledges:
@@ -155,12 +155,12 @@ class Screen:
         """The oldest frame of a kind that was not heard yet."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                for frame in self.told:
+                for frame in self.frames:
                     if frame["type"] == kind:
-                        self.told.remove(frame)
+                        self.frames.remove(frame)
                         return frame
                 self._news.clear()
-                assert not self._task.done(), f"no {kind} in {self.told}"
+                assert not self._task.done(), f"no {kind} in {self.frames}"
                 await self._news.wait()
 
     async def closed(self) -> tuple[int, str]:

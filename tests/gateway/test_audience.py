@@ -32,7 +32,7 @@ from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.gateway import graphs
 from tests.gateway.api import V1, Api, cassette, eventually
-from tests.gateway.streaming import socket, sse, told
+from tests.gateway.streaming import next_frame, socket, sse
 from tests.gateway.test_mcp_mount import client
 from tests.sessions.hosting import call, repository
 
@@ -246,7 +246,7 @@ async def test_what_is_written_while_they_follow_is_withheld_too(api: Api) -> No
     path = f"/sessions/{session_id}/events/socket"
     async with sse(bob, session_id) as by_sse, socket(bob, path) as by_ws, graphs.socket(bob) as by_graph:
         await graphs.subscribe(by_graph, EVENTS, "1", {"id": session_id})
-        await asyncio.gather(by_sse.next(), told(by_ws), graphs.hear(by_graph))
+        await asyncio.gather(by_sse.next(), next_frame(by_ws), graphs.hear(by_graph))
         deltas = [
             Delta("run_x", 1, "text", word, audience=to)
             for word, to in ((OWNERS, OWNER_SIDE), (PUBLIC, None))

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from hutch.domain.errors import Unauthenticated
 from hutch.domain.secret import new_secret
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.auth.authenticator import REMEMBERED_S
+from hutch.gateway.auth.authenticator import CACHE_S
 from hutch.gateway.auth.cookies import csrf_token
 from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS
 from hutch.store.log import open_log
@@ -103,13 +103,13 @@ async def test_a_revoked_token_is_refused_at_once(served: Answering) -> None:
     token = await served.token(owner)
     assert await asks(served, token) == 200
     ended = await served.accounts.revoke_token(token[:12], LOCAL)
-    served.guard.forget(credential_id=ended.id)
+    served.authenticator.forget(credential_id=ended.id)
     assert await asks(served, token) == 401
 
 
 async def test_a_token_that_another_process_revokes_is_refused_within_seconds(tmp_path: Path) -> None:
-    assert REMEMBERED_S < 5
-    async with answering(tmp_path, remembered_s=0.5) as served:
+    assert CACHE_S < 5
+    async with answering(tmp_path, cache_s=0.5) as served:
         owner = await served.accounts.ensure_owner("ada")
         token = await served.token(owner)
         assert await asks(served, token) == 200
@@ -138,7 +138,7 @@ async def test_what_is_revoked_while_it_is_looked_up_is_not_remembered(served: A
     await reached.wait()
     served.accounts.tokens._rows = real
     ended = await served.accounts.revoke_token(token[:12], LOCAL)
-    served.guard.forget(credential_id=ended.id)
+    served.authenticator.forget(credential_id=ended.id)
     gate.set()
     await asking
     assert await asks(served, token) == 401
@@ -165,7 +165,7 @@ async def test_a_disabled_user_is_out_by_every_way(served: Answering) -> None:
     user = await served.accounts.add_user("bob", "member", LOCAL)
     token, cookie = await served.token(user), await logged_in(served, user.id)
     await served.accounts.set_disabled(user.id, True, LOCAL)
-    served.guard.forget(user_id=user.id)
+    served.authenticator.forget(user_id=user.id)
     async with served.client() as http:
         assert (await http.get("/api/v1/read", headers=cookie)).status_code == 401
     assert await asks(served, token) == 401
@@ -177,7 +177,7 @@ async def test_a_token_shrinks_with_the_role_of_its_user(served: Answering) -> N
     token = await served.token(user, "read", "write")
     assert await asks(served, token, "POST", "/api/v1/write") == 200
     await served.accounts.set_role(user.id, "observer", LOCAL)
-    served.guard.forget(user_id=user.id)
+    served.authenticator.forget(user_id=user.id)
     assert await asks(served, token, "POST", "/api/v1/write") == 403
 
 
@@ -200,7 +200,7 @@ async def test_use_is_noted_once_a_minute_and_costs_one_read(served: Answering) 
     async with served.client() as http:
         for _ in range(20):
             assert (await http.get("/api/v1/read", headers=bearer(token))).status_code == 200
-    await served.guard.close()
+    await served.authenticator.close()
     assert counts == {"fetch": 1, "change": 1}
     (kept,) = await served.accounts.tokens.list()
     assert kept.last_used_ms is not None
@@ -278,12 +278,12 @@ async def test_a_connection_that_stays_is_asked_again_without_being_counted(serv
         "client": ("10.0.0.1", 1),
     }
     for _ in range(2000):  # more than a minute has
-        assert (await served.guard.still(scope)).user == owner
-    assert served.guard.buckets.take("10.0.0.1") == 0
+        assert (await served.authenticator.recheck(scope)).user == owner
+    assert served.authenticator.buckets.take("10.0.0.1") == 0
     ended = await served.accounts.revoke_token(token[:12], LOCAL)
-    served.guard.forget(credential_id=ended.id)
+    served.authenticator.forget(credential_id=ended.id)
     with pytest.raises(Unauthenticated):
-        await served.guard.still(scope)
+        await served.authenticator.recheck(scope)
 
 
 async def test_the_openapi_document_says_how_to_show_a_token(served: Answering) -> None:

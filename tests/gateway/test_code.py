@@ -16,7 +16,7 @@ from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.rest.code import CodeOut
-from hutch.gateway.stream.stream_quota import tickets_of
+from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.gateway.stream.streams import Streams, streams_of
 from hutch.llm.scripted import OFFLINE
 from tests.deadline import DEADLINE_S
@@ -322,7 +322,7 @@ async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
     async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
-        api.app.state.streams = Streams(tick_s=0.05, beat_s=0.1)
+        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.1)
         async with waiting(api, "POST", "/api/code", asked) as (head, reader):
             assert head.startswith("HTTP/1.1 200 ") and "\r\ncontent-type: application/json\r\n" in head
             location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
@@ -404,7 +404,7 @@ async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:
             location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
 
         async def let_go() -> bool:
-            return len(tickets_of(api.app)) == 0
+            return len(stream_quota_of(api.app)) == 0
 
         await eventually(let_go)
         run = (await api.get(f"{V1}/runs/{location.rpartition('/')[2]}")).json()

@@ -18,7 +18,7 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.ids import SessionId
-from hutch.gateway.stream.code_frames import Lookahead, Telling
+from hutch.gateway.stream.code_frames import Lookahead, RunFrames
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 ENDED = RunEnded(run_id="run_1", outcome="done")
@@ -41,15 +41,17 @@ def started(*, deliver: bool = True) -> RunStarted:
     return RunStarted(run_id="run_1", prompt="Go.", model="scripted:x", persona="", deliver=deliver)
 
 
-def told(entries: Sequence[Entry], newest: int) -> list[tuple[Entry, bool]]:
+def released(entries: Sequence[Entry], newest: int) -> list[tuple[Entry, bool]]:
     lookahead = Lookahead("run_1", newest)
     return [each for entry in entries for each in lookahead.next(entry)]
 
 
 def frames(entries: Sequence[Entry], newest: int) -> list[dict[str, Any]]:
-    telling = Telling("run_1")
+    run_frames = RunFrames("run_1")
     return [
-        frame for entry, again in told(entries, newest) for _, frame in telling.frames(entry, again=again)
+        frame
+        for entry, again in released(entries, newest)
+        for _, frame in run_frames.frames(entry, again=again)
     ]
 
 
@@ -68,7 +70,7 @@ def attempts_after(entries: Sequence[Entry], place: int) -> bool:
 @given(st.lists(st.sampled_from([FAILED, PROPOSED, ASKED, ENDED, *OTHERS]), max_size=12))
 def test_each_end_knows_in_one_pass_whether_another_attempt_follows(later: list[Event]) -> None:
     entries = log_of(started(), ENDED, *later)
-    found = {entry.seq: again for entry, again in told(entries, len(entries))}
+    found = {entry.seq: again for entry, again in released(entries, len(entries))}
     first_end = entries[1].seq
     ends = [each for each in entries if each.event in (FAILED, PROPOSED) or each.seq == first_end]
     assert {each.seq: found[each.seq] for each in ends} == {

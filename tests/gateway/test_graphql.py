@@ -152,7 +152,7 @@ async def test_a_token_without_rights_is_refused(api: Api) -> None:
     client = await api.as_user("short-lived")
     assert (await data(client, "{ me { name } }"))["me"]["name"] == "short-lived"
     await accounts.set_disabled(user.id, True, LOCAL)
-    api.app.state.guard.forget(user_id=user.id)
+    api.app.state.authenticator.forget(user_id=user.id)
     assert (await client.post(URL, json={"query": "{ me { name } }"})).status_code == 401
 
 

@@ -281,7 +281,7 @@ async def test_who_is_disabled_gets_no_further_answer(api: Api) -> None:
     async with socket(client) as opened:
         user = await accounts.users.find("leaving")
         await accounts.set_disabled(user.id, True, LOCAL)
-        api.app.state.guard.forget(user_id=user.id)
+        api.app.state.authenticator.forget(user_id=user.id)
         await subscribe(opened, "{ me { name } }", "1")
         told = await hear(opened)
         assert (told["type"], told["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")

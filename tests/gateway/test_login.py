@@ -297,7 +297,7 @@ async def test_the_moment_after_a_link_is_no_longer_because_the_clock_was_set(
     # As if the clock had been ahead, or behind, by so much when the link was used.
     change = f"UPDATE browser_sessions SET created_ms = created_ms + {by_ms}"
     await served.log.change(lambda db: db.exec_driver_sql(change).rowcount)
-    served.guard.forget(user_id=came.json()["user"]["id"])
+    served.authenticator.forget(user_id=came.json()["user"]["id"])
     answer = await browser.put("/api/v1/me/password", json={"password": "another horse battery"})
     assert answer.status_code == expected, answer.text
 

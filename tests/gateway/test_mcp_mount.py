@@ -125,7 +125,7 @@ async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
         async with client(eve) as mcp:
             await done(mcp, "list_sessions")
             await accounts.revoke_token(token.id, LOCAL)
-            api.app.state.guard.forget(credential_id=token.id)
+            api.app.state.authenticator.forget(credential_id=token.id)
             with pytest.raises(Exception, match="error response"):
                 await mcp.call_tool("list_sessions", {})
         nobody = await api.as_nobody()

@@ -23,7 +23,14 @@ from hutch.domain.errors import (
     Unavailable,
 )
 from hutch.domain.redaction import Redactor
-from hutch.gateway.errors import CODES, LIMITS, KeyReused, PreconditionFailed, RangeNotSatisfiable, told
+from hutch.gateway.errors import (
+    CODES,
+    LIMITS,
+    KeyReused,
+    PreconditionFailed,
+    RangeNotSatisfiable,
+    error_status,
+)
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.trace_id import Traced
 from hutch.store.interface import ErasedMeanwhile
@@ -51,8 +58,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("error", "status", "code"), ERRORS, ids=lambda value: type(value).__name__)
-def test_how_each_family_is_told(error: HutchError, status: int, code: str) -> None:
-    found = told(error)
+def test_each_family_has_its_status_and_code(error: HutchError, status: int, code: str) -> None:
+    found = error_status(error)
     assert (found.status, found.code) == (status, code)
 
 
@@ -187,9 +194,9 @@ async def test_a_body_that_makes_no_sense_is_refused(api: Api, body: bytes) -> N
 
 
 async def test_a_fault_names_the_field_and_what_is_allowed(api: Api) -> None:
-    told = (await api.post(f"{V1}/sessions", json={"limits": {"turns": 0}, "colour": "red"})).json()
-    assert told["detail"].endswith(" body.limits.turns: It must be at least 1.")
-    assert told["errors"] == [
+    error_status = (await api.post(f"{V1}/sessions", json={"limits": {"turns": 0}, "colour": "red"})).json()
+    assert error_status["detail"].endswith(" body.limits.turns: It must be at least 1.")
+    assert error_status["errors"] == [
         {"at": "body.limits.turns", "message": "It must be at least 1"},
         {"at": "body.colour", "message": "There is no such field"},
     ]
@@ -202,19 +209,19 @@ KINDS = ["text/plain", "application/x-www-form-urlencoded", "", None, "multipart
 async def test_a_body_of_another_kind_is_told_what_to_send(api: Api, kind: str | None) -> None:
     headers = {} if kind is None else {"Content-Type": kind}
     document = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
-    doors = [
+    operations = [
         (method, re.sub(r"{.*?}", "x", path))
         for path, methods in document["paths"].items()
         for method, door in methods.items()
         if "application/json" in door.get("requestBody", {}).get("content", {}) and "webhook" not in path
     ]
-    assert ("post", "/api/code") in doors and len(doors) > 20
-    for method, path in doors:
+    assert ("post", "/api/code") in operations and len(operations) > 20
+    for method, path in operations:
         answered = await api.request(method, path, content=b'{"type": "x"}', headers=headers)
-        told = answered.json()
-        assert (answered.status_code, told["code"]) == (415, "unsupported_media_type"), path
-        assert told["detail"].endswith("send Content-Type: application/json.")
-        assert not kind or kind in told["detail"]
+        error_status = answered.json()
+        assert (answered.status_code, error_status["code"]) == (415, "unsupported_media_type"), path
+        assert error_status["detail"].endswith("send Content-Type: application/json.")
+        assert not kind or kind in error_status["detail"]
 
 
 async def test_a_body_of_another_kind_from_a_stranger_is_refused_as_a_strangers(api: Api) -> None:

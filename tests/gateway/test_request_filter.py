@@ -162,7 +162,7 @@ async def test_a_body_that_is_too_large(tmp_path: Path, chunked: bool, guarded: 
             yield b"x" * 1000
 
     server = Server(body_bytes=100_000)
-    async with answering(tmp_path, server=server, doors=guarded) as served, served.client() as http:
+    async with answering(tmp_path, server=server, filtered=guarded) as served, served.client() as http:
         answer = await http.post("/api/v1/open", content=pieces() if chunked else b"x" * size)
         assert answer.status_code == (413 if guarded else 200)
         assert not guarded or is_problem(answer, "limit_reached")
@@ -202,7 +202,7 @@ async def test_a_length_that_is_absurd(served: Answering, length: str) -> None:
 
 @UNGUARDED
 async def test_a_sender_that_is_too_slow(tmp_path: Path, guarded: bool) -> None:
-    async with answering(tmp_path, server=Server(body_timeout_s=1), doors=guarded) as served:
+    async with answering(tmp_path, server=Server(body_timeout_s=1), filtered=guarded) as served:
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
         writer.write(b"POST /api/v1/open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
 

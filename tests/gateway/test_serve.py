@@ -197,7 +197,7 @@ def test_a_secret_that_is_set_while_it_serves_is_hidden_at_once(home: Home) -> N
 
 
 class Hasty(Protocol):
-    head_s = 0.2
+    head_timeout_s = 0.2
 
 
 async def _answered(sent: bytes, later: bytes = b"", *, protocol: type[Protocol] = Hasty) -> bytes:

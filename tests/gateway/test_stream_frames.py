@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, TooManyRequests
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
-from hutch.gateway.stream.frames import error_word, framed, heard, number, place, sse, sse_word, word
+from hutch.gateway.stream.frames import (
+    control_frame,
+    error_frame,
+    parse_frame,
+    parse_number,
+    parse_position,
+    sse,
+    sse_control,
+    update_frame,
+)
 from hutch.sessions.interface import Delta
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
@@ -34,7 +43,7 @@ def test_a_delta_has_no_number() -> None:
         b'event: delta\ndata: {"run_id":"run_1","turn":2,"kind":"text","text":"Hel\\nlo",'
         b'"call_id":"","tool":""}\n\n'
     )
-    assert json.loads(framed(DELTA))["type"] == "delta"
+    assert json.loads(update_frame(DELTA))["type"] == "delta"
 
 
 def test_a_type_cannot_break_out_of_its_line() -> None:
@@ -49,14 +58,14 @@ def test_any_text_is_one_line_of_data(text: str) -> None:
     assert [line.partition(b":")[0] for line in lines] == [b"id", b"event", b"data", b"", b""]
     told = json.loads(lines[2].removeprefix(b"data: "))
     assert told == {"seq": 7, "at_ms": 1000, "hash": "ab", "event": json.loads(to_json(event))}
-    assert json.loads(framed(entry(event))) == {"type": "entry", **told}
+    assert json.loads(update_frame(entry(event))) == {"type": "entry", **told}
 
 
 def test_words() -> None:
-    assert sse_word("end", seq=3) == b'event: end\ndata: {"seq":3}\n\n'
-    assert json.loads(word("pong", id=1)) == {"type": "pong", "id": 1}
+    assert sse_control("end", seq=3) == b'event: end\ndata: {"seq":3}\n\n'
+    assert json.loads(control_frame("pong", id=1)) == {"type": "pong", "id": 1}
     busy = TooManyRequests("Slowly.", limit="x", retry_after_s=3)
-    assert json.loads(error_word(busy, id="a")) == {
+    assert json.loads(error_frame(busy, id="a")) == {
         "type": "error",
         "code": "too_many_requests",
         "detail": "Slowly.",
@@ -68,17 +77,21 @@ def test_words() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '"ping"', "{}", '{"type":3}', "[" * 100_000, "\ud800"])
 def test_what_is_no_frame(text: str) -> None:
     with pytest.raises(BadRequest):
-        heard(text)
+        parse_frame(text)
 
 
 @pytest.mark.parametrize("value", [None, -1, 11, 1.0, True, "3", [], 10**400])
 def test_what_is_no_number(value: object) -> None:
     with pytest.raises(BadRequest):
-        number({"type": "ack", "bytes": value}, "bytes", 0, 10)
+        parse_number({"type": "ack", "bytes": value}, "bytes", 0, 10)
 
 
 def test_places() -> None:
-    assert (place(None, "after"), place("", "after"), place("0012", "after")) == (None, None, 12)
+    assert (parse_position(None, "after"), parse_position("", "after"), parse_position("0012", "after")) == (
+        None,
+        None,
+        12,
+    )
     for text in ("-1", "1.5", "٣", "9" * 19, "9" * 400, "x", " 1"):
         with pytest.raises(BadRequest):
-            place(text, "after")
+            parse_position(text, "after")

@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.stream.preview_tokens import Passes
+from hutch.gateway.stream.preview_tokens import PreviewTokens
 from hutch.gateway.stream.proxy_headers import coming_out, going_in
 from hutch.gateway.stream.websocket_protocol import TURN_BYTES
 from tests.deadline import DEADLINE_S
@@ -525,16 +525,16 @@ def test_where_a_program_sends_somebody(given: bytes, told: bytes) -> None:
 
 def test_a_pass_ends_by_a_clock_that_nobody_sets() -> None:
     now = [100.0]
-    passes = Passes(lambda: now[0])
-    made = passes.enter("ses_a", 5, "usr_a", "cookie", "brw_a")
-    entered = passes.read(made, "enter", "ses_a", 5)
-    assert entered is not None and passes.spend(entered) and not passes.spend(entered)
+    tokens = PreviewTokens(lambda: now[0])
+    made = tokens.enter("ses_a", 5, "usr_a", "cookie", "brw_a")
+    entered = tokens.read(made, "enter", "ses_a", 5)
+    assert entered is not None and tokens.spend(entered) and not tokens.spend(entered)
     now[0] += 61
-    assert passes.read(made, "enter", "ses_a", 5) is None
+    assert tokens.read(made, "enter", "ses_a", 5) is None
 
 
 def test_passes_of_another_process_are_nothing() -> None:
-    ours, others = Passes(), Passes()
+    ours, others = PreviewTokens(), PreviewTokens()
     made = ours.enter("ses_a", 5, "usr_a", "cookie", "brw_a")
     assert ours.read(made, "enter", "ses_a", 5) is not None
     for wrong in (

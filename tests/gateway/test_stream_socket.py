@@ -15,7 +15,7 @@ from hutch.domain.ids import SessionId
 from hutch.flows.users import Accounts
 from hutch.gateway.stream.streams import streams_of
 from tests.gateway.api import Api, eventually, serving
-from tests.gateway.streaming import ended, say, socket, told, told_until
+from tests.gateway.streaming import ended, frames_until, next_frame, say, socket
 
 pytestmark = pytest.mark.anyio
 
@@ -33,11 +33,11 @@ async def test_inputs_go_in_and_what_comes_of_them_comes_out(tmp_path: Path) -> 
         session_id, path, seq = await ready(api)
         async with socket(api, path) as connection:
             await say(connection, type="input", id="a", input={"type": "prompt", "text": "Say hello."})
-            frames = await told_until(connection, "ack")
+            frames = await frames_until(connection, "ack")
             while not any(
                 each["type"] == "entry" and each["event"]["type"] == "run.ended" for each in frames
             ):
-                frames.append(await told(connection))
+                frames.append(await next_frame(connection))
         (ack,) = [each for each in frames if each["type"] == "ack"]
         assert (ack["id"], ack["seq"]) == ("a", 1)
         entries = [each for each in frames if each["type"] == "entry"]
@@ -55,16 +55,16 @@ async def test_it_resumes_and_ends_with_the_session(tmp_path: Path) -> None:
         session_id, path, seq = await ready(api)
         async with socket(api, f"{path}?after={seq}") as connection:
             await api.server.log.append(session_id, [MessageSent(author="user", text="one")])
-            first = await told(connection)
+            first = await next_frame(connection)
         await api.server.log.append(
             session_id, [MessageSent(author="user", text="two"), SessionEnded(outcome="done")]
         )
         async with socket(api, f"{path}?after={first['seq']}") as connection:
-            frames = await told_until(connection, "end")
+            frames = await frames_until(connection, "end")
             assert [each["seq"] for each in frames] == [seq + 2, seq + 3, seq + 3]
             assert await ended(connection) == (1000, "the session has ended")
         async with socket(api, f"{path}?after={seq + 3}") as connection:
-            assert await told(connection) == {"type": "end", "seq": seq + 3}
+            assert await next_frame(connection) == {"type": "end", "seq": seq + 3}
 
 
 BAD: list[tuple[str | bytes, str]] = [
@@ -91,12 +91,12 @@ async def test_what_is_wrong_with_a_frame_is_told_and_the_next_one_is_heard(tmp_
         async with socket(api, f"{path}?after={seq}") as connection:
             for frame, lesson in BAD:
                 await connection.send(frame)
-                answer = await told(connection)
+                answer = await next_frame(connection)
                 assert answer["type"] == "error", frame
                 assert answer["code"] in ("bad_request", "conflict")
                 assert lesson in answer["detail"], (frame, answer)
             await say(connection, type="ping", id=7)
-            assert await told(connection) == {"type": "pong", "id": 7}
+            assert await next_frame(connection) == {"type": "pong", "id": 7}
             await connection.send("x" * ((1 << 20) + 1))
             assert (await ended(connection))[0] == 1009
         assert (await api.server.log.head(session_id)).seq == seq
@@ -110,7 +110,7 @@ async def test_bytes_that_are_no_text_close_the_connection(tmp_path: Path) -> No
             assert (await ended(connection))[0] == 1007
         async with socket(api, f"{path}?after={seq}") as connection:
             await say(connection, type="ping")
-            assert (await told(connection))["type"] == "pong"
+            assert (await next_frame(connection))["type"] == "pong"
 
 
 async def refused(api: Api, path: str, **options: Any) -> tuple[int, dict[str, Any]]:
@@ -141,7 +141,7 @@ async def test_who_only_watches_gives_no_input(tmp_path: Path) -> None:
         await accounts.shares.set(session_id, users["bob"], "observer", created_by=users["owner"])
         async with socket(bob, f"{path}?after={seq}") as connection:
             await say(connection, type="input", id=1, input={"type": "prompt", "text": "Delete all."})
-            answer = await told(connection)
+            answer = await next_frame(connection)
             assert (answer["type"], answer["code"], answer["id"]) == ("error", "denied", 1)
             await accounts.shares.remove(session_id, users["bob"])
             assert await ended(connection) == (4403, "you may no longer see this")
@@ -155,10 +155,10 @@ async def test_inputs_are_counted_as_requests(tmp_path: Path) -> None:
             answers = []
             for _ in range(1300):
                 await say(connection, type="input", input={"type": "approve", "call_id": "c"})
-                answers.append((await told(connection))["code"])
+                answers.append((await next_frame(connection))["code"])
             assert answers[-1] == "too_many_requests"
             await say(connection, type="ping")
-            assert (await told(connection))["type"] == "pong"
+            assert (await next_frame(connection))["type"] == "pong"
 
 
 async def test_a_server_that_ends_says_where_to_go_on(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ async def test_who_does_not_read_is_let_go_and_told_where_to_go_on(tmp_path: Pat
         raw.setblocking(False)
         await asyncio.get_running_loop().sock_connect(raw, (api.base_url.host, api.base_url.port))
         async with socket(api, f"{path}?after={seq}", sock=raw, max_size=None, max_queue=1) as connection:
-            await told(connection)
+            await next_frame(connection)
 
             async def let_go() -> bool:
                 return len(streams_of(api.app)) == 0

@@ -41,8 +41,8 @@ async def test_what_was_comes_first_then_what_comes(tmp_path: Path) -> None:
             await say(api, session_id, "one\ntwo", "three")
             new = [await stream.next(), await stream.next()]
         read = await api.server.log.read(session_id)
-        told = [(each.id, each.kind, each.data["hash"]) for each in (*old, *new) if each]
-        assert told == [(entry.seq, entry.event.type, entry.hash) for entry in read]
+        received = [(each.id, each.kind, each.data["hash"]) for each in (*old, *new) if each]
+        assert received == [(entry.seq, entry.event.type, entry.hash) for entry in read]
         assert new[0] and new[0].data["event"]["text"] == "one\ntwo"
 
 
@@ -137,7 +137,7 @@ async def test_a_server_that_ends_says_so(tmp_path: Path) -> None:
 
 async def test_a_quiet_stream_beats(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
-        api.app.state.streams = Streams(tick_s=0.05, beat_s=0.2)
+        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.2)
         session_id = await opened(api)
         async with sse(api, session_id, after=await head(api, session_id)) as stream:
             reading = asyncio.ensure_future(stream.next())

@@ -9,9 +9,9 @@ from starlette.routing import Route
 from hutch.flows.users import Accounts
 from hutch.gateway import health, metrics, openapi, tracing
 from hutch.gateway.auth import link_page
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.provider_login import open_provider_login
-from hutch.gateway.auth.request_filter import Doors
+from hutch.gateway.auth.request_filter import RequestFilter
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
@@ -50,7 +50,7 @@ from hutch.gateway.rest import (
 from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
-from hutch.gateway.stream.stream_quota import Ticketed, Tickets
+from hutch.gateway.stream.stream_quota import StreamQuota, StreamQuotaMiddleware
 from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_id import Traced
 
@@ -92,7 +92,7 @@ REST = (
 def make_app(server: Server) -> FastAPI:
     """What a server answers with."""
     serving = server.loaded.settings.server
-    guard = Guard(Accounts(server.rows), serving)
+    authenticator = Authenticator(Accounts(server.rows), serving)
     provider = open_provider_login(server.loaded)
     measured = metrics.Metrics(server)
     spans = tracing.open_spans(server)
@@ -103,7 +103,7 @@ def make_app(server: Server) -> FastAPI:
         async with measured.measuring(), tracing.sending(spans, server):
             yield
         await mcp.close()
-        await guard.close()
+        await authenticator.close()
         if provider is not None:
             await provider.close()
 
@@ -115,28 +115,28 @@ def make_app(server: Server) -> FastAPI:
         lifespan=life,
     )
     app.state.server = server
-    app.state.guard = guard
+    app.state.authenticator = authenticator
     app.state.oidc = provider
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
-    app.state.tickets = Tickets(serving.streams_per_user)
+    app.state.stream_quota = StreamQuota(serving.streams_per_user)
     app.state.metrics = measured
     add_routes(app)
     app.router.routes.append(Route(mount.PATH, mcp, methods=["POST"]))
-    previews = Previews(server, guard, app.state.streams, app.state.tickets)
+    previews = Previews(server, authenticator, app.state.streams, app.state.stream_quota)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor, server.database_files.check)
     app.add_middleware(PreviewNames, previews=previews)
-    app.add_middleware(Ticketed)
+    app.add_middleware(StreamQuotaMiddleware)
     app.add_middleware(metrics.Routed)
     app.add_middleware(
-        Doors,
+        RequestFilter,
         server=serving,
-        buckets=guard.buckets,
-        refused=guard.refused,
+        buckets=authenticator.buckets,
+        refused=authenticator.refused,
         is_preview=previews.is_named,
-        remembers=guard.remembers,
+        is_known=authenticator.is_known,
     )
     if spans is not None:
         app.add_middleware(tracing.Spanned, spans=spans)

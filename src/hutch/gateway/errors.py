@@ -22,7 +22,7 @@ from hutch.domain.errors import (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ErrorStatus:
     """How a kind of error is told."""
 
     status: int
@@ -55,19 +55,19 @@ class KeyReused(BadRequest):
     code = "key_reused"
 
 
-FAMILIES: dict[type[HutchError], Told] = {
-    BadRequest: Told(400, "bad_request"),
-    NotFound: Told(404, "not_found"),
-    Conflict: Told(409, "conflict"),
-    PreconditionFailed: Told(412, "precondition_failed"),
-    RangeNotSatisfiable: Told(416, "range_not_satisfiable"),
-    KeyReused: Told(422, "key_reused"),
-    Denied: Told(403, "denied"),
-    Unauthenticated: Told(401, "unauthenticated"),
-    LimitReached: Told(429, "limit_reached"),
-    TooManyRequests: Told(429, "too_many_requests"),
-    Unavailable: Told(503, "unavailable"),
-    RecordDamaged: Told(503, "record_damaged"),
+FAMILIES: dict[type[HutchError], ErrorStatus] = {
+    BadRequest: ErrorStatus(400, "bad_request"),
+    NotFound: ErrorStatus(404, "not_found"),
+    Conflict: ErrorStatus(409, "conflict"),
+    PreconditionFailed: ErrorStatus(412, "precondition_failed"),
+    RangeNotSatisfiable: ErrorStatus(416, "range_not_satisfiable"),
+    KeyReused: ErrorStatus(422, "key_reused"),
+    Denied: ErrorStatus(403, "denied"),
+    Unauthenticated: ErrorStatus(401, "unauthenticated"),
+    LimitReached: ErrorStatus(429, "limit_reached"),
+    TooManyRequests: ErrorStatus(429, "too_many_requests"),
+    Unavailable: ErrorStatus(503, "unavailable"),
+    RecordDamaged: ErrorStatus(503, "record_damaged"),
 }
 LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked for too often
     "disk": 507,
@@ -80,31 +80,33 @@ LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked
     "event_bytes": 413,
     "output_bytes": 413,
 }
-INVALID = Told(422, "invalid")  # the fields that are wrong are in `errors`
-INTERNAL = Told(500, "internal")
-OF_HTTP: dict[int, Told] = {
-    400: Told(400, "bad_request"),
-    404: Told(404, "not_found"),
-    405: Told(405, "method_not_allowed"),
-    406: Told(406, "not_acceptable"),
-    415: Told(415, "unsupported_media_type"),
-    502: Told(502, "bad_gateway"),  # what a program in a jail answered, through a preview
-    504: Told(504, "gateway_timeout"),
+INVALID = ErrorStatus(422, "invalid")  # the fields that are wrong are in `errors`
+INTERNAL = ErrorStatus(500, "internal")
+OF_HTTP: dict[int, ErrorStatus] = {
+    400: ErrorStatus(400, "bad_request"),
+    404: ErrorStatus(404, "not_found"),
+    405: ErrorStatus(405, "method_not_allowed"),
+    406: ErrorStatus(406, "not_acceptable"),
+    415: ErrorStatus(415, "unsupported_media_type"),
+    502: ErrorStatus(502, "bad_gateway"),  # what a program in a jail answered, through a preview
+    504: ErrorStatus(504, "gateway_timeout"),
 }
-CODES = frozenset(told.code for told in (*FAMILIES.values(), *OF_HTTP.values(), INVALID, INTERNAL))
+CODES = frozenset(
+    error_status.code for error_status in (*FAMILIES.values(), *OF_HTTP.values(), INVALID, INTERNAL)
+)
 
 
-def told(error: HutchError) -> Told:
+def error_status(error: HutchError) -> ErrorStatus:
     """How an error is told, by the nearest family that it belongs to."""
     for kind in type(error).__mro__:
         if kind in FAMILIES:
             found = FAMILIES[kind]
             if isinstance(error, LimitReached) and error.limit in LIMITS:
-                return Told(LIMITS[error.limit], found.code)
+                return ErrorStatus(LIMITS[error.limit], found.code)
             return found
     return INTERNAL
 
 
-def told_status(status: int) -> Told:
+def status_for(status: int) -> ErrorStatus:
     """How a bare HTTP status is told."""
-    return OF_HTTP.get(status, INTERNAL if status >= 500 else Told(status, "bad_request"))
+    return OF_HTTP.get(status, INTERNAL if status >= 500 else ErrorStatus(status, "bad_request"))

@@ -23,7 +23,7 @@ import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.auth.caller import Admin
 from hutch.gateway.context import Server
-from hutch.gateway.errors import Told
+from hutch.gateway.errors import ErrorStatus
 from hutch.gateway.problem import problem
 from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
@@ -33,9 +33,9 @@ from hutch.store.readiness import check_schema, check_writable
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
-KEPT_S, KEPT_WRONG_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
-SILENT_S = 30.0  # without a look at the queue, the worker counts as gone
-NOT_READY = Told(503, "unavailable")
+CACHE_S, FAILURE_CACHE_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
+MAX_SILENCE_S = 30.0  # without a look at the queue, the worker counts as gone
+NOT_READY = ErrorStatus(503, "unavailable")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 logger = structlog.get_logger("hutch.health")
@@ -43,10 +43,10 @@ routes = APIRouter()
 
 
 @dataclass(slots=True)
-class _Answer:
+class _CachedCheck:
     problem: str = ""  # empty when all is well
     until: float = 0.0
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Health:
@@ -59,30 +59,30 @@ class Health:
             "jail": self._jail,
             "worker": self._worker,
         }
-        self._answers = {name: _Answer() for name in self._checks}
+        self._cache = {name: _CachedCheck() for name in self._checks}
 
     async def problems(self) -> dict[str, str]:
         """What does not work, and why."""
-        found = await asyncio.gather(*(self._ask(name) for name in self._checks))
-        problems = {name: said for name, said in zip(self._checks, found, strict=True) if said}
+        found = await asyncio.gather(*(self._run_check(name) for name in self._checks))
+        problems = {name: text for name, text in zip(self._checks, found, strict=True) if text}
         try:  # each time: what is answered from now on would be lost
             await check_data(self._server)
         except HutchError as error:
             problems["database"] = str(error)
         return {**problems, "server": "It is about to end."} if self._server.closing else problems
 
-    async def _ask(self, name: str) -> str:
-        kept = self._answers[name]
-        async with kept.asking:
-            if time.monotonic() >= kept.until:
+    async def _run_check(self, name: str) -> str:
+        cached = self._cache[name]
+        async with cached.lock:
+            if time.monotonic() >= cached.until:
                 try:
-                    kept.problem = await self._checks[name]()
+                    cached.problem = await self._checks[name]()
                 except HutchError as error:
-                    kept.problem = str(error)
-                if kept.problem:
-                    logger.warning("health.problem", check=name, problem=kept.problem)
-                kept.until = time.monotonic() + (KEPT_WRONG_S if kept.problem else KEPT_S)
-            return kept.problem
+                    cached.problem = str(error)
+                if cached.problem:
+                    logger.warning("health.problem", check=name, problem=cached.problem)
+                cached.until = time.monotonic() + (FAILURE_CACHE_S if cached.problem else CACHE_S)
+            return cached.problem
 
     async def _database(self) -> str:
         await check_schema(self._server.rows)
@@ -95,7 +95,7 @@ class Health:
 
     async def _worker(self) -> str:
         silent_s = time.monotonic() - host_of(self._server).worker.beat_at
-        return "" if silent_s < SILENT_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
+        return "" if silent_s < MAX_SILENCE_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
 
 
 async def check_data(server: Server) -> None:
@@ -158,7 +158,7 @@ class StatusOut(Out):
     response_model=StatusOut,
     responses=PROBLEMS,
 )
-async def status(request: Request, who: Admin) -> Response:
+async def status(request: Request, caller: Admin) -> Response:
     """How the server is, for its owners."""
     return answer(await status_of(server_of(request), await health_of(request).problems()))
 

@@ -38,11 +38,11 @@ from hutch.store.answered_requests import (
 )
 from hutch.store.rows import ExtraWrite, Rows
 
-SWEEP_S = 600.0
+SWEEP_INTERVAL_S = 600.0
 TIMEOUT_S = 30.0  # for the first of two that came at once
 MAX_BYTES = 64 * 1024  # of an answer that is kept
 REPLAYED = "Idempotency-Replayed"
-KEPT_HEADERS = ("content-type", "etag", "location")
+STORED_HEADERS = ("content-type", "etag", "location")
 OPENING = ("/fork", "/review")  # requests about one session that open another
 
 T = TypeVar("T")
@@ -50,11 +50,11 @@ Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 @dataclass(slots=True)
-class Once:
-    """One request with a key, or without; `keep` writes its answer beside what it asked for."""
+class KeyedRequest:
+    """One request with a key, or without; `store_answer` writes its answer beside what it asked for."""
 
     request: RequestKey | None = None
-    kept: bool = False
+    is_stored: bool = False
     tried_ms: int = 0  # when a server ended while it did this; 0 when none did
 
     @property
@@ -62,16 +62,16 @@ class Once:
         """What is the same each time that this is asked for, and not known to others; empty without a key."""
         if self.request is None:
             return ""
-        said = f"{self.request.user_id}\n{self.request.key}\n{self.request.request_hash}"
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+        parts = f"{self.request.user_id}\n{self.request.key}\n{self.request.request_hash}"
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
-    def keep(self, of: Callable[[T], Response]) -> ExtraWrite[T] | None:
+    def store_answer(self, of: Callable[[T], Response]) -> ExtraWrite[T] | None:
         """For a flow, which writes the answer in its transaction; None without a key."""
         if self.request is None:
             return None
 
         def render(made: T) -> Answer:
-            self.kept = True
+            self.is_stored = True
             return to_answer(of(made))
 
         return StoredAnswer(self.request, render)
@@ -89,76 +89,76 @@ class Answered:
     """The requests with keys of one server: those of the last day, and those under way."""
 
     rows: Rows
-    under_way: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
-    swept: float = float("-inf")
+    in_progress: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
+    swept_at: float = float("-inf")
 
-    async def begin(self, request: RequestKey, *, atomic: bool) -> Once:
+    async def begin(self, request: RequestKey, *, atomic: bool) -> KeyedRequest:
         """Let a request go on as the first with its key; another hears what that was answered."""
         name = (request.user_id, request.key)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while name in self.under_way:
-                    await self.under_way[name].wait()
+                while name in self.in_progress:
+                    await self.in_progress[name].wait()
         except TimeoutError:
             raise Conflict("The first request with this Idempotency-Key is still being answered.") from None
-        self.under_way[name] = asyncio.Event()
+        self.in_progress[name] = asyncio.Event()
         try:
             earlier, tried_ms = await AnsweredRequests(self.rows).begin(
                 request, atomic=atomic, sweep=self._is_sweep_due()
             )
             if earlier is not None:
-                raise _again(earlier)
+                raise _answer_to_reused_key(earlier)
         except BaseException:
             self._end(request)
             raise
-        return Once(request, tried_ms=tried_ms)
+        return KeyedRequest(request, tried_ms=tried_ms)
 
-    async def finish(self, once: Once, response: Response) -> None:
+    async def finish(self, keyed: KeyedRequest, response: Response) -> None:
         """Keep what was answered, unless that was done already."""
-        if once.request is None:
+        if keyed.request is None:
             return
         try:
-            if not once.kept:
-                await AnsweredRequests(self.rows).store(once.request, to_answer(response))
+            if not keyed.is_stored:
+                await AnsweredRequests(self.rows).store(keyed.request, to_answer(response))
         finally:
-            self._end(once.request)
+            self._end(keyed.request)
 
-    async def refused(self, once: Once) -> None:
+    async def refused(self, keyed: KeyedRequest) -> None:
         """Nothing came of it, unless an answer was kept before it failed."""
-        if once.request is None:
+        if keyed.request is None:
             return
         try:
-            await AnsweredRequests(self.rows).release(once.request)
+            await AnsweredRequests(self.rows).release(keyed.request)
         finally:
-            self._end(once.request)
+            self._end(keyed.request)
 
-    def failed(self, once: Once) -> None:
+    def failed(self, keyed: KeyedRequest) -> None:
         """Nobody knows what came of it; the note stays."""
-        if once.request is not None:
-            self._end(once.request)
+        if keyed.request is not None:
+            self._end(keyed.request)
 
     def _end(self, request: RequestKey) -> None:
-        done = self.under_way.pop((request.user_id, request.key), None)
+        done = self.in_progress.pop((request.user_id, request.key), None)
         if done:
             done.set()
 
     def _is_sweep_due(self) -> bool:
-        is_due = time.monotonic() - self.swept > SWEEP_S
+        is_due = time.monotonic() - self.swept_at > SWEEP_INTERVAL_S
         if is_due:
-            self.swept = time.monotonic()
+            self.swept_at = time.monotonic()
         return is_due
 
 
 def to_answer(response: Response) -> Answer:
     """A response as it is kept: without its body when that is a stream, or too long."""
-    headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = getattr(response, "body", None)
     if body is None or len(body) > MAX_BYTES:
         return Answer(NOT_STORED, headers, b"")
     return Answer(response.status_code, headers, bytes(body))
 
 
-def _again(earlier: EarlierRequest) -> Exception:
+def _answer_to_reused_key(earlier: EarlierRequest) -> Exception:
     """What a request hears whose key was used before."""
     answer = earlier.answer
     if not earlier.is_same:
@@ -193,7 +193,7 @@ class Key:
     async def __call__(
         self,
         request: Request,
-        who: Writer,
+        caller: Writer,
         idempotency_key: Annotated[
             str | None,
             Header(
@@ -204,59 +204,61 @@ class Key:
                 examples=["5f0c6d4e-0b9c-4a55-9f0e-7f6a1a8f7f10"],
             ),
         ] = None,
-    ) -> Once:
+    ) -> KeyedRequest:
         if idempotency_key is None:
-            return Once()
-        asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+            return KeyedRequest()
+        request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
         body = await request.body()
-        digest = hashlib.sha256(asked + body).hexdigest()
-        key = RequestKey(who.user.id, idempotency_key, digest)
+        digest = hashlib.sha256(request_line + body).hexdigest()
+        key = RequestKey(caller.user.id, idempotency_key, digest)
         try:
-            once = await answered_of(request).begin(key, atomic=self._atomic)
+            keyed = await answered_of(request).begin(key, atomic=self._atomic)
         except Replay:
             action = self._action(body) if callable(self._action) else self._action
-            await _authorise(request, who, action)
+            await _authorise(request, caller, action)
             raise
-        request.state.once = once
-        return once
+        request.state.keyed = keyed
+        return keyed
 
 
-async def _authorise(request: Request, who: Caller, action: Action) -> None:
+async def _authorise(request: Request, caller: Caller, action: Action) -> None:
     """Refuse a caller who could not make this request now. Whether they are known was checked before."""
     services, names = request.app.state.server.services, request.path_params
     if session_id := names.get("session_id"):
-        await sessions.allowed(services, who, session_id, action)
+        await sessions.allowed(services, caller, session_id, action)
     elif change_id := names.get("change_id"):
-        await changes.find(services, who, change_id, action)
+        await changes.find(services, caller, change_id, action)
     elif run_id := names.get("run_id"):
-        await sessions.allowed(services, who, (await sessions.run(services, who, run_id)).session_id, action)
+        await sessions.allowed(
+            services, caller, (await sessions.run(services, caller, run_id)).session_id, action
+        )
     if not names or request.url.path.endswith(OPENING):
-        check_may_open(who)
+        check_may_open(caller)
 
 
-ByKey = Annotated[Once, Depends(Key())]
-ByKeyWithRow = Annotated[Once, Depends(Key(atomic=True))]
-ByKeyToManage = Annotated[Once, Depends(Key(action="manage"))]
+ByKey = Annotated[KeyedRequest, Depends(Key())]
+ByKeyWithRow = Annotated[KeyedRequest, Depends(Key(atomic=True))]
+ByKeyToManage = Annotated[KeyedRequest, Depends(Key(action="manage"))]
 
 
-async def seen_through(request: Request, handle: Handle) -> Response:
+async def handle_once(request: Request, handle: Handle) -> Response:
     """Answer a request, and see to it that what its key stands for is noted."""
     try:
         response = await handle(request)
     except Replay as replay:
         return replay.response
     except (NotRecorded, DoneUnrecorded):  # it was done, and must not be done again
-        if once := getattr(request.state, "once", None):
-            answered_of(request).failed(once)
+        if keyed := getattr(request.state, "keyed", None):
+            answered_of(request).failed(keyed)
         raise
     except (HutchError, RequestValidationError, HTTPException):
-        if once := getattr(request.state, "once", None):
-            await answered_of(request).refused(once)
+        if keyed := getattr(request.state, "keyed", None):
+            await answered_of(request).refused(keyed)
         raise
     except BaseException:
-        if once := getattr(request.state, "once", None):
-            answered_of(request).failed(once)
+        if keyed := getattr(request.state, "keyed", None):
+            answered_of(request).failed(keyed)
         raise
-    if once := getattr(request.state, "once", None):
-        await answered_of(request).finish(once, response)
+    if keyed := getattr(request.state, "keyed", None):
+        await answered_of(request).finish(keyed, response)
     return response

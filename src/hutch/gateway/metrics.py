@@ -29,7 +29,7 @@ import hutch
 from hutch.domain.errors import Denied
 from hutch.domain.trace import traced
 from hutch.gateway.auth.authenticator import client_of
-from hutch.gateway.auth.caller import guard_of
+from hutch.gateway.auth.caller import authenticator_of
 from hutch.gateway.context import Server
 from hutch.gateway.event_counters import Counts
 from hutch.gateway.health import database_bytes, host_of
@@ -263,10 +263,10 @@ async def _admit(request: Request) -> None:
     server: Server = request.app.state.server
     if server.loaded.settings.server.metrics_open or _is_here(request.scope):
         return
-    who = await guard_of(request).recognise(request.scope)
-    who.need("read")
-    if who.user.role != "owner":
-        raise Denied(f"Only owners may read this, and {who.user.name} is not one.")
+    caller = await authenticator_of(request).recognise(request.scope)
+    caller.need("read")
+    if caller.user.role != "owner":
+        raise Denied(f"Only owners may read this, and {caller.user.name} is not one.")
 
 
 def _is_here(scope: Any) -> bool:

@@ -42,7 +42,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     document = _renamed(document, _plain_names(schemas))
     document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
     for operation in _operations(document):
-        _tidy(operation)
+        _clean_up(operation)
     return document
 
 
@@ -86,7 +86,7 @@ def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from (operation for operation in path.values() if isinstance(operation, dict))
 
 
-def _tidy(operation: dict[str, Any]) -> None:
+def _clean_up(operation: dict[str, Any]) -> None:
     """What only repeats a name is left out; what was done is said in a word."""
     first, _, _ = operation.get("description", "").partition("\n")
     if first:

@@ -25,15 +25,15 @@ from hutch.domain.errors import (
 )
 from hutch.domain.redaction import Redactor
 from hutch.domain.validation_messages import describe, location
-from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
+from hutch.gateway.errors import INTERNAL, INVALID, ErrorStatus, RangeNotSatisfiable, error_status, status_for
 from hutch.gateway.responses import to_json
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 50
-MAX_PLACE = 200
-MAX_KIND = 100
-READING = ("GET", "HEAD", "OPTIONS")
+MAX_LOCATION_CHARS = 200
+MAX_MEDIA_TYPE_CHARS = 100
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
 
 logger = structlog.get_logger()
 
@@ -77,25 +77,27 @@ class Problem(BaseModel):
     retry_after_s: int | None = Field(None, description="With `too_many_requests`: when it works again.")
 
 
-def problem(told: Told, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
+def problem(
+    status: ErrorStatus, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
     """An answer that tells what went wrong."""
     body = {
         "type": "about:blank",
-        "title": told.title,
-        "status": told.status,
-        "code": told.code,
+        "title": status.title,
+        "status": status.status,
+        "code": status.code,
         "detail": detail,
         "trace_id": current_trace_id(),
         **more,
     }
-    return Response(to_json(body), told.status, dict(headers or {}), MEDIA_TYPE)
+    return Response(to_json(body), status.status, dict(headers or {}), MEDIA_TYPE)
 
 
-def tell(error: HutchError, redactor: Redactor) -> Response:
+def error_response(error: HutchError, redactor: Redactor) -> Response:
     """An error of ours; its message is for the caller, and holds no secret."""
-    how = told(error)
-    if how is INTERNAL:
-        return tell_bug(error)
+    status = error_status(error)
+    if status is INTERNAL:
+        return bug_response(error)
     headers: dict[str, str] = {}
     more: dict[str, Any] = {}
     if isinstance(error, LimitReached):
@@ -109,10 +111,10 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RangeNotSatisfiable):
         headers["Content-Range"] = f"bytes */{error.size}"
-    return problem(how, redactor.redact(str(error)), headers=headers, **more)
+    return problem(status, redactor.redact(str(error)), headers=headers, **more)
 
 
-def tell_bug(error: Exception) -> Response:
+def bug_response(error: Exception) -> Response:
     """Something that must not happen."""
     logger.error("request.failed", exc_info=error)
     detail = "Something went wrong in the server. Its log says more under this trace id."
@@ -123,27 +125,28 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
     """Let an application answer every error with a problem; `check_data` raises when its data are gone."""
 
     async def ours(request: Request, error: Exception) -> Response:
-        if request.method not in READING:  # without the data directory, errors of all kinds come up
+        if request.method not in READ_METHODS:  # without the data directory, errors of all kinds come up
             try:
                 await asyncio.to_thread(check_data)
             except DataGone as gone:
-                return tell(gone, redactor)
-        return tell(error, redactor) if isinstance(error, HutchError) else tell_bug(error)
+                return error_response(gone, redactor)
+        return error_response(error, redactor) if isinstance(error, HutchError) else bug_response(error)
 
     async def http(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
-            return tell_bug(error)
-        how = told_status(error.status_code)
-        return problem(how, _of_router(request, error), headers=error.headers)
+            return bug_response(error)
+        status = status_for(error.status_code)
+        return problem(status, _of_router(request, error), headers=error.headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
-            return tell_bug(error)
+            return bug_response(error)
         faults = error.errors()
         if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
-            return problem(told_status(415), redactor.redact(_not_json(request)))
+            return problem(status_for(415), redactor.redact(_not_json(request)))
         errors = [
-            {"at": location(each)[:MAX_PLACE], "message": describe(each)} for each in faults[:MAX_ERRORS]
+            {"at": location(each)[:MAX_LOCATION_CHARS], "message": describe(each)}
+            for each in faults[:MAX_ERRORS]
         ]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
         return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
@@ -155,9 +158,9 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
 
 def _not_json(request: Request) -> str:
     """For a body that was not read, since nothing said that it is JSON; curl -d calls it a form."""
-    kind = request.headers.get("content-type", "")[:MAX_KIND]
-    told = f"It says {kind}" if kind else "It does not say what it is"
-    return f"The body was not read. {told}: send Content-Type: application/json."
+    kind = request.headers.get("content-type", "")[:MAX_MEDIA_TYPE_CHARS]
+    declared = f"Its Content-Type is {kind}" if kind else "It has no Content-Type"
+    return f"The body was not read. {declared}: send Content-Type: application/json."
 
 
 def _of_router(request: Request, error: HTTPException) -> str:

@@ -9,9 +9,9 @@ import asyncio
 from hutch.gateway.auth.request_filter import Refusal
 from hutch.gateway.stream.websocket_protocol import Http
 
-HEAD_S = 20.0
+HEAD_TIMEOUT_S = 20.0
 HEAD_BYTES = 64 * 1024
-LAST_WORD_S = 1.0  # for a client to hear why, before the line is cut
+REFUSAL_LINGER_S = 1.0  # for a client to hear why, before the line is cut
 TOO_LONG = Refusal(
     431,
     "Request Header Fields Too Large",
@@ -24,7 +24,7 @@ TOO_LONG = Refusal(
 class Protocol(Http):
     """A connection on which the next head of a request must be whole in time."""
 
-    head_s = HEAD_S
+    head_timeout_s = HEAD_TIMEOUT_S
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _in_body = False  # the head of a request has come, and not yet all of its body
@@ -68,7 +68,7 @@ class Protocol(Http):
         return self.cycle is None or self.cycle.response_complete
 
     def _wait_for_head(self) -> None:
-        self._timer = self.loop.call_later(self.head_s, self._give_up)
+        self._timer = self.loop.call_later(self.head_timeout_s, self._give_up)
 
     def _stop_waiting(self) -> None:
         self._head_bytes = 0
@@ -85,7 +85,7 @@ class Protocol(Http):
         head = [f"HTTP/1.1 {refusal.status} {refusal.title}".encode()]
         head += [name + b": " + value for name, value in refusal.headers()]
         self.transport.write(b"\r\n".join([*head, b"", refusal.body()]))
-        self._timer = self.loop.call_later(LAST_WORD_S, self.transport.close)
+        self._timer = self.loop.call_later(REFUSAL_LINGER_S, self.transport.close)
 
     def _give_up(self) -> None:
         self._timer = None

@@ -27,7 +27,7 @@ Cursor = Annotated[
         description="`next` of the page before; empty for the first.",
         json_schema_extra={"pattern": f"^(?:{ID_PATTERN})?$"},
     ),
-    AfterValidator(lambda text: _checked(text)),
+    AfterValidator(lambda text: _validated_cursor(text)),
 ]
 NumberCursor = Annotated[
     str, Query(pattern="^[0-9]{0,18}$", description="`next` of the page before; empty for the first.")
@@ -62,17 +62,17 @@ def fields_from(source: type, names: str = "") -> Callable[[type[AnOut]], type[A
     dataclass.
     """
     types = get_type_hints(source)
-    taken = names.split() or [field.name for field in fields(source)]
+    copied = names.split() or [field.name for field in fields(source)]
 
     def extend(model: type[AnOut]) -> type[AnOut]:
         own = model.model_fields
-        order = dict.fromkeys([*taken, *own])
-        every: dict[str, Any] = {
+        order = dict.fromkeys([*copied, *own])
+        all_fields: dict[str, Any] = {
             name: (own[name].annotation, own[name]) if name in own else (types[name], ...) for name in order
         }
         about: dict[str, Any] = {"__doc__": model.__doc__, "__module__": model.__module__}
-        made: Any = create_model(model.__name__, __base__=model.__base__, **about, **every)
-        return cast("type[AnOut]", made)
+        extended: Any = create_model(model.__name__, __base__=model.__base__, **about, **all_fields)
+        return cast("type[AnOut]", extended)
 
     return extend
 
@@ -91,7 +91,7 @@ def cursor(text: str) -> str:
     return text
 
 
-def _checked(text: str) -> str:
+def _validated_cursor(text: str) -> str:
     try:
         return cursor(text)
     except BadRequest as error:
@@ -103,7 +103,7 @@ def to_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=_plain)
     except TypeError:
-        return orjson.dumps(_whole(value))
+        return orjson.dumps(_without_surrogates(value))
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -141,17 +141,17 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be told")
 
 
-def _whole(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     """The same in plain values, all text whole."""
     match value:
         case str():
             return replace_surrogates(value)
         case Mapping():
-            return {replace_surrogates(str(key)): _whole(inner) for key, inner in value.items()}
+            return {replace_surrogates(str(key)): _without_surrogates(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_whole(inner) for inner in value]
+            return [_without_surrogates(inner) for inner in value]
         case BaseModel():
-            return _whole(_plain(value))
+            return _without_surrogates(_plain(value))
         case _ if is_dataclass(value):
-            return {field.name: _whole(getattr(value, field.name)) for field in fields(value)}
+            return {field.name: _without_surrogates(getattr(value, field.name)) for field in fields(value)}
     return value

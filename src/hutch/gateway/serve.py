@@ -43,12 +43,12 @@ from hutch.system.running_server import RunningServer, announced, local_token, w
 from hutch.system.signals import TERMINATION_SIGNALS, is_handled
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
-TELL_S = 1.0  # until all who follow were told
-FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
+NOTICE_S = 1.0  # until all who follow were told
+FOLLOWERS_TIMEOUT_S = 5  # of the time for the end, at most this for those who still read
 GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
-COLLECT_S = 600
-PRESENCE_S = 1.0  # between two looks at the database file
-GONE_S = 5.0  # for the end of a server whose database is gone
+COLLECT_INTERVAL_S = 600
+DATA_CHECK_INTERVAL_S = 1.0  # between two looks at the database file
+DATA_GONE_TIMEOUT_S = 5.0  # for the end of a server whose database is gone
 SWITCH_S = 0.0005  # after which a thread that computes lets the event loop go on; usually 5 ms
 
 logger = structlog.get_logger("hutch.serve")
@@ -80,14 +80,14 @@ async def serve(loaded: LoadedSettings, open_server: OpenServer, ready: Callable
             token = await own_token.create(accounts, local_token(paths.server_files))
             with announced(paths.server_files, url, certificate=certificate, token=token) as running:
                 opened_at = (settings.public_url or url).rstrip("/")
-                told = Ready(
+                info = Ready(
                     running,
                     opened_at,
                     owner=system_user() if made else "",
                     link=made.url(opened_at) if made else "",
                     warning=exposure(settings),
                 )
-                service = _Service(server, loaded, lambda: ready(told))
+                service = _Service(server, loaded, lambda: ready(info))
                 with _ended_by_signals(service, loaded):
                     async with own_token.renewing(accounts, paths):
                         await _serve_while_present(service, server, sockets=[listener])
@@ -114,7 +114,7 @@ class _Service(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,  # the doors know whom to believe
                 timeout_keep_alive=30,
-                timeout_graceful_shutdown=min(FOLLOWERS_S, settings.shutdown_s),
+                timeout_graceful_shutdown=min(FOLLOWERS_TIMEOUT_S, settings.shutdown_s),
                 ssl_certfile=settings.tls_cert,
                 ssl_keyfile=settings.tls_key,
             )
@@ -130,7 +130,7 @@ class _Service(uvicorn.Server):
 
     def _collect(self) -> None:
         """All garbage, at a time of our own: with many sessions it takes a tenth of a second."""
-        asyncio.get_running_loop().call_later(COLLECT_S, self._collect)
+        asyncio.get_running_loop().call_later(COLLECT_INTERVAL_S, self._collect)
         gc.collect()
 
     def end(self) -> None:
@@ -139,7 +139,7 @@ class _Service(uvicorn.Server):
         for listening in self.servers:
             listening.close()
         streams = streams_of(self._app)
-        asyncio.get_running_loop().call_later(TELL_S if len(streams) else 0, self._close)
+        asyncio.get_running_loop().call_later(NOTICE_S if len(streams) else 0, self._close)
 
     def _close(self) -> None:
         self.should_exit = True
@@ -163,7 +163,7 @@ async def _serve_while_present(service: _Service, server: Server, sockets: list[
 async def _watch_data(service: _Service, server: Server) -> DataGone:
     """Look again and again whether the database is there; end the server when it is not."""
     while True:
-        await asyncio.sleep(PRESENCE_S)
+        await asyncio.sleep(DATA_CHECK_INTERVAL_S)
         try:
             await check_data(server)
         except DataGone as gone:
@@ -171,7 +171,7 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
                 await check_writable(server.rows)
             logger.error("server.data_gone", problem=str(gone))
             # A thread: closing sessions may wait for files that are not there.
-            timer = threading.Timer(GONE_S, _give_up, [str(gone)])
+            timer = threading.Timer(DATA_GONE_TIMEOUT_S, _give_up, [str(gone)])
             timer.daemon = True
             timer.start()
             service.end()
@@ -188,8 +188,8 @@ def _give_up(problem: str) -> None:
 @contextmanager
 def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[None]:
     """The first signal begins the end; the second, or the end of patience, is the end."""
-    came: list[int] = []
-    patience_s = loaded.settings.server.shutdown_s
+    received: list[int] = []
+    timeout_s = loaded.settings.server.shutdown_s
 
     def cut_short(reason: str, code: int) -> None:
         logger.warning("server.cut_short", reason=reason)
@@ -198,12 +198,12 @@ def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[Non
         os._exit(code)  # jails die with us; what was under way is taken up at the next start
 
     def end(number: int) -> None:
-        came.append(number)
-        if len(came) > 1:
+        received.append(number)
+        if len(received) > 1:
             cut_short("a second signal", 128 + number)
         logger.info("server.ending", signal=signal.Signals(number).name)
         # A thread: the loop itself may be what hangs.
-        timer = threading.Timer(patience_s, cut_short, [f"server.shutdown_s of {patience_s} s passed", 1])
+        timer = threading.Timer(timeout_s, cut_short, [f"server.shutdown_s of {timeout_s} s passed", 1])
         timer.daemon = True
         timer.start()
         service.end()
@@ -236,6 +236,6 @@ def _tls_files(loaded: LoadedSettings) -> str:
 
 def _allow_many_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

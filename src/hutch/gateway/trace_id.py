@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hutch.gateway.problem import tell_bug
+from hutch.gateway.problem import bug_response
 from hutch.logs import trace
 
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
@@ -46,7 +46,7 @@ class Traced:
                 if started or scope["type"] != "http":
                     logger.error("request.failed", exc_info=error)
                     raise
-                await tell_bug(error)(scope, receive, send_on)
+                await bug_response(error)(scope, receive, send_on)
 
 
 def _given(headers: Any) -> str | None:

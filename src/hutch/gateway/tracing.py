@@ -22,8 +22,8 @@ from hutch.gateway.context import Server
 from hutch.gateway.event_counters import model_label
 from hutch.gateway.metrics import METHODS, SEEN
 
-EXPORT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end
-EVERY_S = 1.0
+EXPORT_TIMEOUT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end
+EXPORT_INTERVAL_S = 1.0
 MAX_RUNS = 10_000
 MAX_REQUESTS = 10_000
 FAILED = {"failed", "limit_reached"}
@@ -46,13 +46,15 @@ class Spans:
             def generate_trace_id(self) -> int:
                 return int(trace_id() or "0", 16) or super().generate_trace_id()
 
-        self._trace, self._nothing = trace, context.Context()
+        self._trace, self._no_context = trace, context.Context()
         self._provider = TracerProvider(
             id_generator=OurIds(),
             resource=Resource.create({names.SERVICE_NAME: "hutch", names.SERVICE_VERSION: hutch.__version__}),
         )
-        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_S)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=EVERY_S * 1000))
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_S)
+        self._provider.add_span_processor(
+            BatchSpanProcessor(exporter, schedule_delay_millis=EXPORT_INTERVAL_S * 1000)
+        )
         self._tracer = self._provider.get_tracer("hutch", hutch.__version__)
         self._runs: OrderedDict[str, tuple[Any, str]] = OrderedDict()  # spans that go on, and their models
         self._requests: OrderedDict[str, Any] = OrderedDict()  # the last one of each trace
@@ -74,7 +76,7 @@ class Spans:
     def _begin_run(self, session_id: SessionId, event: RunStarted) -> None:
         span = self._start(
             f"{names.INVOKE_AGENT} {event.persona}",
-            above=self._requests.get(trace_id()),
+            parent=self._requests.get(trace_id()),
             attributes={
                 names.OPERATION: names.INVOKE_AGENT,
                 names.AGENT_NAME: event.persona,
@@ -86,7 +88,7 @@ class Spans:
         _put(self._runs, event.run_id, (span, event.model), MAX_RUNS)
 
     def _reply(self, session_id: SessionId, event: ModelReplied) -> None:
-        above, model = self._runs.get(event.run_id, (None, ""))
+        parent, model = self._runs.get(event.run_id, (None, ""))
         attributes = {
             names.OPERATION: names.CHAT,
             names.CONVERSATION_ID: session_id,
@@ -99,10 +101,10 @@ class Spans:
         }
         if event.cost_usd is not None:
             attributes[names.COST_USD] = event.cost_usd
-        self._past(f"{names.CHAT} {model_label(model)}".strip(), event.duration_s, above, attributes)
+        self._add_ended(f"{names.CHAT} {model_label(model)}".strip(), event.duration_s, parent, attributes)
 
     def _tool(self, session_id: SessionId, event: ToolReturned) -> None:
-        above, _ = self._runs.get(event.run_id, (None, ""))
+        parent, _ = self._runs.get(event.run_id, (None, ""))
         attributes = {
             names.OPERATION: names.EXECUTE_TOOL,
             names.TOOL_NAME: event.tool[:100],
@@ -111,7 +113,7 @@ class Spans:
             names.RUN_ID: event.run_id,
             names.TOOL_OK: event.ok,
         }
-        self._past(f"{names.EXECUTE_TOOL} {event.tool[:100]}", event.duration_s, above, attributes)
+        self._add_ended(f"{names.EXECUTE_TOOL} {event.tool[:100]}", event.duration_s, parent, attributes)
 
     def _end_run(self, event: RunEnded) -> None:
         span, _ = self._runs.pop(event.run_id, (None, ""))
@@ -154,19 +156,21 @@ class Spans:
         """Send what is left, if somebody takes it soon."""
         for span, _ in self._runs.values():  # left open, to go on after the next start
             span.end()
-        self._provider.force_flush(int(EXPORT_S * 1000))
+        self._provider.force_flush(int(EXPORT_TIMEOUT_S * 1000))
         self._provider.shutdown()
 
     # --- inside ---
 
-    def _start(self, name: str, *, above: Any = None, start_ns: int | None = None, **options: Any) -> Any:
-        parent = self._nothing if above is None else self._trace.set_span_in_context(above, self._nothing)
+    def _start(self, name: str, *, parent: Any = None, start_ns: int | None = None, **options: Any) -> Any:
+        parent = (
+            self._no_context if parent is None else self._trace.set_span_in_context(parent, self._no_context)
+        )
         return self._tracer.start_span(name, context=parent, start_time=start_ns, **options)
 
-    def _past(self, name: str, duration_s: float, above: Any, attributes: dict[str, Any]) -> None:
+    def _add_ended(self, name: str, duration_s: float, parent: Any, attributes: dict[str, Any]) -> None:
         """Something that is over by now."""
         now = time.time_ns()
-        self._start(name, above=above, start_ns=now - int(duration_s * 1e9), attributes=attributes).end(now)
+        self._start(name, parent=parent, start_ns=now - int(duration_s * 1e9), attributes=attributes).end(now)
 
 
 class Spanned:
@@ -218,8 +222,8 @@ def _model(name: str) -> dict[str, Any]:
     return {names.PROVIDER: provider, names.REQUEST_MODEL: model_label(name)} if name else {}
 
 
-def _put(kept: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _put(cache: OrderedDict[str, Any], key: str, value: Any, maximum: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > maximum:
+        cache.popitem(last=False)

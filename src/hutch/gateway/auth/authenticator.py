@@ -28,25 +28,25 @@ from hutch.store.browser_sessions import BrowserSession
 from hutch.store.tokens import Token
 from hutch.system.clock import wall_ms
 
-REMEMBERED_S = 3.0
-MAX_REMEMBERED = 4096
-TOUCH_S = 60.0
-MAX_ORIGIN = 80
+CACHE_S = 3.0
+MAX_CACHED = 4096
+TOUCH_INTERVAL_S = 60.0
+MAX_ORIGIN_CHARS = 80
 ANONYMOUS = "Nobody is logged in. Send the header Authorization: Bearer TOKEN, or log in."
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCaller:
     """Somebody who was recognised, and by what."""
 
-    who: Caller
-    shown: Token | BrowserSession
+    caller: Caller
+    credential: Token | BrowserSession
     until: float
 
 
-class Guard:
+class Authenticator:
     """Recognises callers, counts their requests, and remembers for a moment."""
 
     def __init__(
@@ -54,15 +54,15 @@ class Guard:
         accounts: Accounts,
         server: Server,
         *,
-        remembered_s: float = REMEMBERED_S,
+        cache_s: float = CACHE_S,
         check_csrf: bool = True,
     ) -> None:
         self.accounts = accounts
         self.names = Names.of(server)
         self.buckets = Buckets(server.requests_per_minute)
-        self._remembered_s = remembered_s
+        self._cache_s = cache_s
         self._check_csrf = check_csrf  # False only in the test that shows what would happen
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, KnownCaller] = OrderedDict()
         self._touched: OrderedDict[str, float] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._forgotten = 0
@@ -70,17 +70,17 @@ class Guard:
 
     async def recognise(self, scope: Any) -> Caller:
         """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
-        known = await self._shown(scope)
-        self.count(scope, known.who.credential_id)
+        known = await self._recognise_credential(scope)
+        self.count(scope, known.caller.credential_id)
         self._touch(known)
-        return known.who
+        return known.caller
 
-    def count(self, scope: Any, caller: str) -> None:
+    def count(self, scope: Any, credential_id: str) -> None:
         """Count a request by who was recognised, and no longer by the address it came from."""
         counted = scope.pop("hutch.counted", "")  # once: a connection that stays is counted here again
         if counted:
             self.buckets.put_back(counted)
-        wait_s = self.buckets.take(caller)
+        wait_s = self.buckets.take(credential_id)
         if wait_s:
             raise TooManyRequests(
                 f"Too many requests. Try again in {wait_s} s.",
@@ -88,18 +88,18 @@ class Guard:
                 retry_after_s=wait_s,
             )
 
-    async def still(self, scope: Any) -> Caller:
+    async def recheck(self, scope: Any) -> Caller:
         """The same, for a connection that stays: asked again and again, it counts as no request."""
-        known = await self._shown(scope)
+        known = await self._recognise_credential(scope)
         self._touch(known)
-        return known.who
+        return known.caller
 
-    def remembers(self, scope: Any) -> bool | None:
+    def is_known(self, scope: Any) -> bool | None:
         """Whether the token or cookie of a request was recognised before; None where it shows none."""
         secret, kind = _credential(scope)
         return f"{kind}{hash_of(secret)}" in self._known if secret else None
 
-    async def _shown(self, scope: Any) -> Known:
+    async def _recognise_credential(self, scope: Any) -> KnownCaller:
         secret, kind = _credential(scope)
         known = await self._lookup(secret, kind) if secret else None
         if known is None:
@@ -108,7 +108,7 @@ class Guard:
             try:
                 self._must_be_ours(scope, secret)
             except Denied as error:
-                self.refused(scope, str(error), known.who)
+                self.refused(scope, str(error), known.caller)
                 raise
         return known
 
@@ -116,32 +116,32 @@ class Guard:
         """The browser session of a request, if there is one, with its secret; nothing is counted."""
         secret = read_cookie(scope)
         known = await self._lookup(secret, "cookie") if secret else None
-        if secret is None or known is None or not isinstance(known.shown, BrowserSession):
+        if secret is None or known is None or not isinstance(known.credential, BrowserSession):
             return None
-        return known.who, known.shown, secret
+        return known.caller, known.credential, secret
 
     def forget(self, *, user_id: str | None = None, credential_id: str | None = None) -> None:
         """Ask the database anew about a user or a credential, from now on."""
         self._forgotten += 1
         for key, known in list(self._known.items()):
-            if known.who.user.id == user_id or known.who.credential_id == credential_id:
+            if known.caller.user.id == user_id or known.caller.credential_id == credential_id:
                 del self._known[key]
 
-    def actor(self, scope: Any, who: Caller | None = None) -> Actor:
+    def actor(self, scope: Any, caller: Caller | None = None) -> Actor:
         """Who does this, for the audit."""
         return Actor(
-            user_id=who.user.id if who else "",
-            credential_id=who.credential_id if who else "",
+            user_id=caller.user.id if caller else "",
+            credential_id=caller.credential_id if caller else "",
             address=client_of(scope),
             trace_id=current_trace_id(),
         )
 
-    def refused(self, scope: Any, why: str, who: Caller | None = None) -> None:
+    def refused(self, scope: Any, why: str, caller: Caller | None = None) -> None:
         """Somebody else's page may have sent it: that is for the audit."""
         origin = ", ".join(values(scope["headers"], b"origin"))
-        said = f"from {origin[:MAX_ORIGIN]}: {why}" if origin else why
+        detail = f"from {origin[:MAX_ORIGIN_CHARS]}: {why}" if origin else why
         key = address_key(client_of(scope))
-        self.refusals.add(key, self.actor(scope, who), scope["path"], said)
+        self.refusals.add(key, self.actor(scope, caller), scope["path"], detail)
 
     async def _note_refused(self, actor: Actor, action: str, path: str, why: str) -> None:
         await self.accounts.note(actor, action, path, ok=False, detail=why)
@@ -152,37 +152,37 @@ class Guard:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _lookup(self, secret: str, kind: str) -> Known | None:
+    async def _lookup(self, secret: str, kind: str) -> KnownCaller | None:
         key, now = f"{kind}{hash_of(secret)}", time.monotonic()
         known = self._known.get(key)
         if known is None or known.until <= now:
             before = self._forgotten
-            known = await self._ask(secret, kind)
+            known = await self._read(secret, kind)
             self._known.pop(key, None)
             if known is not None and before == self._forgotten:
                 self._known[key] = known
-                while len(self._known) > MAX_REMEMBERED:
+                while len(self._known) > MAX_CACHED:
                     self._known.popitem(last=False)
-        if known is None or not known.shown.is_valid(wall_ms()):
+        if known is None or not known.credential.is_valid(wall_ms()):
             return None
         return known
 
-    async def _ask(self, secret: str, kind: str) -> Known | None:
-        shown: Token | BrowserSession
+    async def _read(self, secret: str, kind: str) -> KnownCaller | None:
+        credential: Token | BrowserSession
         if kind == "token":
             token = await self.accounts.tokens.recognise(secret)
             if token is None:
                 return None
-            (shown, user), scopes = token, token[0].scopes & scopes_of(token[1].role)
+            (credential, user), scopes = token, token[0].scopes & scopes_of(token[1].role)
         else:
             browser = await self.accounts.browsers.recognise(secret)
             if browser is None:
                 return None
-            (shown, user), scopes = browser, scopes_of(browser[1].role)
+            (credential, user), scopes = browser, scopes_of(browser[1].role)
         if user.disabled:
             return None
-        who = Caller(user, scopes, "token" if kind == "token" else "cookie", shown.id)
-        return Known(who, shown, time.monotonic() + self._remembered_s)
+        caller = Caller(user, scopes, "token" if kind == "token" else "cookie", credential.id)
+        return KnownCaller(caller, credential, time.monotonic() + self._cache_s)
 
     def _must_be_ours(self, scope: Any, secret: str) -> None:
         """A cookie is sent by any page that names us: what acts must come from a page of ours, and say so."""
@@ -198,26 +198,26 @@ class Guard:
             if token is None or not is_equal(token, csrf_token(secret)):
                 raise Denied(f"The header {CSRF_HEADER} is missing or wrong. GET /api/v1/login tells it.")
 
-    def _touch(self, known: Known) -> None:
+    def _touch(self, known: KnownCaller) -> None:
         """Note that it was used, once a minute, without making the caller wait."""
-        credential, now = known.who.credential_id, time.monotonic()
-        if now - self._touched.get(credential, -TOUCH_S) < TOUCH_S:
+        credential, now = known.caller.credential_id, time.monotonic()
+        if now - self._touched.get(credential, -TOUCH_INTERVAL_S) < TOUCH_INTERVAL_S:
             return
         self._touched[credential] = now
         self._touched.move_to_end(credential)
-        while len(self._touched) > MAX_REMEMBERED:
+        while len(self._touched) > MAX_CACHED:
             self._touched.popitem(last=False)
         task = asyncio.get_running_loop().create_task(self._write_touch(known))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _write_touch(self, known: Known) -> None:
+    async def _write_touch(self, known: KnownCaller) -> None:
         now_ms = wall_ms()
         try:
-            if isinstance(known.shown, Token):
-                await self.accounts.tokens.touch(known.shown.id, now_ms)
+            if isinstance(known.credential, Token):
+                await self.accounts.tokens.touch(known.credential.id, now_ms)
             else:
-                await self.accounts.browsers.touch(known.shown.id, now_ms)
+                await self.accounts.browsers.touch(known.credential.id, now_ms)
         except Exception as error:  # noqa: BLE001  the request itself was served
             logger.warning("credential.not_touched", problem=str(error))
 
@@ -230,12 +230,12 @@ def client_of(scope: Any) -> str:
 
 def _credential(scope: Any) -> tuple[str, str]:
     """What a request shows, and its kind; with a token, a cookie does not count."""
-    shown = values(scope["headers"], b"authorization")
-    return (_bearer(shown), "token") if shown else (read_cookie(scope) or "", "cookie")
+    credential = values(scope["headers"], b"authorization")
+    return (_bearer(credential), "token") if credential else (read_cookie(scope) or "", "cookie")
 
 
-def _bearer(shown: list[str]) -> str:
+def _bearer(credential: list[str]) -> str:
     """The token in the header, or something that is none."""
-    scheme, _, value = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
+    scheme, _, value = credential[0].partition(" ") if len(credential) == 1 else ("", "", "")
     value = value.strip()
     return value if scheme.lower() == "bearer" and value.startswith(TOKEN) and len(value) < 200 else "-"

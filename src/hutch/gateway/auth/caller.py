@@ -8,15 +8,15 @@ from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
 from hutch.domain.user import Caller, Scope
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 
 
-def guard_of(connection: HTTPConnection) -> Guard:
+def authenticator_of(connection: HTTPConnection) -> Authenticator:
     """The guard of the application that a request came to."""
-    return cast(Guard, connection.app.state.guard)
+    return cast(Authenticator, connection.app.state.authenticator)
 
 
-class Recognise(SecurityBase):
+class RequireScope(SecurityBase):
     """A dependency that knows who asks, by HTTP or WebSocket, and refuses strangers."""
 
     def __init__(self, scope: Scope) -> None:
@@ -27,24 +27,22 @@ class Recognise(SecurityBase):
         self._scope = scope
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
-        who = await guard_of(connection).recognise(connection.scope)
-        who.need(self._scope)
-        return who
+        caller = await authenticator_of(connection).recognise(connection.scope)
+        caller.need(self._scope)
+        return caller
 
 
-def require(scope: Scope) -> Recognise:
+def require(scope: Scope) -> RequireScope:
     """Whoever holds this scope: `Depends(require("write"))`."""
     return _KINDS[scope]
 
 
-_KINDS: dict[Scope, Recognise] = {
-    "read": Recognise("read"),
-    "write": Recognise("write"),
-    "admin": Recognise("admin"),
+_KINDS: dict[Scope, RequireScope] = {
+    "read": RequireScope("read"),
+    "write": RequireScope("write"),
+    "admin": RequireScope("admin"),
 }
-who = require("read")
-
-Reader = Annotated[Caller, Depends(who)]
+Reader = Annotated[Caller, Depends(require("read"))]
 Writer = Annotated[Caller, Depends(require("write"))]
 Admin = Annotated[Caller, Depends(require("admin"))]
-AGuard = Annotated[Guard, Depends(guard_of)]
+AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]

@@ -6,20 +6,24 @@ from fastapi import Response
 from starlette.requests import HTTPConnection
 
 from hutch.domain.user import User
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.cookies import csrf_token, read_cookie, set_cookie
 from hutch.gateway.auth.server_names import one
 from hutch.store.browser_sessions import LoginMethod
 
 
 async def log_in(
-    guard: Guard, connection: HTTPConnection, response: Response, user: User, began_by: LoginMethod
+    authenticator: Authenticator,
+    connection: HTTPConnection,
+    response: Response,
+    user: User,
+    began_by: LoginMethod,
 ) -> str:
     """Set the cookie; what a page of ours must send along with it is returned."""
     scope = connection.scope
-    before = await guard.browser(scope)
-    actor = guard.actor(scope)
-    browser, secret = await guard.accounts.browsers.begin(
+    before = await authenticator.browser(scope)
+    actor = authenticator.actor(scope)
+    browser, secret = await authenticator.accounts.browsers.begin(
         user.id,
         began_by=began_by,
         address=actor.address,
@@ -27,9 +31,9 @@ async def log_in(
         instead_of=read_cookie(scope),
     )
     if before is not None:
-        guard.forget(credential_id=before[1].id)
+        authenticator.forget(credential_id=before[1].id)
     set_cookie(response, scope, secret)
-    await guard.accounts.audit.add(
+    await authenticator.accounts.audit.add(
         "login",
         user_id=user.id,
         credential_id=browser.id,
@@ -40,6 +44,6 @@ async def log_in(
     return csrf_token(secret)
 
 
-def base_of(guard: Guard, scope: Any) -> str:
+def base_of(authenticator: Authenticator, scope: Any) -> str:
     """Where links of this server begin, as the caller sees it."""
-    return guard.names.public or scope.get("hutch.origin") or ""
+    return authenticator.names.public or scope.get("hutch.origin") or ""

@@ -66,10 +66,10 @@ class Refusal:
         return [*headers, (b"retry-after", str(wait).encode())] if wait else headers
 
 
-Check = Callable[["Doors", Scope], Refusal | None]
+Check = Callable[["RequestFilter", Scope], Refusal | None]
 
 
-def check_host(doors: "Doors", scope: Scope) -> Refusal | None:
+def check_host(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
     """A name that a stranger points at this machine is not answered."""
     if scope["hutch.host"]:
         return None
@@ -81,31 +81,31 @@ def check_host(doors: "Doors", scope: Scope) -> Refusal | None:
     )
 
 
-def check_origin(doors: "Doors", scope: Scope) -> Refusal | None:
+def check_origin(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
     """What a page of another origin sends is refused, whoever it says it is from."""
     if scope["hutch.preview"]:  # a page of a jail, with an origin of its own: the preview checks it
         return None
     if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
         return None
-    if is_own_origin(doors.names, scope) is not False:
+    if is_own_origin(request_filter.names, scope) is not False:
         return None
     return Refusal(403, "Forbidden", "denied", "This was sent by a page that is not of this server.")
 
 
-def check_frequency(doors: "Doors", scope: Scope) -> Refusal | None:
+def check_frequency(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
     """Whoever is recognised later gets it back, and is counted by what they showed.
 
     Requests that show a token or a cookie and those that show nothing are counted apart, so that the one
     kind cannot use up what the other needs. A token that was recognised before passes in any case: it has a
     bucket of its own.
     """
-    address, remembered = address_key(scope["client"][0]), doors.remembers(scope)
-    key = address if remembered is None else f"{address} with a credential"
-    wait_s = doors.buckets.take(key)
+    address, is_known_credential = address_key(scope["client"][0]), request_filter.is_known(scope)
+    key = address if is_known_credential is None else f"{address} with a credential"
+    wait_s = request_filter.buckets.take(key)
     if not wait_s:
         scope["hutch.counted"] = key
         return None
-    if remembered:
+    if is_known_credential:
         return None
     return Refusal(
         429,
@@ -119,7 +119,7 @@ def check_frequency(doors: "Doors", scope: Scope) -> Refusal | None:
 ALL: tuple[Check, ...] = (check_host, check_origin, check_frequency)
 
 
-class Doors:
+class RequestFilter:
     """Middleware around the whole application."""
 
     def __init__(
@@ -131,10 +131,10 @@ class Doors:
         checks: tuple[Check, ...] = ALL,
         refused: Callable[[Scope, str], None] = lambda scope, why: None,
         is_preview: Callable[[Scope], bool] = lambda scope: False,
-        remembers: Callable[[Scope], bool | None] = lambda scope: None,
+        is_known: Callable[[Scope], bool | None] = lambda scope: None,
     ) -> None:
         self._app = app
-        self._remembers = remembers  # whether a credential is known to be good; None where none is shown
+        self._is_known = is_known  # whether a credential is known to be good; None where none is shown
         self._is_preview = is_preview  # whether the Host is that of a page in a jail
         self.names = Names.of(server)
         self.buckets = buckets
@@ -143,9 +143,9 @@ class Doors:
         self._body_bytes = int(server.body_bytes)
         self._body_timeout_s = float(server.body_timeout_s)
 
-    def remembers(self, scope: Scope) -> bool | None:
+    def is_known(self, scope: Scope) -> bool | None:
         """Whether the credential of a request was recognised before; None without one, and from a jail."""
-        return None if scope["hutch.preview"] else self._remembers(scope)
+        return None if scope["hutch.preview"] else self._is_known(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

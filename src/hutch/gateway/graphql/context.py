@@ -22,9 +22,9 @@ LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
 class Context:
     """Of one operation; what was loaded for it is forgotten with it."""
 
-    def __init__(self, server: Server, who: Caller, scope: Any, document: DocumentNode) -> None:
+    def __init__(self, server: Server, caller: Caller, scope: Any, document: DocumentNode) -> None:
         self.server = server
-        self.who = who
+        self.caller = caller
         self.scope = scope  # of the connection, for who must be recognised again
         self.document = document
         self._runs: dict[int, DataLoader[str, list[QueuedRun]]] = {}

@@ -19,15 +19,15 @@ URL = "/api/graphql"
 
 async def graphql(request: Request) -> Response:
     """One query. What is wrong with it is in the answer, as GraphQL has it; who asks must be known."""
-    who = await request.app.state.guard.recognise(request.scope)
-    who.need("read")
+    caller = await request.app.state.authenticator.recognise(request.scope)
+    caller.need("read")
     operation = await asyncio.to_thread(_operation)
     server = request.app.state.server
     try:
-        asked = operation.Operation.parse(await request.body())
+        parsed = operation.Operation.parse(await request.body())
     except HutchError as error:
         return _answer(operation.encoded(operation.refused(server, error)), 400)
-    return _answer(operation.encoded(await operation.answer(server, who, request.scope, asked)), 200)
+    return _answer(operation.encoded(await operation.answer(server, caller, request.scope, parsed)), 200)
 
 
 class Socket:

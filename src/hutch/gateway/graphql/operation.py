@@ -18,7 +18,7 @@ from strawberry.types.graphql import OperationType
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
 from hutch.domain.user import Caller
 from hutch.gateway.context import Server
-from hutch.gateway.errors import INTERNAL, told
+from hutch.gateway.errors import INTERNAL, error_status
 from hutch.gateway.graphql.context import Context
 from hutch.gateway.graphql.query import Query
 from hutch.gateway.graphql.query_cost import parse_bounded
@@ -71,32 +71,32 @@ class Operation:
                 f"A query has at most {BODY_BYTES // 1024} KiB with its variables.", limit="graphql.bytes"
             )
         try:
-            given = orjson.loads(body)
+            body = orjson.loads(body)
         except ValueError:
             raise BadRequest('This is not JSON. Send {"query": "{ me { name } }"}.') from None
-        return cls.of(given)
+        return cls.of(body)
 
     @classmethod
-    def of(cls, given: Any) -> "Operation":
-        if isinstance(given, list):
+    def of(cls, body: Any) -> "Operation":
+        if isinstance(body, list):
             raise BadRequest("One operation at a time: a query can ask for several things.")
-        if not isinstance(given, dict) or not isinstance(given.get("query"), str):
+        if not isinstance(body, dict) or not isinstance(body.get("query"), str):
             raise BadRequest('Send an object with a query, such as {"query": "{ me { name } }"}.')
-        variables, name = given.get("variables") or {}, given.get("operationName")
+        variables, name = body.get("variables") or {}, body.get("operationName")
         if not isinstance(variables, dict) or not (name is None or isinstance(name, str)):
             raise BadRequest("`variables` is an object, and `operationName` a text.")
-        return cls(given["query"], variables, name or None)
+        return cls(body["query"], variables, name or None)
 
 
-async def answer(server: Server, who: Caller, scope: Any, asked: Operation) -> dict[str, Any]:
+async def answer(server: Server, caller: Caller, scope: Any, operation: Operation) -> dict[str, Any]:
     """What comes of a query. A subscription goes over a WebSocket."""
     try:
-        context = _context(server, who, scope, asked)
+        context = _context(server, caller, scope, operation)
         result = await SCHEMA.execute(
-            asked.query,
-            variable_values=asked.variables,
+            operation.query,
+            variable_values=operation.variables,
             context_value=context,
-            operation_name=asked.name,
+            operation_name=operation.name,
             allowed_operation_types=[OperationType.QUERY],
         )
     except InvalidOperationTypeError:
@@ -105,28 +105,31 @@ async def answer(server: Server, who: Caller, scope: Any, asked: Operation) -> d
         return refused(server, BadRequest("There is no such operation. Name one of those in the query."))
     except HutchError as error:
         return refused(server, error)
-    return _told(server, result)
+    return _result_json(server, result)
 
 
 async def answers(
-    server: Server, who: Caller, scope: Any, asked: Operation
+    server: Server, caller: Caller, scope: Any, operation: Operation
 ) -> AsyncGenerator[dict[str, Any]]:
     """One for a query, any number for a subscription. What is refused is an answer too."""
     try:
-        context = _context(server, who, scope, asked)
+        context = _context(server, caller, scope, operation)
         results = await SCHEMA.stream(
-            asked.query, variable_values=asked.variables, context_value=context, operation_name=asked.name
+            operation.query,
+            variable_values=operation.variables,
+            context_value=context,
+            operation_name=operation.name,
         )
     except HutchError as error:
         yield refused(server, error)
         return
     async with aclosing(results):
         async for result in results:
-            yield _told(server, result)
+            yield _result_json(server, result)
 
 
-def _context(server: Server, who: Caller, scope: Any, asked: Operation) -> Context:
-    return Context(server, who, scope, parse_bounded(asked.query, asked.variables))
+def _context(server: Server, caller: Caller, scope: Any, operation: Operation) -> Context:
+    return Context(server, caller, scope, parse_bounded(operation.query, operation.variables))
 
 
 def refused(server: Server, error: HutchError) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def refused(server: Server, error: HutchError) -> dict[str, Any]:
 
 def extensions(error: HutchError) -> dict[str, Any]:
     """What a program needs to know of an error."""
-    more: dict[str, Any] = {"code": told(error).code}
+    more: dict[str, Any] = {"code": error_status(error).code}
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
     if isinstance(error, TooManyRequests):
@@ -153,7 +156,7 @@ def fault(error: BaseException) -> dict[str, Any]:
     return {"message": FAULT, "extensions": {"code": INTERNAL.code, "trace_id": current_trace_id()}}
 
 
-def _told(server: Server, result: Any) -> dict[str, Any]:
+def _result_json(server: Server, result: Any) -> dict[str, Any]:
     assert isinstance(result, ExecutionResult)
     answer: dict[str, Any] = {"data": result.data}
     if result.errors:
@@ -169,8 +172,8 @@ def _error(server: Server, error: GraphQLError) -> dict[str, Any]:
     if isinstance(cause, HutchError):
         message, more = str(cause), extensions(cause)
     elif cause is not None:
-        told_fault = fault(cause)
-        message, more = told_fault["message"], told_fault["extensions"]
+        described = fault(cause)
+        message, more = described["message"], described["extensions"]
     formatted = {key: value for key, value in error.formatted.items() if key in ("locations", "path")}
     return {"message": server.redactor.redact(message)[:2000], **formatted, "extensions": more}
 

@@ -25,7 +25,7 @@ MAX_TEXT = 500
 class Query:
     @strawberry.field(description="Who asks.")
     async def me(self, info: Info) -> Me:
-        user, scopes = info.context.who.user, sorted(info.context.who.scopes)
+        user, scopes = info.context.caller.user, sorted(info.context.caller.scopes)
         return Me.of({"id": user.id, "name": user.name, "role": user.role, "scopes": scopes})
 
     @strawberry.field(description="The sessions that you may see, the newest first.")
@@ -46,7 +46,7 @@ class Query:
             raise BadRequest(f"`text` has at most {MAX_TEXT} letters.")
         found = await flow.page(
             info.context.services,
-            info.context.who,
+            info.context.caller,
             states=states or (),  # type: ignore[arg-type]  # checked above
             text=text,
             before=cursor(after),
@@ -57,18 +57,18 @@ class Query:
 
     @strawberry.field(description="One session.")
     async def session(self, info: Info, id: strawberry.ID) -> Session:
-        return Session.of(await flow.show(info.context.services, info.context.who, id))
+        return Session.of(await flow.show(info.context.services, info.context.caller, id))
 
     @strawberry.field(description="One run.")
     async def run(self, info: Info, id: strawberry.ID) -> Run:
-        return Run.of(await flow.run(info.context.services, info.context.who, id))
+        return Run.of(await flow.run(info.context.services, info.context.caller, id))
 
     @strawberry.field(description="The runs of a session, the newest first.")
     async def runs(
         self, info: Info, session_id: strawberry.ID, after: str = "", first: First = 50
     ) -> list[Run]:
         found = await flow.runs(
-            info.context.services, info.context.who, session_id, before=cursor(after), limit=within(first)
+            info.context.services, info.context.caller, session_id, before=cursor(after), limit=within(first)
         )
         return [Run.of(each) for each in found]
 
@@ -87,7 +87,7 @@ class Query:
             )
         found = await changes_flow.page(
             info.context.services,
-            info.context.who,
+            info.context.caller,
             session_id=session_id,
             state=state,  # type: ignore[arg-type]  # checked above
             before=cursor(after),
@@ -97,17 +97,17 @@ class Query:
 
     @strawberry.field(description="One change.")
     async def change(self, info: Info, id: strawberry.ID) -> Change:
-        return Change.of(await changes_flow.find(info.context.services, info.context.who, id))
+        return Change.of(await changes_flow.find(info.context.services, info.context.caller, id))
 
     @strawberry.field(description="Those who can work in a session.")
     async def personas(self, info: Info) -> list[Persona]:
         found = await asyncio.to_thread(list_personas, info.context.server.loaded.paths.personas)
-        return [Persona.of(personas.told(each)) for each in found]
+        return [Persona.of(personas.persona_json(each)) for each in found]
 
     @strawberry.field(description="What can think here, and which one does when nobody names one.")
     async def models(self, info: Info) -> Models:
         choice, providers = await info.context.server.list_models()
-        hidden = choice.name.startswith("scripted:") and not info.context.who.is_owner
+        hidden = choice.name.startswith("scripted:") and not info.context.caller.is_owner
         default = "scripted" if hidden else choice.name
         usable = [Provider.of(each) for each in providers]
         return Models.of({"default": default, "reason": choice.reason, "providers": usable})

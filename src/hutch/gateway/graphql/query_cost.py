@@ -31,7 +31,7 @@ from hutch.domain.untrusted_text import echo
 MAX_CHARS = 32_000
 MAX_TOKENS = 2000
 MAX_FIELDS = 200  # in the text; to validate them takes up to the square of that
-MAX_SAME = 8  # of one name in one place, or fragments in one place
+MAX_SAME_NAME = 8  # of one name in one place, or fragments in one place
 MAX_FRAGMENTS = 20
 MAX_DEPTH = 12
 MAX_ALIASES = 30
@@ -88,28 +88,28 @@ def weigh(document: DocumentNode, variables: Variables) -> list[Weight]:
     fragments = len(document.definitions) - len(operations)
     if fragments > MAX_FRAGMENTS:
         raise too_much("fragments", fragments, MAX_FRAGMENTS)
-    scales = _Scales(document, variables)
-    weights = [scales.selection(each.selection_set, 1) for each in operations]
+    weigher = _Weigher(document, variables)
+    weights = [weigher.selection(each.selection_set, 1) for each in operations]
     for weight in weights:
-        for what, found, most in (
+        for what, found, maximum in (
             ("depth", weight.depth, MAX_DEPTH),
             ("aliases", weight.aliases, MAX_ALIASES),
             ("cost", weight.cost, MAX_COST),
         ):
-            if found > most:
-                raise too_much(what, found, most)
+            if found > maximum:
+                raise too_much(what, found, maximum)
     return weights
 
 
-def too_much(what: str, found: int | None, most: int) -> LimitReached:
-    said = "" if found is None else f", and this one has {found:,}"
+def too_much(what: str, found: int | None, maximum: int) -> LimitReached:
+    actual = "" if found is None else f", and this one has {found:,}"
     return LimitReached(
-        f"The query is too large: {what} may be {most:,} at most{said}. Ask for less, or in parts.",
+        f"The query is too large: {what} may be {maximum:,} at most{actual}. Ask for less, or in parts.",
         limit=f"graphql.{what}",
     )
 
 
-class _Scales:
+class _Weigher:
     """Weighs selections; each fragment once, so that the work is no more than the text is long."""
 
     def __init__(self, document: DocumentNode, variables: Variables) -> None:
@@ -128,8 +128,8 @@ class _Scales:
             raise too_much("depth", level, MAX_DEPTH)
         cost = depth = aliases = 0
         same = Counter(_name(node) for node in selected.selections)
-        if max(same.values(), default=0) > MAX_SAME:
-            raise too_much("same_names", max(same.values()), MAX_SAME)
+        if max(same.values(), default=0) > MAX_SAME_NAME:
+            raise too_much("same_names", max(same.values()), MAX_SAME_NAME)
         for node in selected.selections:
             weight = self._node(node, level)
             cost, depth, aliases = cost + weight.cost, max(depth, weight.depth), aliases + weight.aliases

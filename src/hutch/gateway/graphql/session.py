@@ -93,14 +93,16 @@ class Session:
     @strawberry.field(description="With whom it is shared; for whoever may manage it.")
     async def shares(self, info: Info) -> list[Share]:
         session = self.shown.session
-        if not may(info.context.who, session.owner, None, "manage"):
-            raise Denied(f"{info.context.who.user.name} may see the session {session.id}, and not manage it.")
+        if not may(info.context.caller, session.owner, None, "manage"):
+            raise Denied(
+                f"{info.context.caller.user.name} may see the session {session.id}, and not manage it."
+            )
         return [Share.of(each) for each in await info.context.shares.load(session.id)]
 
     @strawberry.field(description="What happened after a number, the oldest first.")
     async def events(self, info: Info, after: BigInt = BigInt(0), first: First = 50) -> list[Event]:  # noqa: B008
         read = await read_page(
-            info.context.services, info.context.who, self.shown.session, after=after, limit=within(first)
+            info.context.services, info.context.caller, self.shown.session, after=after, limit=within(first)
         )
         return [Event.of(each) for each in read.entries]
 
@@ -113,19 +115,19 @@ class Session:
         after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
         first: First = 100,
     ) -> FilePage:
-        wanted = ListFiles(
+        request = ListFiles(
             parse_path(path, or_root=True), recursive=recursive, cursor=after or None, limit=within(first)
         )
         found = await info.context.services.host.call(
-            self.shown.session.id, wanted, by=info.context.who.user.id
+            self.shown.session.id, request, by=info.context.caller.user.id
         )
-        return FilePage(items=[File.of(files.told(each)) for each in found.entries], next=found.cursor)
+        return FilePage(items=[File.of(files.file_json(each)) for each in found.entries], next=found.cursor)
 
     @strawberry.field(description=f"The first {FILE_BYTES // 1024} KiB of a file.")
     async def file(self, info: Info, path: Path) -> FileContent:
-        wanted = ReadFile(parse_path(path), length=FILE_BYTES)
+        request = ReadFile(parse_path(path), length=FILE_BYTES)
         found = await info.context.services.host.call(
-            self.shown.session.id, wanted, by=info.context.who.user.id
+            self.shown.session.id, request, by=info.context.caller.user.id
         )
         return FileContent(
             path=path,
@@ -137,10 +139,10 @@ class Session:
     @strawberry.field(description="The newest snapshots of the workspace.")
     async def snapshots(self, info: Info, first: First = 50) -> list[Snapshot]:
         found = await info.context.services.host.call(
-            self.shown.session.id, ListSnapshots(), by=info.context.who.user.id
+            self.shown.session.id, ListSnapshots(), by=info.context.caller.user.id
         )
         newest = sorted(found, key=lambda each: -each.id)[: within(first)]
-        return [Snapshot.of(snapshots.told(each)) for each in newest]
+        return [Snapshot.of(snapshots.snapshot_json(each)) for each in newest]
 
     @strawberry.field(description="Between two snapshots; without them, from the session's first to now.")
     async def diff(
@@ -152,11 +154,11 @@ class Session:
         after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
         first: First = 100,
     ) -> Difference:
-        services, who, session = info.context.services, info.context.who, self.shown.session
-        read_only = not await may_write(services, who, session)
-        wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first), read_only)
+        services, caller, session = info.context.services, info.context.caller, self.shown.session
+        read_only = not await may_write(services, caller, session)
+        request = Diff(old, new, parse_path(path, or_root=True), after or "", within(first), read_only)
         found = await info.context.services.host.call(
-            self.shown.session.id, wanted, by=info.context.who.user.id
+            self.shown.session.id, request, by=info.context.caller.user.id
         )
         changed = [ChangedFile.of(each) for each in found.files]
         return Difference.of({**snapshots.difference_json(found), "files": changed})

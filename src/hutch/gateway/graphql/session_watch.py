@@ -10,14 +10,14 @@ from hutch.domain.errors import HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.sessions import Shown
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
 from hutch.store.bulk_queries import BulkQueries
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
 POLL_INTERVAL_S = 0.5
-LOOK_BACK_MS = 5000
+OVERLAP_MS = 5000
 MAX_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
 
 
@@ -27,7 +27,7 @@ class Watch:
     def __init__(self, server: Server) -> None:
         self._batches = BulkQueries(server.rows)
         self._watchers: set[_Watcher] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         server.services.on_removed.append(self._removed)
 
     async def follow(self, scope: Any) -> AsyncGenerator[tuple[Shown, bool]]:
@@ -35,13 +35,13 @@ class Watch:
         removed, as far as the caller could see it before."""
         watcher = _Watcher()
         self._watchers.add(watcher)
-        if self._looking is None:
-            self._looking = asyncio.ensure_future(self._look())
+        if self._polling is None:
+            self._polling = asyncio.ensure_future(self._poll())
         try:
             while True:
                 changed, removed = await watcher.take()
-                who = await _again(scope)
-                user_id = None if who.is_owner else who.user.id
+                caller = await _recheck_caller(scope)
+                user_id = None if caller.is_owner else caller.user.id
                 seen = (
                     await self._batches.visible_to(user_id, [each.id for each in changed]) if changed else ()
                 )
@@ -52,42 +52,42 @@ class Watch:
                     yield shown, True
         finally:
             self._watchers.discard(watcher)
-            if not self._watchers and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+            if not self._watchers and self._polling is not None:
+                self._polling.cancel()
+                self._polling = None
 
     def _removed(self, session: Session, audience: frozenset[str]) -> None:
         for watcher in self._watchers:
             watcher.remove(session, audience)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         since_ms = wall_ms()
-        told: dict[str, Session] = {}
+        reported: dict[str, Session] = {}
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             try:
                 # Not only from the newest on: after the clock was set back, changes have earlier times.
-                from_ms = min(since_ms, wall_ms() - LOOK_BACK_MS)
+                from_ms = min(since_ms, wall_ms() - OVERLAP_MS)
                 found = await self._batches.changed_sessions(from_ms, MAX_PENDING)
             except HutchError as error:  # the next look may find what this one could not
                 logger.warning("graphql.cannot_watch", error=str(error))
                 continue
-            news = [each for each in found if told.get(each.id) != each]
+            changes = [each for each in found if reported.get(each.id) != each]
             if found:  # those of the same millisecond may not all have been there yet
                 since_ms = found[-1].updated_ms
-                told = {each.id: each for each in found}
-            for watcher in self._watchers if news else ():
-                watcher.put(news)
+                reported = {each.id: each for each in found}
+            for watcher in self._watchers if changes else ():
+                watcher.put(changes)
 
     async def _shown(self, found: Sequence[Session]) -> list[Shown]:
         heads = await self._batches.heads([each.id for each in found]) if found else {}
         return [Shown(each, heads[each.id]) for each in found if each.id in heads]
 
 
-async def _again(scope: Any) -> Caller:
+async def _recheck_caller(scope: Any) -> Caller:
     """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
-    guard: Guard = scope["app"].state.guard
-    now = await guard.still(scope)
+    authenticator: Authenticator = scope["app"].state.authenticator
+    now = await authenticator.recheck(scope)
     now.need("read")
     return now
 
@@ -95,32 +95,32 @@ async def _again(scope: Any) -> Caller:
 class _Watcher:
     def __init__(self) -> None:
         self._pending: dict[str, Session] = {}
-        self._gone: dict[str, tuple[Session, frozenset[str]]] = {}
-        self._news = asyncio.Event()
+        self._removed_sessions: dict[str, tuple[Session, frozenset[str]]] = {}
+        self._changed = asyncio.Event()
 
-    def put(self, news: list[Session]) -> None:
-        for session in news:
-            if session.id in self._gone:
+    def put(self, changes: list[Session]) -> None:
+        for session in changes:
+            if session.id in self._removed_sessions:
                 continue  # it was looked at just before
             self._pending.pop(session.id, None)
             self._pending[session.id] = session
         while len(self._pending) > MAX_PENDING:
             del self._pending[next(iter(self._pending))]
-        self._news.set()
+        self._changed.set()
 
     def remove(self, session: Session, audience: frozenset[str]) -> None:
         self._pending.pop(session.id, None)
-        self._gone[session.id] = session, audience
-        while len(self._gone) > MAX_PENDING:
-            del self._gone[next(iter(self._gone))]
-        self._news.set()
+        self._removed_sessions[session.id] = session, audience
+        while len(self._removed_sessions) > MAX_PENDING:
+            del self._removed_sessions[next(iter(self._removed_sessions))]
+        self._changed.set()
 
     async def take(self) -> tuple[list[Session], list[tuple[Session, frozenset[str]]]]:
         """What is otherwise, and what is no more, with who could see it."""
-        await self._news.wait()
-        self._news.clear()
+        await self._changed.wait()
+        self._changed.clear()
         taken, self._pending = self._pending, {}
-        gone, self._gone = self._gone, {}
+        gone, self._removed_sessions = self._removed_sessions, {}
         return list(taken.values()), list(gone.values())
 
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.socket import refuse
@@ -25,7 +25,7 @@ MAX_OPERATIONS = 20
 MAX_ID = 200
 
 
-class _Close(Exception):
+class _ProtocolError(Exception):
     """The client has broken the protocol."""
 
     def __init__(self, code: int, reason: str) -> None:
@@ -33,14 +33,14 @@ class _Close(Exception):
         self.code, self.reason = code, reason
 
 
-CLOSING = _Close(1012, "the server ends; come back in a moment")
+CLOSING = _ProtocolError(1012, "the server ends; come back in a moment")
 
 
 async def serve_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """Speak with one client, until it or the server leaves."""
     try:
-        who = await scope["app"].state.guard.recognise(scope)
-        who.need("read")
+        caller = await scope["app"].state.authenticator.recognise(scope)
+        caller.need("read")
         if PROTOCOL not in scope.get("subprotocols", ()):
             raise BadRequest(f"A WebSocket here speaks {PROTOCOL}: name it as the subprotocol.")
     except HutchError as error:
@@ -55,12 +55,12 @@ class _Socket:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self._server: Server = scope["app"].state.server
-        self._guard: Guard = scope["app"].state.guard
-        self._greeted = asyncio.Event()
+        self._authenticator: Authenticator = scope["app"].state.authenticator
+        self._initialised = asyncio.Event()
         self._operations: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        tasks = [asyncio.ensure_future(work) for work in (self._hear(), self._watch())]
+        tasks = [asyncio.ensure_future(work) for work in (self._receive_messages(), self._watch())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -69,7 +69,7 @@ class _Socket:
                 task.cancel()
             await asyncio.gather(*ended, return_exceptions=True)
         for task in done:
-            if isinstance(error := task.exception(), _Close):
+            if isinstance(error := task.exception(), _ProtocolError):
                 with suppress(OSError):  # it has left meanwhile
                     message = {"type": "websocket.close", "code": error.code, "reason": error.reason[:120]}
                     await self._send(message)
@@ -80,97 +80,100 @@ class _Socket:
         """Ends when the client does not begin, or the server ends."""
         try:
             async with asyncio.timeout(INIT_S):
-                await self._greeted.wait()
+                await self._initialised.wait()
         except TimeoutError:
-            raise _Close(4408, "connection_init did not come") from None
+            raise _ProtocolError(4408, "connection_init did not come") from None
         while not self._server.closing:  # noqa: ASYNC110  it tells nobody
             await asyncio.sleep(POLL_INTERVAL_S)
         raise CLOSING
 
-    async def _hear(self) -> None:
+    async def _receive_messages(self) -> None:
         while True:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
                 return
             await self._answer(_read(message.get("text")))
 
-    async def _answer(self, said: dict[str, Any]) -> None:
-        match said["type"]:
+    async def _answer(self, message: dict[str, Any]) -> None:
+        match message["type"]:
             case "connection_init":
-                if self._greeted.is_set():
-                    raise _Close(4429, "Too many initialisation requests")
-                self._greeted.set()
-                await self._say({"type": "connection_ack"})
+                if self._initialised.is_set():
+                    raise _ProtocolError(4429, "Too many initialisation requests")
+                self._initialised.set()
+                await self._send_message({"type": "connection_ack"})
             case "ping":
-                await self._say({"type": "pong"})
+                await self._send_message({"type": "pong"})
             case "pong":
                 return
             case "subscribe":
-                await self._subscribe(_id(said), said.get("payload"))
+                await self._subscribe(_id(message), message.get("payload"))
             case "complete":
-                if task := self._operations.pop(_id(said), None):
+                if task := self._operations.pop(_id(message), None):
                     task.cancel()
             case other:
-                raise _Close(4400, f"There is no message {echo(other, 40)}")
+                raise _ProtocolError(4400, f"There is no message {echo(other, 40)}")
 
     async def _subscribe(self, id: str, payload: Any) -> None:
-        if not self._greeted.is_set():
-            raise _Close(4401, "Unauthorized")
+        if not self._initialised.is_set():
+            raise _ProtocolError(4401, "Unauthorized")
         if id in self._operations:
-            raise _Close(4409, f"Subscriber for {id} already exists")
+            raise _ProtocolError(4409, f"Subscriber for {id} already exists")
         try:
             if len(self._operations) >= MAX_OPERATIONS:
                 raise LimitReached(
                     f"One connection has at most {MAX_OPERATIONS} operations.", limit="graphql.operations"
                 )
-            asked = Operation.of(payload)
-            who = await self._guard.recognise(self._scope)  # each counts as a request, and as of now
-            who.need("read")
+            operation = Operation.of(payload)
+            # Each operation counts as a request, with the caller's present rights.
+            caller = await self._authenticator.recognise(self._scope)
+            caller.need("read")
         except HutchError as error:
-            await self._say({"id": id, "type": "error", "payload": refused(self._server, error)["errors"]})
+            await self._send_message(
+                {"id": id, "type": "error", "payload": refused(self._server, error)["errors"]}
+            )
             return
-        self._operations[id] = asyncio.ensure_future(self._run(id, asked, who))
+        self._operations[id] = asyncio.ensure_future(self._run(id, operation, caller))
 
-    async def _run(self, id: str, asked: Operation, who: Any) -> None:
+    async def _run(self, id: str, operation: Operation, caller: Any) -> None:
         try:
-            await self._tell(id, asked, who)
+            await self._send_results(id, operation, caller)
         except OSError:
             return  # the client has left, which whoever reads notices
         except Exception as error:  # noqa: BLE001  the others on this connection go on
-            await self._say({"id": id, "type": "error", "payload": [fault(error)]})
+            await self._send_message({"id": id, "type": "error", "payload": [fault(error)]})
         finally:
             if self._operations.get(id) is asyncio.current_task():  # else the name is another's by now
                 del self._operations[id]
 
-    async def _tell(self, id: str, asked: Operation, who: Any) -> None:
+    async def _send_results(self, id: str, operation: Operation, caller: Any) -> None:
         first = True
-        async with aclosing(answers(self._server, who, self._scope, asked)) as found:
+        async with aclosing(answers(self._server, caller, self._scope, operation)) as found:
             async for answer in found:
                 if first and answer["data"] is None and "errors" in answer:
-                    await self._say({"id": id, "type": "error", "payload": answer["errors"]})
+                    await self._send_message({"id": id, "type": "error", "payload": answer["errors"]})
                     return
                 first = False
-                await self._say({"id": id, "type": "next", "payload": answer})
-        await self._say({"id": id, "type": "complete"})
+                await self._send_message({"id": id, "type": "next", "payload": answer})
+        await self._send_message({"id": id, "type": "complete"})
 
-    async def _say(self, message: dict[str, Any]) -> None:
+    async def _send_message(self, message: dict[str, Any]) -> None:
         await self._send({"type": "websocket.send", "text": encoded(message).decode()})
 
 
 def _read(text: str | None) -> dict[str, Any]:
     if text is None:
-        raise _Close(4400, "Messages are texts")
+        raise _ProtocolError(4400, "Messages are texts")
     try:
-        said = orjson.loads(text)
+        message = orjson.loads(text)
     except ValueError:
-        raise _Close(4400, "This message is not JSON") from None
-    if not isinstance(said, dict) or not isinstance(said.get("type"), str):
-        raise _Close(4400, "A message is an object with a type")
-    return said
+        raise _ProtocolError(4400, "This message is not JSON") from None
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise _ProtocolError(4400, "A message is an object with a type")
+    return message
 
 
-def _id(said: dict[str, Any]) -> str:
-    id = said.get("id")
+def _id(message: dict[str, Any]) -> str:
+    id = message.get("id")
     if not isinstance(id, str) or not 0 < len(id) <= MAX_ID:
-        raise _Close(4400, f"`id` is a text of up to {MAX_ID} letters")
+        raise _ProtocolError(4400, f"`id` is a text of up to {MAX_ID} letters")
     return id

@@ -14,10 +14,10 @@ from hutch.gateway.graphql.session_watch import watch_of
 from hutch.gateway.graphql.values import BigInt, Delta, Event
 from hutch.gateway.responses import MAX_SIZE
 from hutch.gateway.stream.follower import Follower
-from hutch.gateway.stream.stream_grant import permit_known
-from hutch.gateway.stream.stream_quota import tickets_of
-from hutch.gateway.stream.streams import RENEW_S
-from hutch.sessions.interface import Delta as SeamDelta
+from hutch.gateway.stream.stream_grant import grant_stream_to
+from hutch.gateway.stream.stream_quota import stream_quota_of
+from hutch.gateway.stream.streams import RENEW_INTERVAL_S
+from hutch.sessions.interface import Delta as SessionDelta
 
 Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
 
@@ -34,22 +34,23 @@ class Subscription:
     ) -> AsyncGenerator[Update]:
         if not 0 <= after <= MAX_SIZE:
             raise BadRequest(f"`after` is the number of an event, not {after}.")
-        allowed = await permit_known(info.context.scope, info.context.who, session_id)
+        allowed = await grant_stream_to(info.context.scope, info.context.caller, session_id)
         try:
             if not await Follower(allowed, after).check():
                 return
-            asked = time.monotonic()
+            renewed = time.monotonic()
             host = info.context.server.host
             async with aclosing(host.follow(allowed.session.id, allowed.reader, after=after)) as updates:
                 async for update in updates:
-                    if time.monotonic() - asked > RENEW_S:  # nothing is told by a leave older than this
-                        allowed, asked = await allowed.renew(), time.monotonic()
-                    if not isinstance(update, SeamDelta):
+                    # No update is sent under a grant older than this.
+                    if time.monotonic() - renewed > RENEW_INTERVAL_S:
+                        allowed, renewed = await allowed.renew(), time.monotonic()
+                    if not isinstance(update, SessionDelta):
                         yield Event.of(update)
                     elif deltas:
                         yield Delta.of(update)
         finally:
-            allowed.ticket.give_back()
+            allowed.slot.release()
 
     @strawberry.subscription(
         description="Sessions that you may see, each time one is new, has another state, or was removed."
@@ -57,10 +58,10 @@ class Subscription:
     async def sessions(self, info: Info) -> AsyncGenerator[Session]:
         scope = info.context.scope
         watch = watch_of(scope["app"], info.context.server)
-        ticket = tickets_of(scope["app"]).take(scope, info.context.who)
+        slot = stream_quota_of(scope["app"]).acquire(scope, info.context.caller)
         try:
             async with aclosing(watch.follow(scope)) as changed:
                 async for shown, removed in changed:
                     yield Session.of(shown, removed=removed)
         finally:
-            ticket.give_back()
+            slot.release()

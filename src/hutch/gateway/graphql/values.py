@@ -26,7 +26,7 @@ from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut
 from hutch.gateway.rest.shares import ShareOut
 from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
-from hutch.sessions.interface import Delta as SeamDelta
+from hutch.sessions.interface import Delta as SessionDelta
 
 T = TypeVar("T")
 BigInt = NewType("BigInt", int)
@@ -125,18 +125,18 @@ class Event:
 
     @classmethod
     def of(cls, entry: VisibleEntry) -> "Event":
-        told = orjson.loads(entry_json(entry))
+        entry_fields = orjson.loads(entry_json(entry))
         return cls(
-            seq=told["seq"],
-            at_ms=told["at_ms"],
-            hash=told["hash"],
+            seq=entry_fields["seq"],
+            at_ms=entry_fields["at_ms"],
+            hash=entry_fields["hash"],
             type=entry.event.type,
-            event=told["event"],
+            event=entry_fields["event"],
         )
 
 
 @node(
-    SeamDelta,
+    SessionDelta,
     "audience",
     "A piece of a reply as it comes. It is not kept: the whole reply will be an event.",
 )

@@ -39,19 +39,19 @@ def too_long(head: bytes, tail: bytes) -> bytes:
 def _refusal(line: bytes) -> bytes:
     found = _id(line[:HEAD_BYTES], line[-TAIL_BYTES:])
     try:
-        said: Any = json.loads(line.decode(), parse_int=_number, strict=False)
+        message: Any = json.loads(line.decode(), parse_int=_number, strict=False)
     except RecursionError:
         return _answer(found, NOT_A_REQUEST, "The message is nested too deep.")
     except ValueError as error:
         why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "no JSON"
         return _answer(found, NOT_JSON, f"The message is {why}.")
-    if isinstance(said, list):
+    if isinstance(message, list):
         return _answer(None, NOT_A_REQUEST, "Send one message a line, and no list of them.")
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         return _answer(None, NOT_A_REQUEST, "A message is a JSON object.")
-    if "result" in said or "error" in said or ("method" in said and "id" not in said):
+    if "result" in message or "error" in message or ("method" in message and "id" not in message):
         return b""  # an answer, or a notice: nobody waits for a word about it
-    id_ = said.get("id")
+    id_ = message.get("id")
     usable = isinstance(id_, str | int) and not isinstance(id_, bool)
     return _answer(
         id_ if usable else None,

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from hutch.gateway.auth.caller import guard_of
+from hutch.gateway.auth.caller import authenticator_of
 from hutch.gateway.context import Server
 
 PATH = "/mcp"
@@ -27,13 +27,13 @@ class McpMount:
         self._ready: asyncio.Future[Any] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        who = await guard_of(HTTPConnection(scope)).recognise(scope)
-        who.need("read")
+        caller = await authenticator_of(HTTPConnection(scope)).recognise(scope)
+        caller.need("read")
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._running = asyncio.ensure_future(self._run(self._ready))
         manager = await asyncio.shield(self._ready)
-        await manager.handle_request({**scope, "hutch.who": who}, receive, send)
+        await manager.handle_request({**scope, "hutch.caller": caller}, receive, send)
 
     async def close(self) -> None:
         """End what is under way."""

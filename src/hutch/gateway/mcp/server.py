@@ -28,8 +28,8 @@ from hutch.gateway.mcp.messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusa
 
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
 # seconds for a server to leave.
-LAST_WORDS_S, LOOK_S = 1.0, 0.02
-ID_WITHIN = 40  # letters, when a message is an answer
+LAST_ANSWERS_TIMEOUT_S, POLL_INTERVAL_S = 1.0, 0.02
+MAX_ID_OFFSET_CHARS = 40  # letters, when a message is an answer
 Write = Callable[[bytes], Awaitable[None]]
 
 
@@ -78,11 +78,11 @@ def _caller(request: ServerRequestContext[Any]) -> str:
     return f"client {given.client_info.name} {given.client_info.version}" if given else ""
 
 
-async def serve_stream(tools: Tools, coming: AsyncIterator[bytes], write: Write) -> None:
+async def serve_stream(tools: Tools, incoming: AsyncIterator[bytes], write: Write) -> None:
     """Speak with one client, in lines, until it has said its last."""
     server = make_server(tools)
     # The library reads and writes files in threads that nobody can interrupt. This is all it wants of them.
-    lines: Any = _Lines(coming, write)
+    lines: Any = _Lines(incoming, write)
     async with stdio_server(lines, lines) as (read, send):
         await server.run(read, send, server.create_initialization_options())
 
@@ -93,14 +93,14 @@ class _Lines:
     The end of what comes ends the calls that are under way, so it is held back for a moment.
     """
 
-    def __init__(self, coming: AsyncIterator[bytes], write: Write) -> None:
-        self._coming = coming
+    def __init__(self, incoming: AsyncIterator[bytes], write: Write) -> None:
+        self._incoming = incoming
         self._write = write
         self._unanswered = 0  # at most: it is only for how long to wait in the end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         message = _Message()
-        async for data in self._coming:
+        async for data in self._incoming:
             *ends, rest = data.split(b"\n")
             for end in ends:
                 message.add(end)
@@ -111,14 +111,14 @@ class _Lines:
                     self._unanswered += b'"method"' in line and b'"id"' in line
                     yield line
             message.add(rest)
-        for _ in range(int(LAST_WORDS_S / LOOK_S)):
+        for _ in range(int(LAST_ANSWERS_TIMEOUT_S / POLL_INTERVAL_S)):
             if self._unanswered <= 0:
                 break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
     async def write(self, text: str) -> None:
         await self._write(text.encode())
-        self._unanswered -= '"id"' in text[:ID_WITHIN]
+        self._unanswered -= '"id"' in text[:MAX_ID_OFFSET_CHARS]
 
     async def flush(self) -> None:
         """There is nothing held back."""

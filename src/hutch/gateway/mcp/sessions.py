@@ -19,12 +19,12 @@ from mcp.types import (
 import hutch
 from hutch.domain.errors import HutchError
 from hutch.gateway.context import Server
-from hutch.gateway.errors import told
+from hutch.gateway.errors import error_status
 from hutch.gateway.mcp.tools import TOOLS, Call, use
 from hutch.gateway.responses import to_json
 
 SESSION_HEADER = "Hutch-Session"
-WHO = "hutch.who"  # in the scope of a request
+CALLER = "hutch.caller"  # in the scope of a request
 INSTRUCTIONS = (
     "Tools on the sessions of a Hutch server. A session is a workspace in a jail with a log of all that "
     "happened. list_sessions tells their ids; every other tool takes one as session_id. Paths are relative "
@@ -56,13 +56,13 @@ def make_server(server: Server) -> McpServer[Any]:
         return ListToolsResult(tools=listed)
 
     async def call_tool(request: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        asked: Any = request.request
-        call = Call(server, asked.scope[WHO])
-        session_id = asked.headers.get(SESSION_HEADER, "")[:80]
+        http_request: Any = request.request
+        call = Call(server, http_request.scope[CALLER])
+        session_id = http_request.headers.get(SESSION_HEADER, "")[:80]
         try:
             answer, failed = await use(call, params.name, params.arguments or {}, session_id), False
         except HutchError as error:
-            answer, failed = {"error": told(error).code, "detail": str(error)}, True
+            answer, failed = {"error": error_status(error).code, "detail": str(error)}, True
         text = server.redactor.redact(to_json(answer).decode())
         data: dict[str, Any] = orjson.loads(text)
         return CallToolResult(

@@ -23,7 +23,7 @@ from hutch.gateway.context import Server
 from hutch.gateway.responses import MAX_SIZE, In, cursor
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
-from hutch.gateway.rest.edits import EditIn, PatchIn, told
+from hutch.gateway.rest.edits import EditIn, PatchIn, edited_json
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.sessions import requests
 from hutch.sessions.requests import Request
@@ -34,50 +34,50 @@ MAX_FAULTS = 5
 T = TypeVar("T")
 
 
-class InSession(In):
-    """What all tools but one are told."""
+class SessionArguments(In):
+    """The session that a tool works on."""
 
     session_id: str = Field("", max_length=80, description="As list_sessions tells it.")
 
 
-class SessionsAsked(In):
+class ListSessionsArguments(In):
     text: str = Field("", max_length=200, description="Only those with this in their purpose.")
     limit: int = Field(20, ge=1, le=200)
     cursor: str = Field("", max_length=80, description="`next` of the answer before.")
 
 
-class Command(CommandIn, InSession):
+class BashArguments(CommandIn, SessionArguments):
     yield_s: float | None = Field(10, ge=0, le=600, description="After this it goes on in the background.")
 
 
-class FileAsked(InSession):
+class ReadFileArguments(SessionArguments):
     path: PathText
     start: int = Field(0, ge=0, le=MAX_SIZE, description="The first byte.")
     length: int = Field(READ_BYTES, ge=1, le=READ_BYTES)
 
 
-class FileWritten(InSession):
+class WriteFileArguments(SessionArguments):
     path: PathText
     content: str
     if_hash: str | None = Field(None, max_length=64, description="Only if the file still has this SHA-256.")
 
 
-class Edits(EditIn, InSession):
+class EditFileArguments(EditIn, SessionArguments):
     pass
 
 
-class Patch(PatchIn, InSession):
+class ApplyPatchArguments(PatchIn, SessionArguments):
     pass
 
 
-class FilesAsked(InSession):
+class GlobArguments(SessionArguments):
     pattern: str = Field(min_length=1, max_length=10_000, examples=["**/*.py"])
     path: PathText = ""
     limit: int = Field(200, ge=1, le=5000)
     offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
 
 
-class Searched(InSession):
+class GrepArguments(SessionArguments):
     pattern: str = Field(min_length=1, max_length=10_000)
     path: PathText = ""
     glob: str | None = Field(None, max_length=10_000)
@@ -88,11 +88,11 @@ class Searched(InSession):
     output: Literal["content", "files", "count"] = "content"
 
 
-class InputGiven(InSession):
+class SendInputArguments(SessionArguments):
     input: AnyInput
 
 
-class EventsAsked(InSession):
+class SessionEventsArguments(SessionArguments):
     after: int = Field(0, ge=0, le=MAX_SIZE, description="The number of the last event that is known.")
     limit: int = Field(50, ge=1, le=500)
 
@@ -102,29 +102,29 @@ class Call:
     """Who calls, on what server."""
 
     server: Server
-    who: Caller
+    caller: Caller
 
-    async def ask(self, given: InSession, request: Request[T]) -> T:
+    async def ask(self, args: SessionArguments, request: Request[T]) -> T:
         """Ask a session, if the caller may."""
         services = self.server.services
         session = await flow.allowed(
-            services, self.who, given.session_id, "input" if request.changes else "read"
+            services, self.caller, args.session_id, "input" if request.changes else "read"
         )
-        return await services.host.call(session.id, request, by=self.who.user.id)
+        return await services.host.call(session.id, request, by=self.caller.user.id)
 
-    async def is_read_only(self, given: InSession) -> bool:
+    async def is_read_only(self, args: SessionArguments) -> bool:
         """Whether the caller may read the session and not write."""
         services = self.server.services
         return not await flow.may_write(
-            services, self.who, await flow.allowed(services, self.who, given.session_id)
+            services, self.caller, await flow.allowed(services, self.caller, args.session_id)
         )
 
 
-async def list_sessions(call: Call, given: SessionsAsked) -> Any:
+async def list_sessions(call: Call, args: ListSessionsArguments) -> Any:
     found = await flow.page(
-        call.server.services, call.who, text=given.text, before=cursor(given.cursor), limit=given.limit + 1
+        call.server.services, call.caller, text=args.text, before=cursor(args.cursor), limit=args.limit + 1
     )
-    more, found = len(found) > given.limit, found[: given.limit]
+    more, found = len(found) > args.limit, found[: args.limit]
     return {
         "sessions": [
             {
@@ -140,20 +140,20 @@ async def list_sessions(call: Call, given: SessionsAsked) -> Any:
     }
 
 
-async def bash(call: Call, given: Command) -> Any:
-    wanted = given.model_dump(exclude={"session_id"})
-    return await call.ask(given, requests.RunCommand(**wanted))
+async def bash(call: Call, args: BashArguments) -> Any:
+    fields = args.model_dump(exclude={"session_id"})
+    return await call.ask(args, requests.RunCommand(**fields))
 
 
-async def read_file(call: Call, given: FileAsked) -> Any:
+async def read_file(call: Call, args: ReadFileArguments) -> Any:
     services = call.server.services
-    session = await flow.allowed(services, call.who, given.session_id)
+    session = await flow.allowed(services, call.caller, args.session_id)
     mask = services.redactor.mask
-    content = Content(services.host, session.id, parse_path(given.path), call.who.user.id, mask)
-    if await flow.may_write(services, call.who, session):
-        found = await content.part_across(given.start, given.length, mask)
+    content = Content(services.host, session.id, parse_path(args.path), call.caller.user.id, mask)
+    if await flow.may_write(services, call.caller, session):
+        found = await content.part_across(args.start, args.length, mask)
     else:
-        found = await content.part(given.start, given.length)
+        found = await content.part(args.start, args.length)
     text = found.data.decode(errors="replace")
     return {
         "path": found.path,
@@ -164,43 +164,41 @@ async def read_file(call: Call, given: FileAsked) -> Any:
     }
 
 
-async def write_file(call: Call, given: FileWritten) -> Any:
-    path, data = parse_path(given.path), given.content.encode(errors="replace")
-    return await call.ask(given, requests.WriteFile(path, data, if_hash=given.if_hash))
+async def write_file(call: Call, args: WriteFileArguments) -> Any:
+    path, data = parse_path(args.path), args.content.encode(errors="replace")
+    return await call.ask(args, requests.WriteFile(path, data, if_hash=args.if_hash))
 
 
-async def edit_file(call: Call, given: Edits) -> Any:
-    edits = [each.model_dump() for each in given.edits]
-    return told(await call.ask(given, requests.EditFile(parse_path(given.path), edits)))
+async def edit_file(call: Call, args: EditFileArguments) -> Any:
+    edits = [each.model_dump() for each in args.edits]
+    return edited_json(await call.ask(args, requests.EditFile(parse_path(args.path), edits)))
 
 
-async def apply_patch(call: Call, given: Patch) -> Any:
-    return told(await call.ask(given, requests.ApplyPatch(given.patch)))
+async def apply_patch(call: Call, args: ApplyPatchArguments) -> Any:
+    return edited_json(await call.ask(args, requests.ApplyPatch(args.patch)))
 
 
-async def glob(call: Call, given: FilesAsked) -> Any:
-    path = parse_path(given.path, or_root=True)
-    read_only = await call.is_read_only(given)
-    return await call.ask(
-        given, requests.FindFiles(given.pattern, path, given.limit, given.offset, read_only)
-    )
+async def glob(call: Call, args: GlobArguments) -> Any:
+    path = parse_path(args.path, or_root=True)
+    read_only = await call.is_read_only(args)
+    return await call.ask(args, requests.FindFiles(args.pattern, path, args.limit, args.offset, read_only))
 
 
-async def grep(call: Call, given: Searched) -> Any:
-    wanted = given.model_dump(exclude={"session_id", "path"})
-    path = parse_path(given.path, or_root=True)
-    read_only = await call.is_read_only(given)
-    return await call.ask(given, requests.SearchFiles(Grep(path=path, **wanted), read_only))
+async def grep(call: Call, args: GrepArguments) -> Any:
+    fields = args.model_dump(exclude={"session_id", "path"})
+    path = parse_path(args.path, or_root=True)
+    read_only = await call.is_read_only(args)
+    return await call.ask(args, requests.SearchFiles(Grep(path=path, **fields), read_only))
 
 
-async def send_input(call: Call, given: InputGiven) -> Any:
-    kept = await flow.give(call.server.services, call.who, given.session_id, given.input)
-    return {"seq": kept.seq}
+async def send_input(call: Call, args: SendInputArguments) -> Any:
+    accepted = await flow.give(call.server.services, call.caller, args.session_id, args.input)
+    return {"seq": accepted.seq}
 
 
-async def session_events(call: Call, given: EventsAsked) -> Any:
+async def session_events(call: Call, args: SessionEventsArguments) -> Any:
     read = await read_page(
-        call.server.services, call.who, given.session_id, after=given.after, limit=given.limit
+        call.server.services, call.caller, args.session_id, after=args.after, limit=args.limit
     )
     return {"events": [orjson.loads(entry_json(entry)) for entry in read.entries]}
 
@@ -222,32 +220,40 @@ TOOLS = {
         SessionTool(
             "list_sessions",
             "Sessions that you may see, the newest first.",
-            SessionsAsked,
+            ListSessionsArguments,
             list_sessions,
             True,
         ),
         SessionTool(
             "bash",
             "Run a command in a shell of the session's jail. It keeps its directory and variables.",
-            Command,
+            BashArguments,
             bash,
         ),
-        SessionTool("read_file", "Read a file of the session, or a part of it.", FileAsked, read_file, True),
-        SessionTool("write_file", "Give a file of the session this content.", FileWritten, write_file),
-        SessionTool("edit_file", "Make edits in a file of the session, all or none.", Edits, edit_file),
-        SessionTool("apply_patch", "Do all that a patch says, or nothing.", Patch, apply_patch),
-        SessionTool("glob", "Find files of the session by path, the newest first.", FilesAsked, glob, True),
-        SessionTool("grep", "Search the session's files with a regular expression.", Searched, grep, True),
+        SessionTool(
+            "read_file", "Read a file of the session, or a part of it.", ReadFileArguments, read_file, True
+        ),
+        SessionTool("write_file", "Give a file of the session this content.", WriteFileArguments, write_file),
+        SessionTool(
+            "edit_file", "Make edits in a file of the session, all or none.", EditFileArguments, edit_file
+        ),
+        SessionTool("apply_patch", "Do all that a patch says, or nothing.", ApplyPatchArguments, apply_patch),
+        SessionTool(
+            "glob", "Find files of the session by path, the newest first.", GlobArguments, glob, True
+        ),
+        SessionTool(
+            "grep", "Search the session's files with a regular expression.", GrepArguments, grep, True
+        ),
         SessionTool(
             "send_input",
             "Ask something of the session: a prompt for its agent, an approval, a pause.",
-            InputGiven,
+            SendInputArguments,
             send_input,
         ),
         SessionTool(
             "session_events",
             "What happened in the session, after an event on.",
-            EventsAsked,
+            SessionEventsArguments,
             session_events,
             True,
         ),
@@ -260,13 +266,13 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"There is no tool {echo(name, 40)}. There are: {', '.join(TOOLS)}.")
-    given = dict(arguments)
-    if issubclass(tool.arguments, InSession) and not given.get("session_id"):
+    args = dict(arguments)
+    if issubclass(tool.arguments, SessionArguments) and not args.get("session_id"):
         if not session_id:
             raise BadRequest("`session_id` is missing. list_sessions tells what there is.")
-        given["session_id"] = session_id
+        args["session_id"] = session_id
     try:
-        parsed = tool.arguments.model_validate(given)
+        parsed = tool.arguments.model_validate(args)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[:MAX_FAULTS]
         raise BadRequest(

@@ -24,16 +24,16 @@ class ApprovalOut(Out):
 
 
 @routes.get("/me/approvals", response_model=Page[ApprovalOut])
-async def list_approvals(request: Request, who: Reader) -> Response:
+async def list_approvals(request: Request, caller: Reader) -> Response:
     """What you have allowed always, the oldest first; all of it at once."""
-    kept = server_of(request).approvals(who.user.id)
-    found = await asyncio.to_thread(kept.rules)
+    saved = server_of(request).approvals(caller.user.id)
+    found = await asyncio.to_thread(saved.rules)
     return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
 
 
 @routes.delete("/me/approvals", status_code=204)
-async def withdraw_approval(request: Request, who: Writer, tool: Tool, pattern: Pattern = "") -> Response:
+async def withdraw_approval(request: Request, caller: Writer, tool: Tool, pattern: Pattern = "") -> Response:
     """Withdraw what you have allowed: from the next run on it is asked about again."""
-    kept = server_of(request).approvals(who.user.id)
-    await asyncio.to_thread(kept.withdraw, [Rule("allow", tool, pattern)])
+    saved = server_of(request).approvals(caller.user.id)
+    await asyncio.to_thread(saved.withdraw, [Rule("allow", tool, pattern)])
     return Response(status_code=204)

@@ -11,7 +11,7 @@ from hutch.flows import change_merge
 from hutch.flows import changes as flow
 from hutch.flows.decider import Decider
 from hutch.forge.interface import Strategy
-from hutch.gateway.auth.caller import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
 from hutch.gateway.responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.route import router, server_of
@@ -67,7 +67,7 @@ class MergedOut(Out):
 @routes.get("/changes", operation_id="list_changes", response_model=Page[ChangeOut])
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     state: ChangeState | None = None,
     session: Annotated[str, Query(max_length=80, description="Only of this session.")] = "",
     cursor: Cursor = "",
@@ -75,15 +75,15 @@ async def listed(
 ) -> Response:
     """The changes of sessions that you may see, the newest first."""
     found = await flow.page(
-        server_of(request).services, who, session_id=session, state=state, before=cursor, limit=limit + 1
+        server_of(request).services, caller, session_id=session, state=state, before=cursor, limit=limit + 1
     )
     return paged(request, found, limit, ChangeOut)
 
 
 @routes.get("/changes/{change_id}", operation_id="get_change", response_model=ChangeOut)
-async def show(request: Request, who: Reader, change_id: str) -> Response:
+async def show(request: Request, caller: Reader, change_id: str) -> Response:
     """One change."""
-    return answer(ChangeOut.of(await flow.find(server_of(request).services, who, change_id)))
+    return answer(ChangeOut.of(await flow.find(server_of(request).services, caller, change_id)))
 
 
 @routes.get(
@@ -92,11 +92,11 @@ async def show(request: Request, who: Reader, change_id: str) -> Response:
     response_class=Response,
     responses={200: {"description": "A patch.", "content": {DIFF: {"schema": {"type": "string"}}}}},
 )
-async def diff(request: Request, who: Reader, change_id: str) -> Response:
+async def diff(request: Request, caller: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
-    change = await flow.find(server.services, who, change_id)
-    patch = await change_merge.diff(server.changes, change, user=who.user.id)
+    change = await flow.find(server.services, caller, change_id)
+    patch = await change_merge.diff(server.changes, change, user=caller.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
@@ -104,35 +104,35 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
 @routes.post("/changes/{change_id}/merge", operation_id="merge_change", response_model=MergedOut)
 async def merge(
     request: Request,
-    who: Writer,
-    guard: AGuard,
-    once: ByKeyToManage,
+    caller: Writer,
+    authenticator: AuthenticatorDep,
+    keyed: ByKeyToManage,
     change_id: str,
-    wanted: MergeIn | None = None,
+    body: MergeIn | None = None,
 ) -> Response:
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
-    found = await flow.find(server.services, who, change_id, "manage")
+    found = await flow.find(server.services, caller, change_id, "manage")
     done = await change_merge.merge(
         server.changes,
         found,
-        strategy=wanted.strategy if wanted else None,
-        force=wanted is not None and wanted.force,
+        strategy=body.strategy if body else None,
+        force=body is not None and body.force,
         author=server.changes.author,
-        user=who.user.id,
-        by=Decider(server.rows, guard.actor(request.scope, who), who.is_owner),
+        user=caller.user.id,
+        by=Decider(server.rows, authenticator.actor(request.scope, caller), caller.is_owner),
     )
-    told_of = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
-    return answer({"id": done.change.id, "base": done.change.base, **told_of})
+    result = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
+    return answer({"id": done.change.id, "base": done.change.base, **result})
 
 
 @routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")
 async def close(
-    request: Request, who: Writer, guard: AGuard, once: ByKeyToManage, change_id: str
+    request: Request, caller: Writer, authenticator: AuthenticatorDep, keyed: ByKeyToManage, change_id: str
 ) -> Response:
     """Close a change and delete its branch."""
     server = server_of(request)
-    found = await flow.find(server.services, who, change_id, "manage")
-    by = Decider(server.rows, guard.actor(request.scope, who), who.is_owner)
-    await change_merge.close(server.changes, found, user=who.user.id, by=by)
+    found = await flow.find(server.services, caller, change_id, "manage")
+    by = Decider(server.rows, authenticator.actor(request.scope, caller), caller.is_owner)
+    await change_merge.close(server.changes, found, user=caller.user.id, by=by)
     return Response(status_code=204)

@@ -15,7 +15,7 @@ from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.responses import In, Out
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.code import CodeResult, CodeStream
-from hutch.gateway.stream.stream_quota import tickets_of
+from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.store.session_opening import OpenedSession
 
 routes = router("code", prefix="/api/code")
@@ -111,7 +111,7 @@ class CodeOut(Out):
     usage: UsageOut | None
 
 
-def elsewhere(opened: OpenedSession) -> Response:
+def redirect_to_run(opened: OpenedSession) -> Response:
     """The answer to a client that sends the same request again: the stream of the run that there is."""
     return Response(status_code=303, headers={"Location": f"{routes.prefix}/{opened.run.id}"})
 
@@ -126,15 +126,15 @@ def elsewhere(opened: OpenedSession) -> Response:
     },
 )
 async def submit(
-    request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
+    request: Request, caller: Writer, keyed: ByKeyWithRow, new: CodeIn, accept: Accept = ""
 ) -> Response:
     """Have an agent change a repository. Going away does not stop it: `Location` names the run.
 
     The frames `question` and `approval` say that the run waits for an answer: POST one of their `answers` to
     their `answerUrl`.
     """
-    tickets_of(request.app).check(who)  # before anything comes of it
-    wanted = NewSession(
+    stream_quota_of(request.app).check(caller)  # before anything comes of it
+    new_session = NewSession(
         repository=new.repoUrl,
         prompt=new.prompt,
         plain_directory=new.plainDirectory,
@@ -151,8 +151,10 @@ async def submit(
             tests=new.tests,
         ),
     )
-    session, run = await flow.submit(server_of(request).services, who, wanted, also=once.keep(elsewhere))
-    return _answer(who, session, run.id, accept)
+    session, run = await flow.submit(
+        server_of(request).services, caller, new_session, also=keyed.store_answer(redirect_to_run)
+    )
+    return _answer(caller, session, run.id, accept)
 
 
 @routes.get(
@@ -161,23 +163,23 @@ async def submit(
     response_model=CodeOut,
     responses={200: {"description": "A stream, or the result.", "content": STREAM}},
 )
-async def follow(request: Request, who: Reader, run_id: str, accept: Accept = "") -> Response:
+async def follow(request: Request, caller: Reader, run_id: str, accept: Accept = "") -> Response:
     """The same stream again, after the frame that `Last-Event-ID` names."""
-    session, run = await flow.find(server_of(request).services, who, run_id)
-    return _answer(who, session, run.id, accept)
+    session, run = await flow.find(server_of(request).services, caller, run_id)
+    return _answer(caller, session, run.id, accept)
 
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
-async def cancel(request: Request, who: Writer, run_id: str) -> Response:
+async def cancel(request: Request, caller: Writer, run_id: str) -> Response:
     """Stop it; what was delivered already stays."""
-    await flow.cancel(server_of(request).services, who, run_id)
+    await flow.cancel(server_of(request).services, caller, run_id)
     return Response(status_code=204)
 
 
-def _answer(who: Caller, session: Session, run_id: str, accept: str) -> Response:
+def _answer(caller: Caller, session: Session, run_id: str, accept: str) -> Response:
     """The stream, or the result for who would rather have JSON."""
     waits = _weight(accept, "application/json") > _weight(accept, "text/event-stream")
-    return CodeResult(who, session, run_id) if waits else CodeStream(who, session, run_id)
+    return CodeResult(caller, session, run_id) if waits else CodeStream(caller, session, run_id)
 
 
 def _weight(accept: str, media_type: str) -> float:
@@ -185,6 +187,6 @@ def _weight(accept: str, media_type: str) -> float:
     for each in accept.lower().split(","):
         name, *parameters = (part.strip() for part in each.split(";"))
         if name == media_type:
-            said = (WEIGHT.fullmatch(parameter) for parameter in parameters)
-            return next((float(found[1]) for found in said if found), 1.0)
+            weights = (WEIGHT.fullmatch(parameter) for parameter in parameters)
+            return next((float(found[1]) for found in weights if found), 1.0)
     return 0.0

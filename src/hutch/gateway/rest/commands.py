@@ -70,16 +70,16 @@ class SignalIn(In):
 
 
 @routes.post("/sessions/{session_id}/commands", operation_id="run_command", response_model=CommandResultOut)
-async def run(request: Request, who: Writer, once: ByKey, session_id: str, wanted: CommandIn) -> Response:
+async def run(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: CommandIn) -> Response:
     """Run a command in a shell and wait for it, or for `yield_s`."""
-    command = RunCommand(wanted.command, wanted.shell, wanted.timeout_s, wanted.yield_s)
-    return answer(await ask(request, who, session_id, command))
+    command = RunCommand(body.command, body.shell, body.timeout_s, body.yield_s)
+    return answer(await ask(request, caller, session_id, command))
 
 
 @routes.get("/sessions/{session_id}/commands", operation_id="list_commands", response_model=CommandsOut)
-async def listed(request: Request, who: Reader, session_id: str) -> Response:
+async def listed(request: Request, caller: Reader, session_id: str) -> Response:
     """The commands in the background."""
-    found = await ask(request, who, session_id, ListCommands())
+    found = await ask(request, caller, session_id, ListCommands())
     return answer({"items": list(found), "next": None})
 
 
@@ -88,28 +88,28 @@ async def listed(request: Request, who: Reader, session_id: str) -> Response:
 )
 async def output(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     command_id: CommandId,
     offset: Annotated[int, Query(ge=0, le=MAX_SIZE, description="From this byte on.")] = 0,
 ) -> Response:
     """What a command in the background has printed."""
-    return answer(await ask(request, who, session_id, ReadCommand(command_id, offset)))
+    return answer(await ask(request, caller, session_id, ReadCommand(command_id, offset)))
 
 
 @routes.post(
     "/sessions/{session_id}/commands/{command_id}/signal", status_code=204, operation_id="signal_command"
 )
 async def signal(
-    request: Request, who: Writer, once: ByKey, session_id: str, command_id: CommandId, wanted: SignalIn
+    request: Request, caller: Writer, keyed: ByKey, session_id: str, command_id: CommandId, body: SignalIn
 ) -> Response:
     """Send a signal to a command in the background and all that it started."""
-    await ask(request, who, session_id, SignalCommand(command_id, wanted.signal))
+    await ask(request, caller, session_id, SignalCommand(command_id, body.signal))
     return Response(status_code=204)
 
 
 @routes.delete("/sessions/{session_id}/commands/{command_id}", status_code=204, operation_id="end_command")
-async def end(request: Request, who: Writer, session_id: str, command_id: CommandId) -> Response:
+async def end(request: Request, caller: Writer, session_id: str, command_id: CommandId) -> Response:
     """End a command in the background, with all that it started."""
-    await ask(request, who, session_id, SignalCommand(command_id, int(signals.SIGKILL)))
+    await ask(request, caller, session_id, SignalCommand(command_id, int(signals.SIGKILL)))
     return Response(status_code=204)

@@ -54,7 +54,7 @@ class CommentOut(Out):
 )
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     change_id: str,
     resolved: bool | None = None,
     cursor: Cursor = "",
@@ -62,7 +62,7 @@ async def listed(
 ) -> Response:
     """The comments on a change, the oldest first."""
     services = server_of(request).services
-    change = await changes.find(services, who, change_id)
+    change = await changes.find(services, caller, change_id)
     found = await Comments(services.rows).of_change(
         change.id, resolved=resolved, after=cursor, limit=limit + 1
     )
@@ -75,10 +75,12 @@ async def listed(
     operation_id="comment_on_change",
     response_model=CommentOut,
 )
-async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str, new: CommentIn) -> Response:
+async def add(
+    request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, new: CommentIn
+) -> Response:
     """Say something about a line of a change, or of a file that it touches."""
     server = server_of(request)
-    change = await changes.find(server.services, who, change_id, "input")
+    change = await changes.find(server.services, caller, change_id, "input")
     remark = Remark(
         path=new.path,
         line=new.line,
@@ -90,12 +92,12 @@ async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str,
         server.changes,
         change,
         remark,
-        author=who.user.id,
-        user=who.user.id,
-        name=who.user.name,
+        author=caller.user.id,
+        user=caller.user.id,
+        name=caller.user.name,
         commit=new.commit,
-        attempt=Attempt(once.mark, once.tried_ms),
-        also=once.keep(lambda made: answer(CommentOut.of(made), 201)),
+        attempt=Attempt(keyed.mark, keyed.tried_ms),
+        also=keyed.store_answer(lambda made: answer(CommentOut.of(made), 201)),
     )
     return answer(CommentOut.of(made), 201)
 
@@ -105,9 +107,9 @@ async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str,
     operation_id="resolve_change_comment",
     response_model=CommentOut,
 )
-async def resolve(request: Request, who: Writer, once: ByKey, change_id: str, comment_id: Id) -> Response:
+async def resolve(request: Request, caller: Writer, keyed: ByKey, change_id: str, comment_id: Id) -> Response:
     """Say that a comment is dealt with."""
     services = server_of(request).services
-    change = await changes.find(services, who, change_id, "input")
-    resolved = await Comments(services.rows).resolve(change.id, comment_id, who.user.id)
+    change = await changes.find(services, caller, change_id, "input")
+    resolved = await Comments(services.rows).resolve(change.id, comment_id, caller.user.id)
     return answer(CommentOut.of(resolved))

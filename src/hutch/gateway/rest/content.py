@@ -28,8 +28,8 @@ from hutch.workspace.files.partial_read import Bytes
 
 routes = router("files")
 
-PIECE_BYTES = 512 * 1024
-AROUND_BYTES = 64 * 1024  # of a piece, among which a secret that lies across its ends is looked for
+CHUNK_BYTES = 512 * 1024
+OVERLAP_BYTES = 64 * 1024  # of a piece, among which a secret that lies across its ends is looked for
 BINARY = "application/octet-stream"
 CONTENT = {BINARY: {"schema": {"type": "string", "format": "binary"}}}
 SAFE = {  # a file of a workspace is nobody's page
@@ -55,7 +55,7 @@ Tags = Annotated[str | None, Header(max_length=4096)]
 )
 async def read(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     path: FilePath,
     range: Annotated[str | None, Header(max_length=200, examples=["bytes=0-1023"])] = None,
@@ -68,10 +68,10 @@ async def read(
     For those who may only read the session, there is a `*` for each byte of a secret that the server knows.
     """
     services = server_of(request).services
-    session = await allowed(services, who, session_id)
-    mask = None if await may_write(services, who, session) else services.redactor.mask
-    content = Content(services.host, session.id, path, who.user.id, mask)
-    sha256, size = await content.look()
+    session = await allowed(services, caller, session_id)
+    mask = None if await may_write(services, caller, session) else services.redactor.mask
+    content = Content(services.host, session.id, path, caller.user.id, mask)
+    sha256, size = await content.inspect()
     tag = await content.tag(sha256)
     headers = {**SAFE, "ETag": etag(tag)}
     if if_match is not None and not matches(if_match, tag):
@@ -88,9 +88,9 @@ async def read(
     if request.method == "HEAD":
         return Response(status_code=code, headers=headers, media_type=BINARY)
     if content.data is not None:
-        shown = await content.shown(content.data)
-        return Response(shown[part.start : part.end], code, headers, BINARY)
-    return StreamingResponse(content.pieces(part, sha256), code, headers, BINARY)
+        visible = await content.visible(content.data)
+        return Response(visible[part.start : part.end], code, headers, BINARY)
+    return StreamingResponse(content.chunks(part, sha256), code, headers, BINARY)
 
 
 @dataclass(slots=True)
@@ -104,9 +104,9 @@ class Content:
     mask: Mask | None = None  # hides secrets, for who may only read
     data: bytes | None = None  # all of it, when it is small
 
-    async def look(self) -> tuple[str, int]:
+    async def inspect(self) -> tuple[str, int]:
         """Its hash and its size."""
-        first = await self._read(0, PIECE_BYTES)
+        first = await self._read(0, CHUNK_BYTES)
         if first.size <= len(first.data):
             self.data = first.data
             return hashlib.sha256(first.data).hexdigest(), len(first.data)
@@ -118,24 +118,24 @@ class Content:
         if self.mask is None:
             return sha256
         if self.data is not None:
-            return hashlib.sha256(await self.shown(self.data)).hexdigest()
+            return hashlib.sha256(await self.visible(self.data)).hexdigest()
         # To mask a large file takes long: another name for its hash, which nobody else can work out.
         return hmac.new(TAG_KEY, sha256.encode(), hashlib.sha256).hexdigest()
 
-    async def pieces(self, part: Part, sha256: str) -> AsyncIterator[bytes]:
+    async def chunks(self, part: Part, sha256: str) -> AsyncIterator[bytes]:
         """The bytes of a part. When the file has changed meanwhile, the connection is cut before the end."""
         at, digest = part.start, hashlib.sha256()
         while at < part.end:
-            length = min(PIECE_BYTES, part.end - at)
+            length = min(CHUNK_BYTES, part.end - at)
             data = (await self._read(at, length)).data
-            shown = data if self.mask is None else await self._masked(at, len(data))
+            visible = data if self.mask is None else await self._masked(at, len(data))
             at += len(data)
             if part.whole:
                 await asyncio.to_thread(digest.update, data)
             over = at >= part.end
             if not data or (over and part.whole and digest.hexdigest() != sha256):
                 raise Conflict(f"'{self.path}' has changed while it was read.")
-            yield shown
+            yield visible
 
     async def part(self, start: int, length: int) -> Bytes:
         """A part at once, as it is shown to this caller."""
@@ -146,21 +146,21 @@ class Content:
 
     async def part_across(self, start: int, length: int, mask: Mask) -> Bytes:
         """A part for a caller who may write: only secrets that lie across its ends are masked."""
-        first = max(0, start - AROUND_BYTES)
-        found = await self._read(first, start - first + length + AROUND_BYTES)
+        first = max(0, start - OVERLAP_BYTES)
+        found = await self._read(first, start - first + length + OVERLAP_BYTES)
         end = start - first + length
-        shown = await asyncio.to_thread(mask_across, found.data, start - first, end, mask)
-        return replace(found, data=shown, start=start)
+        visible = await asyncio.to_thread(mask_across, found.data, start - first, end, mask)
+        return replace(found, data=visible, start=start)
 
-    async def shown(self, data: bytes) -> bytes:
+    async def visible(self, data: bytes) -> bytes:
         """The whole of a small file as it is sent."""
         return data if self.mask is None else await asyncio.to_thread(self.mask, data)
 
     async def _masked(self, start: int, length: int) -> bytes:
         """A piece of a large file, masked with what is around it: a secret may lie across its ends."""
-        first = max(0, start - AROUND_BYTES)
-        data = (await self._read(first, start - first + length + AROUND_BYTES)).data
-        return (await self.shown(data))[start - first :][:length]
+        first = max(0, start - OVERLAP_BYTES)
+        data = (await self._read(first, start - first + length + OVERLAP_BYTES)).data
+        return (await self.visible(data))[start - first :][:length]
 
     async def _read(self, start: int, length: int) -> Bytes:
         return await self.host.call(self.session_id, ReadFile(self.path, start, length), by=self.by)
@@ -175,7 +175,7 @@ class Content:
 )
 async def write(
     request: Request,
-    who: Writer,
+    caller: Writer,
     session_id: str,
     path: FilePath,
     if_match: Tags = None,
@@ -186,10 +186,10 @@ async def write(
     With `If-Match` only over what it names; with `If-None-Match: *` only where nothing is.
     """
     services = server_of(request).services
-    session = await allowed(services, who, session_id, "input")
+    session = await allowed(services, caller, session_id, "input")
     if_hash: str | None = None
     if if_match is not None or (if_none_match is not None and if_none_match.strip() != "*"):
-        if_hash = await _hash_now(services.host, session.id, path, who.user.id)
+        if_hash = await _hash_now(services.host, session.id, path, caller.user.id)
         if if_match is not None and not matches(if_match, if_hash):
             raise PreconditionFailed(f"'{path}' is not what If-Match says.")
         if if_none_match is not None and matches(if_none_match, if_hash, weak=True):
@@ -197,7 +197,9 @@ async def write(
     create = if_none_match is not None and (if_none_match.strip() == "*" or if_hash is None)
     data = await request.body()
     try:
-        change = await services.host.call(session.id, WriteFile(path, data, if_hash, create), by=who.user.id)
+        change = await services.host.call(
+            session.id, WriteFile(path, data, if_hash, create), by=caller.user.id
+        )
     except (Conflict, NotFound) as error:
         if create or if_hash is not None:
             raise PreconditionFailed(str(error)) from None
@@ -219,13 +221,13 @@ async def _hash_now(host: SessionHost, session_id: SessionId, path: str, by: str
     response_model=list[FileChangeOut],
 )
 async def delete(
-    request: Request, who: Writer, session_id: str, path: FilePath, if_match: Tags = None
+    request: Request, caller: Writer, session_id: str, path: FilePath, if_match: Tags = None
 ) -> Response:
     """Remove a file, a link itself, or a directory with all that is in it."""
     services = server_of(request).services
-    session = await allowed(services, who, session_id, "input")
+    session = await allowed(services, caller, session_id, "input")
     if if_match is not None:
-        now = await _hash_now(services.host, session.id, path, who.user.id)
+        now = await _hash_now(services.host, session.id, path, caller.user.id)
         if not matches(if_match, now):
             raise PreconditionFailed(f"'{path}' is not what If-Match says.")
-    return answer(await services.host.call(session.id, DeleteFile(path), by=who.user.id))
+    return answer(await services.host.call(session.id, DeleteFile(path), by=caller.user.id))

@@ -105,27 +105,27 @@ class PathsOut(Out):
     next: int | None = Field(description=NEXT)
 
 
-def told(edited: EditResult) -> dict[str, object]:
+def edited_json(edited: EditResult) -> dict[str, object]:
     return {"files": [EditedFileOut.of(file) for file in edited.files], "changes": edited.changes}
 
 
 @routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
-async def edit(request: Request, who: Writer, once: ByKey, session_id: str, wanted: EditIn) -> Response:
+async def edit(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: EditIn) -> Response:
     """Make edits in a file, all or none. Small differences in space are forgiven, and told."""
-    edit = EditFile(parse_path(wanted.path), [each.model_dump() for each in wanted.edits])
-    return answer(told(await ask(request, who, session_id, edit)))
+    edit = EditFile(parse_path(body.path), [each.model_dump() for each in body.edits])
+    return answer(edited_json(await ask(request, caller, session_id, edit)))
 
 
 @routes.post("/sessions/{session_id}/patch", operation_id="apply_patch", response_model=EditedOut)
-async def patch(request: Request, who: Writer, once: ByKey, session_id: str, wanted: PatchIn) -> Response:
+async def patch(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: PatchIn) -> Response:
     """Do all that a patch says, or nothing."""
-    return answer(told(await ask(request, who, session_id, ApplyPatch(wanted.patch))))
+    return answer(edited_json(await ask(request, caller, session_id, ApplyPatch(body.patch))))
 
 
 @routes.get("/sessions/{session_id}/grep", operation_id="search_files", response_model=FoundOut)
 async def grep(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     pattern: Pattern,
     path: Below = "",
@@ -142,8 +142,8 @@ async def grep(
     For those who may only read the session, a line that holds a secret which the server knows is no match.
     """
     services = server_of(request).services
-    session = await allowed(services, who, session_id)
-    wanted = Grep(
+    session = await allowed(services, caller, session_id)
+    query = Grep(
         pattern=_plain(pattern),
         path=parse_path(path, or_root=True),
         glob=_plain(glob) if glob else None,
@@ -154,8 +154,8 @@ async def grep(
         offset=offset,
         output=output,
     )
-    read_only = not await may_write(services, who, session)
-    found = await services.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
+    read_only = not await may_write(services, caller, session)
+    found = await services.host.call(session.id, SearchFiles(query, read_only), by=caller.user.id)
     headers = next_link(request, "offset", found.next)
     return answer(FoundOut.of(found), headers=headers)
 
@@ -163,7 +163,7 @@ async def grep(
 @routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)
 async def glob(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     pattern: Pattern,
     path: Below = "",
@@ -172,10 +172,10 @@ async def glob(
 ) -> Response:
     """Files whose path fits a pattern: `**/*.py`."""
     services = server_of(request).services
-    session = await allowed(services, who, session_id)
-    read_only = not await may_write(services, who, session)
-    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, offset, read_only)
-    found = await services.host.call(session.id, wanted, by=who.user.id)
+    session = await allowed(services, caller, session_id)
+    read_only = not await may_write(services, caller, session)
+    query = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, offset, read_only)
+    found = await services.host.call(session.id, query, by=caller.user.id)
     return answer(found, headers=next_link(request, "offset", found.next))
 
 

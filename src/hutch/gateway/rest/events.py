@@ -37,7 +37,7 @@ class _Streamed(Response):
 @routes.get("/sessions/{session_id}/events", operation_id="list_events", response_model=EventPage)
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="How many at most.")] = 500,
@@ -48,6 +48,6 @@ async def listed(
     """
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
-    read = await read_page(server_of(request).services, who, session_id, after=after, limit=limit)
-    shown = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
-    return page(request, shown, read.entries[-1].seq if read.more else None, "after")
+    read = await read_page(server_of(request).services, caller, session_id, after=after, limit=limit)
+    rendered = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
+    return page(request, rendered, read.entries[-1].seq if read.more else None, "after")

@@ -54,16 +54,16 @@ class DirectoryIn(In):
     path: PathText
 
 
-def told(entry: Entry) -> dict[str, Any]:
+def file_json(entry: Entry) -> dict[str, Any]:
     name = replace_surrogates(entry.path)
-    same = {field: getattr(entry, field) for field in ("kind", "size", "mode", "target")}
-    return {"path": name, **same, "modified_ms": entry.modified_ns // 1_000_000, "utf8": name == entry.path}
+    copied = {field: getattr(entry, field) for field in ("kind", "size", "mode", "target")}
+    return {"path": name, **copied, "modified_ms": entry.modified_ns // 1_000_000, "utf8": name == entry.path}
 
 
 @routes.get("/sessions/{session_id}/files", operation_id="list_files", response_model=Page[FileOut])
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     path: Annotated[str, Query(max_length=4096, description="A directory; empty is the workspace.")] = "",
     recursive: Annotated[bool, Query(description="Also what is below.")] = False,
@@ -72,23 +72,23 @@ async def listed(
     limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="How many at most.")] = 200,
 ) -> Response:
     """What is in a directory, in the order of names."""
-    wanted = ListFiles(parse_path(path, or_root=True), recursive, not ignored, cursor or None, limit)
-    found = await ask(request, who, session_id, wanted)
-    return page(request, [told(each) for each in found.entries], found.cursor)
+    query = ListFiles(parse_path(path, or_root=True), recursive, not ignored, cursor or None, limit)
+    found = await ask(request, caller, session_id, query)
+    return page(request, [file_json(each) for each in found.entries], found.cursor)
 
 
 @routes.post("/sessions/{session_id}/move", operation_id="move_file", response_model=list[FileChangeOut])
-async def move(request: Request, who: Writer, once: ByKey, session_id: str, wanted: MoveIn) -> Response:
+async def move(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: MoveIn) -> Response:
     """Give a file, a link or a directory another name."""
-    move = MoveFile(parse_path(wanted.path), parse_path(wanted.to), wanted.replace)
-    return answer(await ask(request, who, session_id, move))
+    move = MoveFile(parse_path(body.path), parse_path(body.to), body.replace)
+    return answer(await ask(request, caller, session_id, move))
 
 
 @routes.post(
     "/sessions/{session_id}/directories", operation_id="make_directory", response_model=list[FileChangeOut]
 )
 async def make_directory(
-    request: Request, who: Writer, once: ByKey, session_id: str, wanted: DirectoryIn
+    request: Request, caller: Writer, keyed: ByKey, session_id: str, body: DirectoryIn
 ) -> Response:
     """Make a directory and those above it; the answer names those that were not there."""
-    return answer(await ask(request, who, session_id, MakeDirectory(parse_path(wanted.path))))
+    return answer(await ask(request, caller, session_id, MakeDirectory(parse_path(body.path))))

@@ -48,20 +48,20 @@ class InputPage(Out):
     next: int | None
 
 
-def told(given: SessionInput, run_id: str | None = None) -> dict[str, Any]:
+def input_json(stored: SessionInput, run_id: str | None = None) -> dict[str, Any]:
     return {
-        "seq": given.seq,
-        "at_ms": given.at_ms,
-        "by": given.by,
-        "taken": given.taken or run_id is not None,
+        "seq": stored.seq,
+        "at_ms": stored.at_ms,
+        "by": stored.by,
+        "taken": stored.taken or run_id is not None,
         "run_id": run_id,
-        "input": orjson.Fragment(given.body),
+        "input": orjson.Fragment(stored.body),
     }
 
 
-def kept(given: SessionInput, run_id: str | None = None) -> Response:
+def accepted_response(stored: SessionInput, run_id: str | None = None) -> Response:
     """The answer to who gave an input."""
-    return answer(told(given, run_id), 202)
+    return answer(input_json(stored, run_id), 202)
 
 
 @routes.post(
@@ -69,29 +69,29 @@ def kept(given: SessionInput, run_id: str | None = None) -> Response:
 )
 async def give(
     request: Request,
-    who: Writer,
-    once: ByKeyWithRow,
+    caller: Writer,
+    keyed: ByKeyWithRow,
     session_id: str,
-    asked: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
+    input: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
 ) -> Response:
     """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
     services = server_of(request).services
-    given = await flow.give(services, who, session_id, asked, also=once.keep(kept))
-    run_id = (await flow.runs_of(services, session_id, [given])).get(given.seq)
-    once.kept = once.kept and run_id is None  # more is known by now: that is what is kept
-    return kept(given, run_id)
+    stored = await flow.give(services, caller, session_id, input, also=keyed.store_answer(accepted_response))
+    run_id = (await flow.runs_of(services, session_id, [stored])).get(stored.seq)
+    keyed.is_stored = keyed.is_stored and run_id is None  # more is known by now: that is what is kept
+    return accepted_response(stored, run_id)
 
 
 @routes.get("/sessions/{session_id}/inputs", operation_id="list_inputs", response_model=InputPage)
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")] = 100,
 ) -> Response:
     """What was asked of a session, the oldest first."""
-    found = await flow.inputs(server_of(request).services, who, session_id, after=after, limit=limit + 1)
+    found = await flow.inputs(server_of(request).services, caller, session_id, after=after, limit=limit + 1)
     more = found[limit - 1].seq if len(found) > limit else None
     runs = await flow.runs_of(server_of(request).services, session_id, found)
-    return page(request, [told(each, runs.get(each.seq)) for each in found[:limit]], more, "after")
+    return page(request, [input_json(each, runs.get(each.seq)) for each in found[:limit]], more, "after")

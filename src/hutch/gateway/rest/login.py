@@ -9,7 +9,7 @@ from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.users import LOGIN_LINK_S
-from hutch.gateway.auth.caller import AGuard, Reader
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, page
@@ -82,115 +82,121 @@ class NewPassword(In):
 
 
 @routes.get("/login")
-async def login_state(request: Request, guard: AGuard) -> LoginState:
+async def login_state(request: Request, authenticator: AuthenticatorDep) -> LoginState:
     """Whether this browser is logged in; with the word that a page must send along."""
     methods: list[Literal["password", "oidc"]] = ["password"]
     if getattr(request.app.state, "oidc", None) is not None:
         methods.append("oidc")
-    known = await guard.browser(request.scope)
+    browser = await authenticator.browser(request.scope)
     return LoginState(
         methods=methods,
-        user=user_out(known[0].user) if known else None,
-        csrf=csrf_token(known[2]) if known else None,
+        user=user_out(browser[0].user) if browser else None,
+        csrf=csrf_token(browser[2]) if browser else None,
     )
 
 
 @routes.post("/login")
 async def log_in_by_password(
-    given: ByPassword, request: Request, response: Response, guard: AGuard
+    body: ByPassword, request: Request, response: Response, authenticator: AuthenticatorDep
 ) -> LoggedIn:
     """Log a browser in; it gets a cookie."""
-    user = await guard.accounts.login(given.name, given.password, guard.actor(request.scope))
-    csrf = await log_in(guard, request, response, user, "password")
+    user = await authenticator.accounts.login(body.name, body.password, authenticator.actor(request.scope))
+    csrf = await log_in(authenticator, request, response, user, "password")
     return LoggedIn(user=user_out(user), csrf=csrf)
 
 
 @routes.post("/login/link")
-async def log_in_by_link(given: ByLink, request: Request, response: Response, guard: AGuard) -> LoggedIn:
+async def log_in_by_link(
+    body: ByLink, request: Request, response: Response, authenticator: AuthenticatorDep
+) -> LoggedIn:
     """Spend a one-time link. A POST, since programs that look ahead follow links."""
-    user = await guard.accounts.redeem(given.link, guard.actor(request.scope))
-    csrf = await log_in(guard, request, response, user, "link")
+    user = await authenticator.accounts.redeem(body.link, authenticator.actor(request.scope))
+    csrf = await log_in(authenticator, request, response, user, "link")
     return LoggedIn(user=user_out(user), csrf=csrf)
 
 
 @routes.post("/logout", status_code=204)
-async def log_out(given: LogOut, request: Request, response: Response, who: Reader, guard: AGuard) -> None:
+async def log_out(
+    body: LogOut, request: Request, response: Response, caller: Reader, authenticator: AuthenticatorDep
+) -> None:
     """Log this browser out, or all of them."""
-    _by_cookie(who)
-    if given.everywhere:
-        await guard.accounts.browsers.end_all(who.user.id)
-        guard.forget(user_id=who.user.id)
+    _require_cookie(caller)
+    if body.everywhere:
+        await authenticator.accounts.browsers.end_all(caller.user.id)
+        authenticator.forget(user_id=caller.user.id)
     else:
-        await guard.accounts.browsers.end(who.credential_id)
-        guard.forget(credential_id=who.credential_id)
+        await authenticator.accounts.browsers.end(caller.credential_id)
+        authenticator.forget(credential_id=caller.credential_id)
     clear_cookie(response, request.scope)
-    what = "everywhere" if given.everywhere else ""
-    await guard.accounts.note(guard.actor(request.scope, who), "logout", detail=what)
+    what = "everywhere" if body.everywhere else ""
+    await authenticator.accounts.note(authenticator.actor(request.scope, caller), "logout", detail=what)
 
 
 @routes.get("/me")
-async def me(who: Reader) -> Me:
+async def me(caller: Reader) -> Me:
     """Who the server takes the caller for."""
-    scopes = [scope for scope in SCOPES if scope in who.scopes]
-    return Me(user=user_out(who.user), scopes=scopes, by=who.by, credential_id=who.credential_id)
+    scopes = [scope for scope in SCOPES if scope in caller.scopes]
+    return Me(user=user_out(caller.user), scopes=scopes, by=caller.by, credential_id=caller.credential_id)
 
 
 @routes.put("/me/password", status_code=204)
 async def set_password(
-    given: NewPassword, request: Request, response: Response, who: Reader, guard: AGuard
+    body: NewPassword, request: Request, response: Response, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
     """Set one's own password. Every other browser is logged out; this one gets a new cookie."""
-    _by_cookie(who)
-    actor = guard.actor(request.scope, who)
-    found = await guard.accounts.users.find_with_password_hash(who.user.name)
-    if found and found[1] and not await _came_by_link(request, guard):
-        if given.current is None:
+    _require_cookie(caller)
+    actor = authenticator.actor(request.scope, caller)
+    found = await authenticator.accounts.users.find_with_password_hash(caller.user.name)
+    if found and found[1] and not await _is_fresh_link_login(request, authenticator):
+        if body.current is None:
             raise Denied("The present password is needed too.")
         try:
-            await guard.accounts.login(who.user.name, given.current, actor)
+            await authenticator.accounts.login(caller.user.name, body.current, actor)
         except Unauthenticated:
             raise Denied("The present password is wrong.") from None
-    await guard.accounts.set_password(who.user.id, given.password, actor)
-    guard.forget(user_id=who.user.id)
-    await log_in(guard, request, response, who.user, "password")
+    await authenticator.accounts.set_password(caller.user.id, body.password, actor)
+    authenticator.forget(user_id=caller.user.id)
+    await log_in(authenticator, request, response, caller.user, "password")
 
 
 @routes.get("/me/browsers", response_model=Page[BrowserOut])
 async def browsers(
-    request: Request, who: Reader, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+    request: Request, caller: Reader, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """The browsers in which one is logged in, the newest first."""
-    found = await guard.accounts.browsers.list(who.user.id, before=cursor, limit=limit + 1)
+    found = await authenticator.accounts.browsers.list(caller.user.id, before=cursor, limit=limit + 1)
     more = found[limit - 1].id if len(found) > limit else None
     names = [name for name in BrowserOut.model_fields if name != "current"]
     browsers = [{name: getattr(each, name) for name in names} for each in found[:limit]]
-    return page(request, [{**each, "current": each["id"] == who.credential_id} for each in browsers], more)
+    return page(request, [{**each, "current": each["id"] == caller.credential_id} for each in browsers], more)
 
 
 @routes.delete("/me/browsers/{browser_id}", status_code=204)
-async def end_browser(browser_id: Id, request: Request, who: Reader, guard: AGuard) -> None:
+async def end_browser(
+    browser_id: Id, request: Request, caller: Reader, authenticator: AuthenticatorDep
+) -> None:
     """Log one of them out."""
-    _by_cookie(who)
-    if browser_id not in {each.id for each in await guard.accounts.browsers.list(who.user.id)}:
+    _require_cookie(caller)
+    if browser_id not in {each.id for each in await authenticator.accounts.browsers.list(caller.user.id)}:
         raise NotFound(f"There is no browser {echo(browser_id, 80)} of yours.")
-    await guard.accounts.browsers.end(browser_id)
-    guard.forget(credential_id=browser_id)
-    await guard.accounts.note(guard.actor(request.scope, who), "logout", browser_id)
+    await authenticator.accounts.browsers.end(browser_id)
+    authenticator.forget(credential_id=browser_id)
+    await authenticator.accounts.note(authenticator.actor(request.scope, caller), "logout", browser_id)
 
 
 def user_out(user: User) -> UserOut:
     return UserOut.model_validate(user)
 
 
-def _by_cookie(who: Caller) -> None:
-    if who.by != "cookie":
+def _require_cookie(caller: Caller) -> None:
+    if caller.by != "cookie":
         raise Denied("This is for browsers that are logged in; a token cannot do it.")
 
 
-async def _came_by_link(request: Request, guard: AGuard) -> bool:
+async def _is_fresh_link_login(request: Request, authenticator: AuthenticatorDep) -> bool:
     """Whether this browser was let in by a one-time link a moment ago."""
-    known = await guard.browser(request.scope)
-    if known is None or known[1].began_by != "link":
+    browser = await authenticator.browser(request.scope)
+    if browser is None or browser[1].began_by != "link":
         return False
-    age_ms = wall_ms() - known[1].created_ms
+    age_ms = wall_ms() - browser[1].created_ms
     return -CLOCK_LEEWAY_MS < age_ms < LOGIN_LINK_S * 1000  # not for longer because the clock was set back

@@ -28,8 +28,8 @@ class ModelsOut(Out):
 
 
 @routes.get("/models", operation_id="list_models", response_model=ModelsOut)
-async def listed(request: Request, who: Reader) -> Response:
+async def listed(request: Request, caller: Reader) -> Response:
     """The providers that can be used here, and the model that is used when nobody names one."""
     choice, providers = await server_of(request).list_models()
-    name = choice.name if who.is_owner or not choice.name.startswith("scripted:") else "scripted"
+    name = choice.name if caller.is_owner or not choice.name.startswith("scripted:") else "scripted"
     return answer({"default": name, "reason": choice.reason, "providers": providers})

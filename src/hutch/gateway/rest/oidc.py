@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.user import Role, User
 from hutch.flows.users import Actor
-from hutch.gateway.auth.authenticator import Guard
-from hutch.gateway.auth.caller import AGuard
+from hutch.gateway.auth.authenticator import Authenticator
+from hutch.gateway.auth.caller import AuthenticatorDep
 from hutch.gateway.auth.cookies import clear_cookie, read_cookie, set_cookie
 from hutch.gateway.auth.login import base_of, log_in
 from hutch.gateway.auth.provider_login import LIFE_S, Identity
@@ -25,7 +25,7 @@ CALLBACK = "/login/oidc/callback"
 Text = Annotated[str, Query(max_length=4096)]
 
 
-def _oidc(request: Request) -> "OidcLogin":
+def _provider_login(request: Request) -> "OidcLogin":
     login = cast("OidcLogin | None", getattr(request.app.state, "oidc", None))
     if login is None:
         raise NotFound("No provider is set up. An owner can name one in oidc.issuer.")
@@ -33,10 +33,10 @@ def _oidc(request: Request) -> "OidcLogin":
 
 
 @routes.get("/login/oidc", status_code=303, response_class=RedirectResponse)
-async def begin_oidc(request: Request, guard: AGuard, next: Text = "/") -> Response:
+async def begin_oidc(request: Request, authenticator: AuthenticatorDep, next: Text = "/") -> Response:
     """Send the browser to the provider."""
-    redirect_uri = f"{base_of(guard, request.scope)}{PREFIX}{CALLBACK}"
-    url, sealed = await _oidc(request).begin(redirect_uri, next)
+    redirect_uri = f"{base_of(authenticator, request.scope)}{PREFIX}{CALLBACK}"
+    url, sealed = await _provider_login(request).begin(redirect_uri, next)
     response = RedirectResponse(url, 303)
     set_cookie(response, request.scope, sealed, what=COOKIE, life_s=LIFE_S)
     return response
@@ -45,37 +45,37 @@ async def begin_oidc(request: Request, guard: AGuard, next: Text = "/") -> Respo
 @routes.get(CALLBACK, status_code=303, response_class=RedirectResponse)
 async def finish_oidc(
     request: Request,
-    guard: AGuard,
+    authenticator: AuthenticatorDep,
     state: Text = "",
     code: Text = "",
     error: Text = "",
     iss: Annotated[str | None, Query(max_length=4096)] = None,
 ) -> Response:
     """The browser comes back from the provider, and is logged in."""
-    login, actor = _oidc(request), guard.actor(request.scope)
+    login, actor = _provider_login(request), authenticator.actor(request.scope)
     sealed = read_cookie(request.scope, COOKIE)
-    await guard.accounts.attempt(actor)
+    await authenticator.accounts.attempt(actor)
     try:
-        identity, place = await login.finish(sealed, state=state, code=code, error=error, iss=iss)
-        user = await _user_of(guard, actor, identity, login.role)
+        identity, next_path = await login.finish(sealed, state=state, code=code, error=error, iss=iss)
+        user = await _user_of(authenticator, actor, identity, login.role)
     except HutchError as refused:
-        await guard.accounts.note(actor, "login.refused", ok=False, detail=f"oidc: {refused}")
+        await authenticator.accounts.note(actor, "login.refused", ok=False, detail=f"oidc: {refused}")
         raise
-    await guard.accounts.attempt_was_right(actor)
-    response = RedirectResponse(place, 303)
+    await authenticator.accounts.attempt_was_right(actor)
+    response = RedirectResponse(next_path, 303)
     clear_cookie(response, request.scope, COOKIE)
-    await log_in(guard, request, response, user, "oidc")
+    await log_in(authenticator, request, response, user, "oidc")
     return response
 
 
-async def _user_of(guard: Guard, actor: Actor, identity: Identity, role: Role) -> User:
+async def _user_of(authenticator: Authenticator, actor: Actor, identity: Identity, role: Role) -> User:
     """The user behind an identity; made on the first login."""
-    users = guard.accounts.users
+    users = authenticator.accounts.users
     user = await users.find_by_identity(identity.issuer, identity.subject)
     if user is None:
         user = await users.link_identity(identity.issuer, identity.subject, identity.email, role)
-        told = f"{identity.issuer} {identity.email}"
-        await guard.accounts.note(actor, "user.identified", user.id, detail=told)
+        detail = f"{identity.issuer} {identity.email}"
+        await authenticator.accounts.note(actor, "user.identified", user.id, detail=detail)
     if user.disabled:
         raise Denied(f"{user.name} is disabled here.")
     return user

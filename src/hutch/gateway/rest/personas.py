@@ -38,7 +38,7 @@ class PersonasOut(Out):
     next: None = None
 
 
-def told(persona: Persona) -> dict[str, Any]:
+def persona_json(persona: Persona) -> dict[str, Any]:
     return {
         "name": persona.name,
         "description": persona.description,
@@ -49,14 +49,14 @@ def told(persona: Persona) -> dict[str, Any]:
 
 
 @routes.get("/personas", operation_id="list_personas", response_model=PersonasOut)
-async def listed(request: Request, who: Reader) -> Response:
+async def listed(request: Request, caller: Reader) -> Response:
     """Those who can work in a session."""
     found = await asyncio.to_thread(list_personas, server_of(request).loaded.paths.personas)
-    return answer({"items": [told(each) for each in found], "next": None})
+    return answer({"items": [persona_json(each) for each in found], "next": None})
 
 
 @routes.get("/personas/{name}", operation_id="get_persona", response_model=WholePersonaOut)
-async def show(request: Request, who: Reader, name: Annotated[str, Path(max_length=100)]) -> Response:
+async def show(request: Request, caller: Reader, name: Annotated[str, Path(max_length=100)]) -> Response:
     """One of them, with the prompt."""
     found = await asyncio.to_thread(find_persona, name, server_of(request).loaded.paths.personas)
-    return answer({**told(found), "prompt": found.prompt})
+    return answer({**persona_json(found), "prompt": found.prompt})

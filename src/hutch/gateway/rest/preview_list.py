@@ -28,9 +28,9 @@ class PreviewsOut(Out):
 
 
 @routes.get("/sessions/{session_id}/previews", operation_id="list_previews", response_model=PreviewsOut)
-async def listed(request: Request, who: Reader, session_id: str) -> Response:
+async def listed(request: Request, caller: Reader, session_id: str) -> Response:
     """The ports that programs in the jail listen on, and where to look at them."""
-    ports = await ask(request, who, session_id, ListPorts())
+    ports = await ask(request, caller, session_id, ListPorts())
     origin = request.scope.get("hutch.origin") or ""
     items = [{"port": port, "url": f"{origin}/preview/{session_id}/{port}/"} for port in ports]
     return answer({"items": items, "next": None})

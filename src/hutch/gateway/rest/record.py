@@ -44,17 +44,17 @@ class ReceiptOut(Out):
         }
     },
 )
-async def export_record(request: Request, who: Reader, session_id: str) -> Response:
+async def export_record(request: Request, caller: Reader, session_id: str) -> Response:
     """The whole log with its signatures as one file: `hutch verify` checks it offline.
 
     What you may not see is left out, and the signatures say so.
     """
     server = server_of(request)
-    session = await allowed(server.services, who, session_id)
+    session = await allowed(server.services, caller, session_id)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hutch-record-")
     try:
         path = Path(folder.name) / f"{session.id}.zip"
-        reader = await reader_of(server.services, who, session)
+        reader = await reader_of(server.services, caller, session)
         await write_record(server.log, session.id, path, reader, overwrite=False)
     except BaseException:
         folder.cleanup()
@@ -63,8 +63,8 @@ async def export_record(request: Request, who: Reader, session_id: str) -> Respo
 
 
 @routes.get("/sessions/{session_id}/receipt", operation_id="get_receipt", response_model=ReceiptOut)
-async def receipt(request: Request, who: Reader, session_id: str) -> Response:
+async def receipt(request: Request, caller: Reader, session_id: str) -> Response:
     """What the log says now, signed; a record that is cut or rewritten later does not agree with it."""
     server = server_of(request)
-    session = await allowed(server.services, who, session_id)
+    session = await allowed(server.services, caller, session_id)
     return answer((await server.log.receipt(session.id)).to_json())

@@ -19,9 +19,9 @@ from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
 from hutch.forge.interface import Attempt
-from hutch.gateway.auth.caller import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
 from hutch.gateway.context import Server
-from hutch.gateway.idempotency import ByKeyWithRow, Once
+from hutch.gateway.idempotency import ByKeyWithRow, KeyedRequest
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
@@ -73,10 +73,10 @@ class ReviewOut(Out):
 @routes.get(
     "/changes/{change_id}/reviews", operation_id="list_change_reviews", response_model=Page[ReviewOut]
 )
-async def listed(request: Request, who: Reader, change_id: str) -> Response:
+async def listed(request: Request, caller: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
     services = server_of(request).services
-    change = await changes.find(services, who, change_id)
+    change = await changes.find(services, caller, change_id)
     return page(
         request, [ReviewOut.of(each) for each in await Reviews(services.rows).of_change(change.id)], None
     )
@@ -87,15 +87,15 @@ async def listed(request: Request, who: Reader, change_id: str) -> Response:
 )
 async def approve(
     request: Request,
-    who: Writer,
-    guard: AGuard,
-    once: ByKeyWithRow,
+    caller: Writer,
+    authenticator: AuthenticatorDep,
+    keyed: ByKeyWithRow,
     change_id: str,
-    said: JudgeIn | None = None,
+    body: JudgeIn | None = None,
 ) -> Response:
     """Say that a change is good, as it is now."""
-    actor = guard.actor(request.scope, who)
-    return await _judge(request, who, actor, once, change_id, "approved", said)
+    actor = authenticator.actor(request.scope, caller)
+    return await _judge(request, caller, actor, keyed, change_id, "approved", body)
 
 
 @routes.post(
@@ -105,11 +105,16 @@ async def approve(
     response_model=ReviewOut,
 )
 async def request_changes(
-    request: Request, who: Writer, guard: AGuard, once: ByKeyWithRow, change_id: str, said: JudgeIn
+    request: Request,
+    caller: Writer,
+    authenticator: AuthenticatorDep,
+    keyed: ByKeyWithRow,
+    change_id: str,
+    body: JudgeIn,
 ) -> Response:
     """Say what must be changed first."""
-    actor = guard.actor(request.scope, who)
-    return await _judge(request, who, actor, once, change_id, "changes_requested", said)
+    actor = authenticator.actor(request.scope, caller)
+    return await _judge(request, caller, actor, keyed, change_id, "changes_requested", body)
 
 
 @routes.post(
@@ -119,91 +124,99 @@ async def request_changes(
     response_model=UnderReviewOut,
 )
 async def review(
-    request: Request, who: Writer, once: ByKeyWithRow, change_id: str, how: ReviewIn | None = None
+    request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, body: ReviewIn | None = None
 ) -> Response:
     """Have an agent read a change. It leaves comments and a verdict, and edits nothing."""
-    change = await changes.find(server_of(request).services, who, change_id, "input")
-    return await _begin(request, who, once, change.repository, change.commit, change.id, how or ReviewIn())
+    change = await changes.find(server_of(request).services, caller, change_id, "input")
+    return await _begin(
+        request, caller, keyed, change.repository, change.commit, change.id, body or ReviewIn()
+    )
 
 
 @routes.post("/reviews", status_code=202, operation_id="review_pull_request", response_model=UnderReviewOut)
-async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: PullReviewIn) -> Response:
+async def review_pull(request: Request, caller: Writer, keyed: ByKeyWithRow, body: PullReviewIn) -> Response:
     """Have an agent read a pull request. What it finds is posted there, as one review.
 
     One of a session that you work in is a change: then it is a review of that, too.
     """
     server = server_of(request)
-    check_may_open(who)  # before anything is fetched
-    change_id = await _change_at(server, who, how.url)
-    user = who.user.id
-    repository, subject = await find_subject(server.changes, change_id or how.url, user=user)
+    check_may_open(caller)  # before anything is fetched
+    change_id = await _change_at(server, caller, body.url)
+    user = caller.user.id
+    repository, subject = await find_subject(server.changes, change_id or body.url, user=user)
     target = change_id or subject.pull_url
 
     async def may_see(session_id: str) -> bool:
         try:
-            await allowed(server.services, who, session_id)
+            await allowed(server.services, caller, session_id)
         except (NotFound, Denied):
             return False
         return True
 
-    async with first_of(server.changes, subject, again=how.again, user=user, may_see=may_see):
-        return await _begin(request, who, once, repository, subject.commit, target, how)
+    async with first_of(server.changes, subject, again=body.again, user=user, may_see=may_see):
+        return await _begin(request, caller, keyed, repository, subject.commit, target, body)
 
 
-async def _change_at(server: Server, who: Caller, url: str) -> str:
+async def _change_at(server: Server, caller: Caller, url: str) -> str:
     """The change that a pull request is, if they may speak about it: what others have read of it neither
     holds its merge back nor lets it through."""
     found = await find_change_at(server.changes, url)
     try:
-        return (await changes.find(server.services, who, found.id, "input")).id if found else ""
+        return (await changes.find(server.services, caller, found.id, "input")).id if found else ""
     except (NotFound, Denied):
         return ""
 
 
 async def _begin(
-    request: Request, who: Caller, once: Once, repository: str, commit: str, target: str, how: ReviewIn
+    request: Request,
+    caller: Caller,
+    keyed: KeyedRequest,
+    repository: str,
+    commit: str,
+    target: str,
+    body: ReviewIn,
 ) -> Response:
-    def told_of(session: Session) -> Response:
-        told = {"session_id": session.id, "commit": commit}
-        return answer(told, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
+    def started(session: Session) -> Response:
+        payload = {"session_id": session.id, "commit": commit}
+        return answer(payload, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
 
     session = await agent.submit(
         server_of(request).services,
-        who,
+        caller,
         repository=repository,
         commit=commit,
         target=target,
-        instructions=how.instructions,
-        model=how.model,
-        limits=RunLimits(cost_usd=how.max_cost, timeout_s=how.timeout_s),
-        also=once.keep(lambda opened: told_of(opened.session)),
+        instructions=body.instructions,
+        model=body.model,
+        limits=RunLimits(cost_usd=body.max_cost, timeout_s=body.timeout_s),
+        also=keyed.store_answer(lambda opened: started(opened.session)),
     )
-    return told_of(session)
+    return started(session)
 
 
 async def _judge(
     request: Request,
-    who: Caller,
+    caller: Caller,
     actor: Actor,
-    once: Once,
+    keyed: KeyedRequest,
     change_id: str,
     verdict: Verdict,
-    said: JudgeIn | None,
+    body: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
-    change = await changes.find(server.services, who, change_id, "input")
-    said = said or JudgeIn()
-    given = await people.judge(
+    change = await changes.find(server.services, caller, change_id, "input")
+    body = body or JudgeIn()
+    judged = await people.judge(
         server.changes,
         change,
         verdict,
-        author=who.user.id,
-        body=server.redactor.redact(said.body),
-        user=who.user.id,
-        name=who.user.name,
-        commit=said.commit,
-        by=Decider(server.rows, actor, who.is_owner),
-        attempt=Attempt(once.mark, once.tried_ms),
-        also=once.keep(lambda given: answer(ReviewOut.of(given), 201)),
+        author=caller.user.id,
+        body=server.redactor.redact(body.body),
+        user=caller.user.id,
+        name=caller.user.name,
+        commit=body.commit,
+        by=Decider(server.rows, actor, caller.is_owner),
+        attempt=Attempt(keyed.mark, keyed.tried_ms),
+        also=keyed.store_answer(lambda judged: answer(ReviewOut.of(judged), 201)),
     )
-    return answer(ReviewOut.of(given), 201)
+    return answer(ReviewOut.of(judged), 201)

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed
 from hutch.gateway.context import Server
-from hutch.gateway.idempotency import seen_through
+from hutch.gateway.idempotency import handle_once
 from hutch.sessions.requests import Request as SessionRequest
 
 PREFIX = "/api/v1"
@@ -36,7 +36,7 @@ class Route(APIRoute):
         async def answer(request: Request) -> Response:
             if request.scope["query_string"]:
                 _refuse_unknown(request, known)
-            return await seen_through(JsonRequest(request.scope, request.receive), handle)
+            return await handle_once(JsonRequest(request.scope, request.receive), handle)
 
         return answer
 
@@ -85,8 +85,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def ask(request: Request, who: Caller, session_id: str, wanted: SessionRequest[T]) -> T:
+async def ask(request: Request, caller: Caller, session_id: str, query: SessionRequest[T]) -> T:
     """What a session answers, if the caller may ask it that: to change something takes more than to read."""
     services = server_of(request).services
-    session = await allowed(services, who, session_id, "input" if wanted.changes else "read")
-    return await services.host.call(session.id, wanted, by=who.user.id)
+    session = await allowed(services, caller, session_id, "input" if query.changes else "read")
+    return await services.host.call(session.id, query, by=caller.user.id)

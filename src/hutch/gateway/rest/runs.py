@@ -9,7 +9,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
 from hutch.flows import redelivery, run_resumption
 from hutch.flows import sessions as flow
-from hutch.gateway.auth.caller import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
 from hutch.gateway.responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.rest.limits import Limits
@@ -62,48 +62,50 @@ class ResumeIn(In):
 
 @routes.get("/sessions/{session_id}/runs", operation_id="list_runs", response_model=Page[RunOut])
 async def listed(
-    request: Request, who: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
+    request: Request, caller: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """The runs of a session, the newest first."""
-    found = await flow.runs(server_of(request).services, who, session_id, before=cursor, limit=limit + 1)
+    found = await flow.runs(server_of(request).services, caller, session_id, before=cursor, limit=limit + 1)
     return paged(request, found, limit, RunOut)
 
 
 @routes.get("/runs/{run_id}", operation_id="get_run", response_model=RunOut)
-async def show(request: Request, who: Reader, run_id: str) -> Response:
+async def show(request: Request, caller: Reader, run_id: str) -> Response:
     """One run."""
-    return answer(RunOut.of(await flow.run(server_of(request).services, who, run_id)))
+    return answer(RunOut.of(await flow.run(server_of(request).services, caller, run_id)))
 
 
 @routes.post("/runs/{run_id}/deliver", operation_id="deliver_run", status_code=202, response_model=RunOut)
 async def deliver(
     request: Request,
-    who: Writer,
-    guard: AGuard,
-    once: ByKeyWithRow,  # what is asked twice is done once anyhow, also after a crash
+    caller: Writer,
+    authenticator: AuthenticatorDep,
+    keyed: ByKeyWithRow,  # what is asked twice is done once anyhow, also after a crash
     run_id: str,
-    said: DeliverIn | None = None,
+    body: DeliverIn | None = None,
 ) -> Response:
     """Hand over what a run did, when that failed: GitHub was down, a branch was protected or, with `failing`,
     its tests fail. What was handed over stays as it is. What comes of it is in `delivered` of the run, once
     that has ended, and in the session's events: `delivery.ended`."""
-    failing = said is not None and said.failing
-    asked = await redelivery.deliver(server_of(request).services, who, run_id, failing=failing)
+    failing = body is not None and body.failing
+    run = await redelivery.deliver(server_of(request).services, caller, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
-    await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
-    return answer(RunOut.of(asked), 202)
+    await authenticator.accounts.note(
+        authenticator.actor(request.scope, caller), "run.deliver_asked", run_id, detail=detail
+    )
+    return answer(RunOut.of(run), 202)
 
 
 @routes.post("/runs/{run_id}/resume", operation_id="resume_run", status_code=202, response_model=RunOut)
 async def resume(
-    request: Request, who: Writer, once: ByKey, run_id: str, said: ResumeIn | None = None
+    request: Request, caller: Writer, keyed: ByKey, run_id: str, body: ResumeIn | None = None
 ) -> Response:
     """Let a run go on that was stopped, paused, or ended at a limit. What it has taken so far counts: after
     a limit, give a higher one."""
-    said = said or ResumeIn()
-    bounds = RunLimits(**said.limits.model_dump())
+    body = body or ResumeIn()
+    bounds = RunLimits(**body.limits.model_dump())
     services = server_of(request).services
     resumed = await run_resumption.resume(
-        services, who, run_id, limits=bounds, model=said.model, deliver=said.deliver
+        services, caller, run_id, limits=bounds, model=body.model, deliver=body.deliver
     )
     return answer(RunOut.of(resumed), 202)

@@ -8,7 +8,7 @@ from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller import Reader
 from hutch.gateway.responses import Cursor, Limit, Page, page
 from hutch.gateway.rest.route import router, server_of
-from hutch.gateway.rest.sessions import SessionOut, shown, words
+from hutch.gateway.rest.sessions import SessionOut, search_words, sessions_json
 
 routes = router("sessions")
 
@@ -16,13 +16,13 @@ routes = router("sessions")
 @routes.get("/search", operation_id="search_sessions", response_model=Page[SessionOut])
 async def search(
     request: Request,
-    who: Reader,
+    caller: Reader,
     q: Annotated[str, Query(min_length=1, max_length=500, description="Words; all must be there.")],
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:
     """Sessions with these words in their purpose, prompts or repository, the newest first."""
     services = server_of(request).services
-    found = await flow.page(services, who, text=words(q), before=cursor, limit=limit + 1)
+    found = await flow.page(services, caller, text=search_words(q), before=cursor, limit=limit + 1)
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, await shown(services, who, found[:limit]), more)
+    return page(request, await sessions_json(services, caller, found[:limit]), more)

@@ -16,8 +16,8 @@ from hutch.flows import sessions as flow
 from hutch.flows.access import Action
 from hutch.flows.services import Services
 from hutch.flows.sessions import Shown
-from hutch.gateway.auth.caller import AGuard, Reader, Writer
-from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
+from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
 from hutch.gateway.responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import PREFIX, router, server_of
@@ -137,7 +137,7 @@ class ForkIn(In):
     )
 
 
-def told(
+def session_json(
     session: Session,
     owner_name: str,
     head: Head | None = None,
@@ -153,29 +153,32 @@ def told(
     return {**values, **more}
 
 
-async def shown(services: Services, who: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
+async def sessions_json(services: Services, caller: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
     """Sessions with the names of their owners, who may be others than who asks."""
-    names = {str(who.user.id): who.user.name}
+    names = {str(caller.user.id): caller.user.name}
     others = {each.session.owner for each in found} - names.keys()
     if others:
         names |= await Users(services.rows).names(others)
     return [
-        told(each.session, names[each.session.owner], each.head, each.place, each.delivered) for each in found
+        session_json(each.session, names[each.session.owner], each.head, each.place, each.delivered)
+        for each in found
     ]
 
 
-def words(text: str) -> str:
+def search_words(text: str) -> str:
     """Words to look for: each costs a look at every session."""
     if len(text.split()) > MAX_WORDS:
         raise BadRequest(f"Look for at most {MAX_WORDS} words at once.")
     return text
 
 
-def made_for(who: Caller) -> Callable[[Session], Response]:
+def created_response_for(caller: Caller) -> Callable[[Session], Response]:
     """The answer to who wanted a session, and owns it."""
 
     def made(session: Session) -> Response:
-        return answer(told(session, who.user.name), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+        return answer(
+            session_json(session, caller.user.name), 201, {"Location": f"{PREFIX}/sessions/{session.id}"}
+        )
 
     return made
 
@@ -187,13 +190,16 @@ def _plain(given: In) -> dict[str, Any]:
 
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
-async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSessionIn) -> Response:
+async def create(request: Request, caller: Writer, keyed: ByKeyWithRow, new: NewSessionIn) -> Response:
     """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
     limits, delivery = RunLimits(**_plain(new.limits)), Delivery(**_plain(new.delivery))
-    wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
-    made = made_for(who)
+    new_session = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
+    made = created_response_for(caller)
     session = await flow.create(
-        server_of(request).services, who, wanted, also=once.keep(lambda opened: made(opened.session))
+        server_of(request).services,
+        caller,
+        new_session,
+        also=keyed.store_answer(lambda opened: made(opened.session)),
     )
     return made(session)
 
@@ -201,7 +207,7 @@ async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSess
 @routes.get("/sessions", operation_id="list_sessions", response_model=Page[SessionOut])
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     state: Annotated[
         list[SessionState] | None, Query(description="Only those in one of these states.")
     ] = None,
@@ -212,48 +218,56 @@ async def listed(
     """The sessions that you may see, the newest first."""
     services = server_of(request).services
     found = await flow.page(
-        services, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1
+        services, caller, states=set(state or ()), text=search_words(q), before=cursor, limit=limit + 1
     )
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, await shown(services, who, found[:limit]), more)
+    return page(request, await sessions_json(services, caller, found[:limit]), more)
 
 
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
-async def show(request: Request, who: Reader, session_id: str) -> Response:
+async def show(request: Request, caller: Reader, session_id: str) -> Response:
     """One session, with its place in the queue and the head of its log."""
     services = server_of(request).services
-    [found] = await shown(services, who, [await flow.show(services, who, session_id)])
+    [found] = await sessions_json(services, caller, [await flow.show(services, caller, session_id)])
     return answer(found)
 
 
 @routes.delete("/sessions/{session_id}", status_code=204, operation_id="remove_session")
-async def remove(request: Request, who: Writer, guard: AGuard, session_id: str) -> Response:
+async def remove(
+    request: Request, caller: Writer, authenticator: AuthenticatorDep, session_id: str
+) -> Response:
     """End a session, delete its workspace, and take it out of all lists. Its log stays."""
     server = server_of(request)
-    await removal.remove(server.services, who, session_id)
-    await guard.accounts.note(guard.actor(request.scope, who), "session.removed", session_id)
+    await removal.remove(server.services, caller, session_id)
+    await authenticator.accounts.note(
+        authenticator.actor(request.scope, caller), "session.removed", session_id
+    )
     return Response(status_code=204)
 
 
 def _fork_action(body: bytes) -> Action:
     """A fork of the files as they are takes a snapshot first; one of an older snapshot only reads."""
-    wanted = ForkIn.model_validate_json(body) if body.strip() not in (b"", b"null") else None
-    return "read" if wanted and wanted.snapshot is not None else "input"
+    fork = ForkIn.model_validate_json(body) if body.strip() not in (b"", b"null") else None
+    return "read" if fork and fork.snapshot is not None else "input"
 
 
-ByKeyToFork = Annotated[Once, Depends(Key(atomic=True, action=_fork_action))]
+ByKeyToFork = Annotated[KeyedRequest, Depends(Key(atomic=True, action=_fork_action))]
 
 
 @routes.post(
     "/sessions/{session_id}/fork", status_code=201, operation_id="fork_session", response_model=SessionOut
 )
 async def fork(
-    request: Request, who: Writer, once: ByKeyToFork, session_id: str, wanted: ForkIn | None = None
+    request: Request, caller: Writer, keyed: ByKeyToFork, session_id: str, body: ForkIn | None = None
 ) -> Response:
     """A new session with the files of this one, as they are or as a snapshot has them."""
-    snapshot = wanted.snapshot if wanted else None
-    services, made = server_of(request).services, made_for(who)
+    snapshot = body.snapshot if body else None
+    services, made = server_of(request).services, created_response_for(caller)
     session = await flow.fork(
-        services, who, session_id, snapshot=snapshot, also=once.keep(lambda opened: made(opened.session))
+        services,
+        caller,
+        session_id,
+        snapshot=snapshot,
+        also=keyed.store_answer(lambda opened: made(opened.session)),
     )
     return made(session)

@@ -27,7 +27,7 @@ class SettingsOut(Out):
 
 
 @routes.get("/settings", operation_id="get_settings", response_model=SettingsOut)
-async def show(request: Request, who: Admin) -> Response:
+async def show(request: Request, caller: Admin) -> Response:
     """Every setting with its value and its origin."""
     server = server_of(request)
     loaded, redactor = server.loaded, server.redactor

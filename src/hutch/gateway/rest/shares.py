@@ -10,7 +10,7 @@ from pydantic import Field
 from hutch.domain.user import ShareRole
 from hutch.flows.sharing import share, shares_of, unshare
 from hutch.flows.users import Accounts
-from hutch.gateway.auth.caller import AGuard, Reader, Writer
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
 from hutch.gateway.responses import In, Out, fields_from
 from hutch.gateway.rest.route import router
 from hutch.store.shares import Share
@@ -33,30 +33,48 @@ class NewShare(In):
 
 
 @routes.get("/sessions/{session_id}/shares")
-async def list_shares(session_id: SessionName, who: Reader, guard: AGuard) -> list[ShareOut]:
+async def list_shares(
+    session_id: SessionName, caller: Reader, authenticator: AuthenticatorDep
+) -> list[ShareOut]:
     """With whom a session is shared; for whoever may manage it."""
-    return await _told(guard.accounts, await shares_of(guard.accounts, who, session_id))
+    return await _shares_out(
+        authenticator.accounts, await shares_of(authenticator.accounts, caller, session_id)
+    )
 
 
 @routes.put("/sessions/{session_id}/shares/{user}")
 async def set_share(
-    session_id: SessionName, user: UserName, given: NewShare, request: Request, who: Writer, guard: AGuard
+    session_id: SessionName,
+    user: UserName,
+    body: NewShare,
+    request: Request,
+    caller: Writer,
+    authenticator: AuthenticatorDep,
 ) -> ShareOut:
     """Share a session with a user, or change what they may: observers and assessors see, the others work."""
-    made = await share(guard.accounts, who, session_id, user, given.role, guard.actor(request.scope, who))
-    [told] = await _told(guard.accounts, [made])
-    return told
+    made = await share(
+        authenticator.accounts,
+        caller,
+        session_id,
+        user,
+        body.role,
+        authenticator.actor(request.scope, caller),
+    )
+    [shared] = await _shares_out(authenticator.accounts, [made])
+    return shared
 
 
 @routes.delete("/sessions/{session_id}/shares/{user}", status_code=204)
 async def remove_share(
-    session_id: SessionName, user: UserName, request: Request, who: Reader, guard: AGuard
+    session_id: SessionName, user: UserName, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
     """Take a share back, or give up one's own."""
-    await unshare(guard.accounts, who, session_id, user, guard.actor(request.scope, who))
+    await unshare(
+        authenticator.accounts, caller, session_id, user, authenticator.actor(request.scope, caller)
+    )
 
 
-async def _told(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
+async def _shares_out(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
     """Shares with names: who owns a session need not know all users."""
     ids = {each.user_id for each in found}
     names = await accounts.users.names(ids)

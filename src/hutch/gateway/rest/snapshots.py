@@ -66,7 +66,7 @@ class DifferenceOut(Out):
     cut: bool = Field(description="The patch was too long and is not whole.")
 
 
-def told(snapshot: Snapshot) -> dict[str, Any]:
+def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
     same = ("id", "tree", "reason", "files", "bytes", "left_out")
     taken_ms = int(snapshot.taken_at.timestamp() * 1000)
     return {**{name: getattr(snapshot, name) for name in same}, "taken_ms": taken_ms}
@@ -81,14 +81,14 @@ def difference_json(found: Difference) -> dict[str, Any]:
     "/sessions/{session_id}/snapshots", operation_id="list_snapshots", response_model=Page[SnapshotOut]
 )
 async def listed(
-    request: Request, who: Reader, session_id: str, cursor: NumberCursor = "", limit: Limit = 50
+    request: Request, caller: Reader, session_id: str, cursor: NumberCursor = "", limit: Limit = 50
 ) -> Response:
     """The snapshots of a session, the newest first."""
-    every = await ask(request, who, session_id, ListSnapshots())
+    every = await ask(request, caller, session_id, ListSnapshots())
     before = int(cursor) if cursor else None
     found = sorted((each for each in every if before is None or each.id < before), key=lambda each: -each.id)
     more = str(found[limit - 1].id) if len(found) > limit else None
-    return page(request, [told(each) for each in found[:limit]], more)
+    return page(request, [snapshot_json(each) for each in found[:limit]], more)
 
 
 @routes.post(
@@ -98,11 +98,11 @@ async def listed(
     response_model=SnapshotOut,
 )
 async def take(
-    request: Request, who: Writer, once: ByKey, session_id: str, wanted: NewSnapshotIn | None = None
+    request: Request, caller: Writer, keyed: ByKey, session_id: str, body: NewSnapshotIn | None = None
 ) -> Response:
     """Keep the files as they are now."""
-    reason = (wanted or NewSnapshotIn()).reason
-    return answer(told(await ask(request, who, session_id, TakeSnapshot(reason))), 201)
+    reason = (body or NewSnapshotIn()).reason
+    return answer(snapshot_json(await ask(request, caller, session_id, TakeSnapshot(reason))), 201)
 
 
 @routes.post(
@@ -112,15 +112,15 @@ async def take(
 )
 async def restore(
     request: Request,
-    who: Writer,
-    once: ByKey,
+    caller: Writer,
+    keyed: ByKey,
     session_id: str,
     number: Number,
-    wanted: RestoreIn | None = None,
+    body: RestoreIn | None = None,
 ) -> Response:
     """Put files back to what they were. The answer is the snapshot of what was there before."""
-    path = parse_path(wanted.path if wanted else "", or_root=True)
-    return answer(told(await ask(request, who, session_id, RestoreSnapshot(number, path))))
+    path = parse_path(body.path if body else "", or_root=True)
+    return answer(snapshot_json(await ask(request, caller, session_id, RestoreSnapshot(number, path))))
 
 
 @routes.get(
@@ -131,7 +131,7 @@ async def restore(
 )
 async def diff(
     request: Request,
-    who: Reader,
+    caller: Reader,
     session_id: str,
     old: Of = None,
     new: Of = None,
@@ -144,10 +144,10 @@ async def diff(
     `Accept: text/x-diff` gives the patch alone. Nothing is changed by asking: no snapshot is taken.
     """
     services = server_of(request).services
-    session = await allowed(services, who, session_id)
-    read_only = not await may_write(services, who, session)
-    wanted = Diff(old, new, parse_path(path, or_root=True), cursor, limit, read_only)
-    found = await services.host.call(session.id, wanted, by=who.user.id)
+    session = await allowed(services, caller, session_id)
+    read_only = not await may_write(services, caller, session)
+    query = Diff(old, new, parse_path(path, or_root=True), cursor, limit, read_only)
+    found = await services.host.call(session.id, query, by=caller.user.id)
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
         return Response(found.patch, 200, headers, DIFF)

@@ -44,17 +44,17 @@ class TerminalsOut(Out):
     response_model=TerminalOut,
 )
 async def open_(
-    request: Request, who: Writer, once: ByKey, session_id: str, wanted: TerminalIn | None = None
+    request: Request, caller: Writer, keyed: ByKey, session_id: str, body: TerminalIn | None = None
 ) -> Response:
     """Open a terminal with a login shell in the jail."""
-    size = wanted or TerminalIn()
-    return answer(await ask(request, who, session_id, OpenTerminal(size.columns, size.rows)), 201)
+    size = body or TerminalIn()
+    return answer(await ask(request, caller, session_id, OpenTerminal(size.columns, size.rows)), 201)
 
 
 @routes.get("/sessions/{session_id}/terminals", operation_id="list_terminals", response_model=TerminalsOut)
-async def listed(request: Request, who: Reader, session_id: str) -> Response:
+async def listed(request: Request, caller: Reader, session_id: str) -> Response:
     """The terminals of a session."""
-    found = await ask(request, who, session_id, ListTerminals())
+    found = await ask(request, caller, session_id, ListTerminals())
     return answer({"items": list(found), "next": None})
 
 
@@ -62,8 +62,8 @@ async def listed(request: Request, who: Reader, session_id: str) -> Response:
     "/sessions/{session_id}/terminals/{terminal_id}", status_code=204, operation_id="close_terminal"
 )
 async def close(
-    request: Request, who: Writer, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
+    request: Request, caller: Writer, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
     """Close a terminal, and end what runs in it."""
-    await ask(request, who, session_id, CloseTerminal(terminal_id))
+    await ask(request, caller, session_id, CloseTerminal(terminal_id))
     return Response(status_code=204)

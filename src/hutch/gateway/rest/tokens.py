@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Caller, Scope, scopes_of, with_implied
 from hutch.flows.users import MAX_TOKEN_NAME, TOKEN_DAYS
-from hutch.gateway.auth.caller import AGuard, Reader
+from hutch.gateway.auth.caller import AuthenticatorDep, Reader
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.rest.route import router
 from hutch.store.tokens import Token
@@ -38,50 +38,62 @@ class NewToken(In):
 @routes.get("/tokens", response_model=Page[TokenOut])
 async def list_tokens(
     request: Request,
-    who: Reader,
-    guard: AGuard,
+    caller: Reader,
+    authenticator: AuthenticatorDep,
     everyone: Annotated[bool, Query(description="Those of all users; for owners.")] = False,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:
     """The caller's tokens, the newest first."""
     if everyone:
-        who.need("admin")
-    whose = None if everyone else who.user.id
-    found = await guard.accounts.tokens.list(whose, before=cursor, limit=limit + 1)
-    return paged(request, [TokenOut.model_validate(_told(token)) for token in found], limit)
+        caller.need("admin")
+    owner_id = None if everyone else caller.user.id
+    found = await authenticator.accounts.tokens.list(owner_id, before=cursor, limit=limit + 1)
+    return paged(request, [TokenOut.model_validate(_token_json(token)) for token in found], limit)
 
 
 @routes.post("/tokens", status_code=201)
-async def create_token(given: NewToken, request: Request, who: Reader, guard: AGuard) -> CreatedToken:
+async def create_token(
+    body: NewToken, request: Request, caller: Reader, authenticator: AuthenticatorDep
+) -> CreatedToken:
     """Make a token for oneself, with no more than one holds. Answered once: no Idempotency-Key is kept."""
-    scopes = with_implied(frozenset(given.scopes))
-    _check_may_make(who, scopes)
-    token, secret = await guard.accounts.new_token(
-        who.user, name=given.name, scopes=scopes, days=given.days, actor=guard.actor(request.scope, who)
+    scopes = with_implied(frozenset(body.scopes))
+    _check_may_make(caller, scopes)
+    token, secret = await authenticator.accounts.new_token(
+        caller.user,
+        name=body.name,
+        scopes=scopes,
+        days=body.days,
+        actor=authenticator.actor(request.scope, caller),
     )
-    return CreatedToken.model_validate({**_told(token), "token": secret})
+    return CreatedToken.model_validate({**_token_json(token), "token": secret})
 
 
 @routes.delete("/tokens/{token_id}", status_code=204)
-async def revoke_token(token_id: Id, request: Request, who: Reader, guard: AGuard) -> None:
+async def revoke_token(
+    token_id: Id, request: Request, caller: Reader, authenticator: AuthenticatorDep
+) -> None:
     """End a token: one of one's own, any as an owner. A token may end itself."""
-    if token_id != who.credential_id and who.by == "token":
-        who.need("admin")
-    token = await guard.accounts.revoke_token(
-        token_id, guard.actor(request.scope, who), user_id=None if who.is_owner else who.user.id
+    if token_id != caller.credential_id and caller.by == "token":
+        caller.need("admin")
+    token = await authenticator.accounts.revoke_token(
+        token_id,
+        authenticator.actor(request.scope, caller),
+        user_id=None if caller.is_owner else caller.user.id,
     )
-    guard.forget(credential_id=token.id)
+    authenticator.forget(credential_id=token.id)
 
 
-def _check_may_make(who: Caller, scopes: frozenset[Scope]) -> None:
+def _check_may_make(caller: Caller, scopes: frozenset[Scope]) -> None:
     """A token makes others only as an owner's: else one that leaks would outlive its end."""
-    if who.by == "token":
-        who.need("admin")
-    beyond = sorted(scopes - (scopes_of(who.user.role) & who.scopes))
+    if caller.by == "token":
+        caller.need("admin")
+    beyond = sorted(scopes - (scopes_of(caller.user.role) & caller.scopes))
     if beyond:
-        raise Denied(f"{who.user.name} does not hold the scope '{beyond[0]}', and cannot give it to a token.")
+        raise Denied(
+            f"{caller.user.name} does not hold the scope '{beyond[0]}', and cannot give it to a token."
+        )
 
 
-def _told(token: Token) -> dict[str, object]:
+def _token_json(token: Token) -> dict[str, object]:
     return {**TokenOut.of(token), "scopes": [scope for scope in SCOPES if scope in token.scopes]}

@@ -35,7 +35,7 @@ class UsagePage(Page[UsageOut]):
 @routes.get("/usage", operation_id="get_usage", response_model=UsagePage)
 async def listed(
     request: Request,
-    who: Reader,
+    caller: Reader,
     group: Annotated[UsageGroup, Query(description="What the totals are by.")] = "day",
     first: Annotated[date | None, Query(alias="from", description="The first day, in UTC.")] = None,
     last: Annotated[date | None, Query(alias="to", description="The last day, in UTC.")] = None,
@@ -45,7 +45,7 @@ async def listed(
     """What was used. An owner sees the totals of all sessions, others those of their own."""
     offset = int(cursor or 0)
     found = await flow.page(
-        server_of(request).services, who, group, first=first, last=last, offset=offset, limit=limit + 1
+        server_of(request).services, caller, group, first=first, last=last, offset=offset, limit=limit + 1
     )
     more = str(offset + limit) if len(found.totals) > limit else None
     items = [UsageOut.of(each) for each in found.totals[:limit]]

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
 from hutch.flows.users import MAX_INVITE_S
-from hutch.gateway.auth.caller import Admin, AGuard, Reader
+from hutch.gateway.auth.caller import Admin, AuthenticatorDep, Reader
 from hutch.gateway.auth.login import base_of, log_in
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
@@ -76,107 +76,125 @@ class AuditOut(Out):
 
 @routes.get("/users", response_model=Page[UserOut])
 async def list_users(
-    request: Request, who: Admin, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+    request: Request, caller: Admin, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """All users, the oldest first."""
-    found = await guard.accounts.users.list(after=cursor, limit=limit + 1)
+    found = await authenticator.accounts.users.list(after=cursor, limit=limit + 1)
     return paged(request, found, limit, UserOut)
 
 
 @routes.post("/users", status_code=201)
-async def add_user(given: NewUser, request: Request, who: Admin, guard: AGuard) -> UserOut:
+async def add_user(
+    body: NewUser, request: Request, caller: Admin, authenticator: AuthenticatorDep
+) -> UserOut:
     """Add a user, who gets in by a link or by a provider."""
-    name = parse_name(given.name)
-    return user_out(await guard.accounts.add_user(name, given.role, guard.actor(request.scope, who)))
+    name = parse_name(body.name)
+    return user_out(
+        await authenticator.accounts.add_user(name, body.role, authenticator.actor(request.scope, caller))
+    )
 
 
 @routes.get("/users/{user_id}")
-async def show_user(user_id: Id, who: Admin, guard: AGuard) -> UserOut:
-    return user_out(await guard.accounts.users.get(user_id))
+async def show_user(user_id: Id, caller: Admin, authenticator: AuthenticatorDep) -> UserOut:
+    return user_out(await authenticator.accounts.users.get(user_id))
 
 
 @routes.patch("/users/{user_id}")
 async def change_user(
-    user_id: Id, given: ChangedUser, request: Request, who: Admin, guard: AGuard
+    user_id: Id, body: ChangedUser, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> UserOut:
     """Change a user's role, or keep a user out. Holds at once, for every token and browser of theirs."""
-    actor = guard.actor(request.scope, who)
-    user = await guard.accounts.users.get(user_id)
-    if given.role is not None:
-        user = await guard.accounts.set_role(user_id, given.role, actor)
-        guard.forget(user_id=user_id)
-    if given.disabled is not None:
-        user = await guard.accounts.set_disabled(user_id, given.disabled, actor)
-        guard.forget(user_id=user_id)
+    actor = authenticator.actor(request.scope, caller)
+    user = await authenticator.accounts.users.get(user_id)
+    if body.role is not None:
+        user = await authenticator.accounts.set_role(user_id, body.role, actor)
+        authenticator.forget(user_id=user_id)
+    if body.disabled is not None:
+        user = await authenticator.accounts.set_disabled(user_id, body.disabled, actor)
+        authenticator.forget(user_id=user_id)
     return user_out(user)
 
 
 @routes.post("/users/{user_id}/link", status_code=201)
-async def new_link(user_id: Id, request: Request, who: Admin, guard: AGuard) -> LinkOut:
+async def new_link(user_id: Id, request: Request, caller: Admin, authenticator: AuthenticatorDep) -> LinkOut:
     """A link that logs this user in, once, within a quarter of an hour."""
-    user = await guard.accounts.users.get(user_id)
-    made = await guard.accounts.new_link(user, guard.actor(request.scope, who))
+    user = await authenticator.accounts.users.get(user_id)
+    created = await authenticator.accounts.new_link(user, authenticator.actor(request.scope, caller))
     return LinkOut(
-        id=made.link.id, url=made.url(base_of(guard, request.scope)), expires_ms=made.link.expires_ms
+        id=created.link.id,
+        url=created.url(base_of(authenticator, request.scope)),
+        expires_ms=created.link.expires_ms,
     )
 
 
 @routes.get("/invites", response_model=Page[InviteOut])
 async def list_invites(
-    request: Request, who: Admin, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+    request: Request, caller: Admin, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """Those that still work, the newest first."""
-    found = await guard.accounts.links.invites(before=cursor, limit=limit + 1)
+    found = await authenticator.accounts.links.invites(before=cursor, limit=limit + 1)
     return paged(request, found, limit, InviteOut)
 
 
 @routes.post("/invites", status_code=201)
-async def invite(given: NewInvite, request: Request, who: Admin, guard: AGuard) -> LinkOut:
+async def invite(
+    body: NewInvite, request: Request, caller: Admin, authenticator: AuthenticatorDep
+) -> LinkOut:
     """A link by which one person becomes a user."""
-    made = await guard.accounts.invite(
-        role=given.role,
-        session_id=given.session_id,
-        share_role=given.share_role,
-        life_s=given.days * DAY_S,
-        actor=guard.actor(request.scope, who),
+    created = await authenticator.accounts.invite(
+        role=body.role,
+        session_id=body.session_id,
+        share_role=body.share_role,
+        life_s=body.days * DAY_S,
+        actor=authenticator.actor(request.scope, caller),
     )
     return LinkOut(
-        id=made.link.id, url=made.url(base_of(guard, request.scope)), expires_ms=made.link.expires_ms
+        id=created.link.id,
+        url=created.url(base_of(authenticator, request.scope)),
+        expires_ms=created.link.expires_ms,
     )
 
 
 @routes.delete("/invites/{link_id}", status_code=204)
-async def withdraw_invite(link_id: Id, request: Request, who: Admin, guard: AGuard) -> None:
+async def withdraw_invite(
+    link_id: Id, request: Request, caller: Admin, authenticator: AuthenticatorDep
+) -> None:
     """Take an invite back."""
-    link = await guard.accounts.links.withdraw(link_id)
-    await guard.accounts.note(guard.actor(request.scope, who), "invite.withdrawn", link.id)
+    link = await authenticator.accounts.links.withdraw(link_id)
+    await authenticator.accounts.note(authenticator.actor(request.scope, caller), "invite.withdrawn", link.id)
 
 
 @routes.post("/invites/accept", status_code=201)
-async def accept_invite(given: Accept, request: Request, response: Response, guard: AGuard) -> LoggedIn:
+async def accept_invite(
+    body: Accept, request: Request, response: Response, authenticator: AuthenticatorDep
+) -> LoggedIn:
     """Become a user by an invite, and be logged in."""
-    user = await guard.accounts.accept(
-        given.invite, name=given.name, password=given.password, actor=guard.actor(request.scope)
+    user = await authenticator.accounts.accept(
+        body.invite, name=body.name, password=body.password, actor=authenticator.actor(request.scope)
     )
-    csrf = await log_in(guard, request, response, user, "password")
+    csrf = await log_in(authenticator, request, response, user, "password")
     return LoggedIn(user=user_out(user), csrf=csrf)
 
 
 @routes.post("/invites/join")
-async def join_by_invite(given: Join, request: Request, who: Reader, guard: AGuard) -> Joined:
+async def join_by_invite(
+    body: Join, request: Request, caller: Reader, authenticator: AuthenticatorDep
+) -> Joined:
     """Take what an invite shares, as the user one is already."""
-    link = await guard.accounts.join(given.invite, who.user, guard.actor(request.scope, who))
+    link = await authenticator.accounts.join(
+        body.invite, caller.user, authenticator.actor(request.scope, caller)
+    )
     return Joined(session_id=link.session_id, share_role=link.share_role)
 
 
 @routes.get("/audit")
 async def read_audit(
-    who: Admin,
-    guard: AGuard,
+    caller: Admin,
+    authenticator: AuthenticatorDep,
     limit: Limit = 100,
     cursor: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="`next` of the page before.")] = None,
 ) -> Page[AuditOut]:
     """What was done by whom from where, the newest first."""
-    found = await guard.accounts.audit.list(before=cursor, limit=limit)
+    found = await authenticator.accounts.audit.list(before=cursor, limit=limit)
     items = [AuditOut.model_validate(entry) for entry in found]
     return Page(items=items, next=str(found[-1].id) if len(found) == limit else None)

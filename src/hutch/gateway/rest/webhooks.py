@@ -54,15 +54,17 @@ async def github(
     if not DELIVERY.fullmatch(x_github_delivery):
         raise BadRequest("The header X-GitHub-Delivery is missing or makes no sense.")
     try:
-        told = orjson.loads(body)
+        payload = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise BadRequest("The body is no JSON. Set the content type application/json at GitHub.") from None
     github = server.loaded.settings.github
-    wish = to_forge_request(x_github_event, told, mention=github.mention, hosts=(GITHUB, *github.hosts))
-    if isinstance(wish, str):
-        return answer({"state": "ignored", "reason": wish}, 202)
+    forge_request = to_forge_request(
+        x_github_event, payload, mention=github.mention, hosts=(GITHUB, *github.hosts)
+    )
+    if isinstance(forge_request, str):
+        return answer({"state": "ignored", "reason": forge_request}, 202)
     digest = hashlib.sha256(body).hexdigest()
-    is_new = await server.triggers.take(x_github_delivery, digest, x_github_event, wish)
+    is_new = await server.triggers.take(x_github_delivery, digest, x_github_event, forge_request)
     return answer({"state": "queued" if is_new else "known", "reason": ""}, 202)
 
 

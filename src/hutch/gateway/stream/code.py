@@ -19,22 +19,22 @@ from hutch.gateway.stream.code_frames import (
     UNFINISHED,
     WITH_DIFF,
     Lookahead,
-    Telling,
+    RunFrames,
     sse_closing,
     sse_frame,
     start_after,
     unseen,
 )
-from hutch.gateway.stream.frames import BEAT, opening, place
+from hutch.gateway.stream.frames import HEARTBEAT, parse_position, sse_opening
 from hutch.gateway.stream.run_updates import follow_run
-from hutch.gateway.stream.sse import HEADERS, gone, piece
-from hutch.gateway.stream.stream_grant import permit_watching
-from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
+from hutch.gateway.stream.sse import HEADERS, body_chunk, wait_for_disconnect
+from hutch.gateway.stream.stream_grant import grant_watching
+from hutch.gateway.stream.streams import COMPLETED, DISCONNECTED, FAILED, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
 from hutch.system.clock import wall_ms
 
 DIFF_CHARS = 1_000_000
-WAIT_BEAT_S = 2.0  # many clients give up after five seconds without a byte
+RESULT_HEARTBEAT_INTERVAL_S = 2.0  # many clients give up after five seconds without a byte
 STILL = b"\n"  # before JSON, white space means nothing
 JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 
@@ -42,50 +42,50 @@ JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 class CodeStream(Response):
     """The frames of one run, from where a client was."""
 
-    def __init__(self, who: Caller, session: Session, run_id: str) -> None:
+    def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
         """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
-        self._who = who
+        self._caller = caller
         self._session = session
         self._run_id = run_id
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = await permit_watching(scope, self._who, self._session)
-        last_id = place(Headers(scope=scope).get("last-event-id"), "Last-Event-ID") or 0
+        allowed = await grant_watching(scope, self._caller, self._session)
+        last_id = parse_position(Headers(scope=scope).get("last-event-id"), "Last-Event-ID") or 0
         headers = [*HEADERS, (b"location", self.location.encode())]
         async with streams_of(scope["app"]).open(allowed, send) as stream:
 
-            async def beat() -> None:
-                await stream.put(piece(BEAT))
+            async def heartbeat() -> None:
+                await stream.put(body_chunk(HEARTBEAT))
 
             async def run() -> Ending:
                 services = allowed.server.services
-                telling = Telling(self._run_id)
+                run_frames = RunFrames(self._run_id)
                 updates = _follow(services, allowed.session.id, allowed.reader, self._run_id)
                 async with aclosing(updates):
                     async for update, again in updates:
-                        frames = telling.frames(update, again=again)
+                        frames = run_frames.frames(update, again=again)
                         if not isinstance(update, QueuedRun) and update.seq <= start_after(last_id):
                             frames = []
-                        if frames and telling.result.get("outcome") in WITH_DIFF:
+                        if frames and run_frames.result.get("outcome") in WITH_DIFF:
                             frames = await _with_diff(services, allowed.session.id, frames)
                         for id, frame in unseen(frames, last_id):
-                            await stream.put(piece(sse_frame(id, frame)))
-                        if telling.over:  # also for who says to have seen more than there was
-                            return OVER
-                return OVER
+                            await stream.put(body_chunk(sse_frame(id, frame)))
+                        if run_frames.is_over:  # also for who says to have seen more than there was
+                            return COMPLETED
+                return COMPLETED
 
             await stream.put({"type": "http.response.start", "status": 200, "headers": headers})
-            await stream.put(piece(opening()))
-            stream.beat = beat
+            await stream.put(body_chunk(sse_opening()))
+            stream.heartbeat = heartbeat
             ending = await _end(stream, run(), receive)
-            if ending in (SLOW, LEFT):
+            if ending in (SLOW, DISCONNECTED):
                 stream.cut()
-            elif ending is OVER:
-                await stream.put(piece(b"", more=False))
+            elif ending is COMPLETED:
+                await stream.put(body_chunk(b"", more=False))
             else:
-                await stream.put(piece(sse_closing(ending.reason, wall_ms()), more=False))
+                await stream.put(body_chunk(sse_closing(ending.reason, wall_ms()), more=False))
 
 
 class CodeResult(Response):
@@ -94,54 +94,57 @@ class CodeResult(Response):
     HTTP/1.0 knows no answer that comes in chunks: there it comes whole, and nothing before.
     """
 
-    def __init__(self, who: Caller, session: Session, run_id: str) -> None:
+    def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
         """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
-        self._who = who
+        self._caller = caller
         self._session = session
         self._run_id = run_id
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = await permit_watching(scope, self._who, self._session)
+        allowed = await grant_watching(scope, self._caller, self._session)
         if allowed.server.closing:
             raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
         headers = [*JSON_HEADERS, (b"location", self.location.encode())]
         whole = scope["http_version"] == "1.0"
-        is_told = False
-        async with streams_of(scope["app"]).open(allowed, send, beat_s=WAIT_BEAT_S) as stream:
+        is_sent = False
+        async with streams_of(scope["app"]).open(
+            allowed, send, heartbeat_s=RESULT_HEARTBEAT_INTERVAL_S
+        ) as stream:
 
-            async def beat() -> None:
-                await stream.put(piece(STILL))
+            async def heartbeat() -> None:
+                await stream.put(body_chunk(STILL))
 
             async def begin(*more: tuple[bytes, bytes]) -> None:
                 start = {"type": "http.response.start", "status": 200, "headers": [*headers, *more]}
                 await stream.put(start)
 
-            async def tell(told: dict[str, Any]) -> None:
-                nonlocal is_told
-                stream.beat, is_told = None, True
-                body = to_json(told)
+            async def send_result(result_json: dict[str, Any]) -> None:
+                nonlocal is_sent
+                stream.heartbeat, is_sent = None, True
+                body = to_json(result_json)
                 if whole:
                     await begin((b"content-length", str(len(body)).encode()))
-                await stream.put(piece(body))
+                await stream.put(body_chunk(body))
 
             async def run() -> Ending:
                 session_id, reader = allowed.session.id, allowed.reader
-                await tell(await result(allowed.server.services, session_id, reader, self._run_id))
-                return OVER
+                await send_result(await result(allowed.server.services, session_id, reader, self._run_id))
+                return COMPLETED
 
             if not whole:
                 await begin()
-                await stream.put(piece(STILL))
-                stream.beat = beat
+                await stream.put(body_chunk(STILL))
+                stream.heartbeat = heartbeat
             ending = await _end(stream, run(), receive)
-            if ending in (SLOW, LEFT) or (is_told and ending is not OVER):
+            if ending in (SLOW, DISCONNECTED) or (is_sent and ending is not COMPLETED):
                 stream.cut()
                 return
-            if ending is not OVER:  # too late for another status: what is told must not look like a result
-                await tell(self._unfinished(ending.reason))
-            await stream.put(piece(b"", more=False))
+            # Too late for another status: the body must not look like a result.
+            if ending is not COMPLETED:
+                await send_result(self._unfinished(ending.reason))
+            await stream.put(body_chunk(b"", more=False))
 
     def _unfinished(self, reason: str) -> dict[str, Any]:
         nothing = dict.fromkeys(("pullRequest", "diff", "tests", "usage"))
@@ -153,35 +156,35 @@ class CodeResult(Response):
 async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receive) -> Ending:
     """How it ended; too late for an error's own status, which has been sent."""
     try:
-        return await stream.run(run, gone(receive))
+        return await stream.run(run, wait_for_disconnect(receive))
     except HutchError as error:
-        reason = stream.permit.server.redactor.redact(str(error))
+        reason = stream.grant.server.redactor.redact(str(error))
         return Ending(FAILED.name, FAILED.code, reason.rstrip("."))
     finally:
-        stream.beat = None
+        stream.heartbeat = None
 
 
 async def result(services: Services, session_id: Any, reader: Reader, run_id: str) -> dict[str, Any]:
     """All of it, when it is over."""
-    telling, pull, diff = Telling(run_id), None, None
+    run_frames, pull, diff = RunFrames(run_id), None, None
     async with aclosing(_follow(services, session_id, reader, run_id)) as updates:
         async for update, again in updates:
-            for _, frame in telling.frames(update, again=again):
+            for _, frame in run_frames.frames(update, again=again):
                 if frame["type"] == "pull_request":
                     pull = frame
-            if telling.over:
-                if telling.result["outcome"] in WITH_DIFF:
+            if run_frames.is_over:
+                if run_frames.result["outcome"] in WITH_DIFF:
                     diff = await _diff(services, session_id) or None
                 break
     return {
         "run": run_id,
         "session": session_id,
-        "outcome": telling.result.get("outcome", "failed"),
-        "message": telling.result.get("message", ""),
+        "outcome": run_frames.result.get("outcome", "failed"),
+        "message": run_frames.result.get("message", ""),
         "pullRequest": _plain(pull),
         "diff": diff,
-        "tests": _plain(telling.tests),
-        "usage": _plain(telling.usage),
+        "tests": _plain(run_frames.tests),
+        "usage": _plain(run_frames.usage),
     }
 
 
@@ -193,12 +196,12 @@ async def _follow(
     async with aclosing(follow_run(services, session_id, reader, run_id)) as updates:
         async for update in updates:
             if isinstance(update, QueuedRun):
-                for told in lookahead.release():
-                    yield told
+                for pending in lookahead.release():
+                    yield pending
                 yield update, False
             else:
-                for told in lookahead.next(update):
-                    yield told
+                for pending in lookahead.next(update):
+                    yield pending
 
 
 async def _with_diff(
@@ -206,10 +209,10 @@ async def _with_diff(
 ) -> list[tuple[int, dict[str, Any]]]:
     """The diff comes before what is told of it; its number is kept free when there is none."""
     first = frames[0][0] - frames[0][0] % PER_ENTRY
-    told = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
+    pending = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
     diff = await _diff(services, session_id)
     timed = {"type": "diff", "diff": diff, "timestamp": frames[0][1]["timestamp"]}
-    return [(first, timed), *told] if diff else told
+    return [(first, timed), *pending] if diff else pending
 
 
 async def _diff(services: Services, session_id: Any) -> str:

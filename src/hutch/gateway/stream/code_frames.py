@@ -24,17 +24,17 @@ NO_MODEL = no_model_on_server_message(BY_FIELD)
 INPUTS = "/api/v1/sessions/{}/inputs"
 ERASED = "What was said about the end of this run was erased."
 DELIVERY_OUTCOMES = ("proposed", "nothing", "failed")
-TOLD_OF_ANY_RUN = events.StepReached | events.ChangeProposed | events.SessionEnded
+SENT_FOR_ANY_RUN = events.StepReached | events.ChangeProposed | events.SessionEnded
 Frame = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Telling:
+class RunFrames:
     """One run, told from its beginning."""
 
     run_id: str
-    over: bool = False  # the last frame was told
-    begun: bool = False
+    is_over: bool = False  # the last frame was told
+    started: bool = False
     working: bool = False  # between the run's start and its end
     outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
@@ -54,16 +54,16 @@ class Telling:
 
         With `again`, another attempt to deliver the run follows the entry, as `Lookahead` finds out.
         """
-        if self.over:
+        if self.is_over:
             return []
         if isinstance(update, QueuedRun):
             return self._end_by_row(update)
         event = update.event
         self.session_id, self.seq = update.session_id, update.seq
         if getattr(event, "run_id", None) == self.run_id:
-            self.begun = True
-        told = self._told(event, again) if self.begun or event.type == "session.ended" else []
-        return _numbered(update.seq, update.at_ms, told)
+            self.started = True
+        frames = self._frames_of(event, again) if self.started or event.type == "session.ended" else []
+        return _numbered(update.seq, update.at_ms, frames)
 
     def _end_by_row(self, run: QueuedRun) -> list[tuple[int, Frame]]:
         """The last frames, by what the queue knows of a run: the events that told its end were erased."""
@@ -71,16 +71,16 @@ class Telling:
         self.summary = self.summary or ERASED
         delivered = run.delivered
         if delivered is not None and delivered.outcome in DELIVERY_OUTCOMES:
-            given = {name: getattr(delivered, name) for name in ("outcome", "reason", "change_id", "url")}
-            told = self._delivered(events.DeliveryEnded(run_id=run.id, **given), again=False)
+            fields = {name: getattr(delivered, name) for name in ("outcome", "reason", "change_id", "url")}
+            frames = self._delivered(events.DeliveryEnded(run_id=run.id, **fields), again=False)
         elif run.outcome in ("done", "tests_failing"):
-            told = [self._done(run.outcome, self.summary)]
+            frames = [self._done(run.outcome, self.summary)]
         else:
             reason = run.reason or ERASED
-            told = [_error(reason), self._done(run.outcome or "failed", reason)]
-        return _numbered(self.seq + 1, run.ended_ms, told)
+            frames = [_error(reason), self._done(run.outcome or "failed", reason)]
+        return _numbered(self.seq + 1, run.ended_ms, frames)
 
-    def _told(self, event: AnyEvent, again: bool) -> list[Frame]:
+    def _frames_of(self, event: AnyEvent, again: bool) -> list[Frame]:
         match event:
             case events.StepReached(message=message, step=step):
                 return [{"type": "status", "message": message, "step": step}]
@@ -95,10 +95,10 @@ class Telling:
                     self.summary = event.text
                 return [{"type": "message", "text": event.text}] if event.text else []
             case events.ToolCalled() if event.run_id == self.run_id:
-                given = _input(event.arguments)
+                input = _input(event.arguments)
                 if event.tool == "finish":
-                    self.finishing = _summary(given)
-                return [{"type": "tool_call", "tool": event.tool, "input": given}]
+                    self.finishing = _summary(input)
+                return [{"type": "tool_call", "tool": event.tool, "input": input}]
             case events.ToolReturned() if event.run_id == self.run_id:
                 if event.tool == "finish" and event.ok and self.finishing:
                     self.summary, self.finished = self.finishing, True
@@ -181,7 +181,7 @@ class Telling:
         return f"{reason}\n\n{self.summary}" if self.finished else reason
 
     def _done(self, outcome: str, message: str, url: str = "") -> Frame:
-        self.over = True
+        self.is_over = True
         self.result = {
             "type": "done",
             "outcome": outcome,
@@ -194,7 +194,7 @@ class Telling:
 
 
 def _numbered(seq: int, at_ms: int, frames: Sequence[Frame]) -> list[tuple[int, Frame]]:
-    return [(seq * PER_ENTRY + place, {**frame, "timestamp": at_ms}) for place, frame in enumerate(frames)]
+    return [(seq * PER_ENTRY + index, {**frame, "timestamp": at_ms}) for index, frame in enumerate(frames)]
 
 
 @dataclass(slots=True)
@@ -210,36 +210,36 @@ class Lookahead:
     newest: int  # the number of the newest entry when reading began
     held: list[VisibleEntry] = field(default_factory=list)  # an end, and what may be told of later ones
     skipped: VisibleEntry | None = None  # the last of the others: its number counts
-    asked: bool = False  # somebody has asked for another attempt since that end
+    is_requested: bool = False  # somebody has asked for another attempt since that end
 
     def next(self, entry: VisibleEntry) -> list[tuple[VisibleEntry, bool]]:
         """The entries that can be told now, each with whether another attempt follows."""
         event = entry.event
         is_own = getattr(event, "run_id", None) == self.run_id
-        told: list[tuple[VisibleEntry, bool]] = []
+        ready: list[tuple[VisibleEntry, bool]] = []
         if is_own and isinstance(event, events.DeliveryEnded):
-            told = self.release(again=True)
+            ready = self.release(again=True)
         elif is_own and isinstance(event, events.DeliveryAsked | events.RunEnded):
-            self.asked = bool(self.held) and isinstance(event, events.DeliveryAsked)
+            self.is_requested = bool(self.held) and isinstance(event, events.DeliveryAsked)
         is_end = is_own and isinstance(event, events.DeliveryEnded | events.RunEnded)
         if entry.seq >= self.newest:
-            return [*told, *self.release(), (entry, False)]
+            return [*ready, *self.release(), (entry, False)]
         if not self.held and not is_end:
-            return [*told, (entry, False)]
-        if is_own or isinstance(event, TOLD_OF_ANY_RUN):
+            return [*ready, (entry, False)]
+        if is_own or isinstance(event, SENT_FOR_ANY_RUN):
             self.held.append(entry)
         else:
             self.skipped = entry
-        return told
+        return ready
 
     def release(self, *, again: bool = False) -> list[tuple[VisibleEntry, bool]]:
         """What was held back: no more is known of whether another attempt follows."""
-        again = again or self.asked
-        told = [(entry, again and place == 0) for place, entry in enumerate(self.held)]
+        again = again or self.is_requested
+        ready = [(entry, again and index == 0) for index, entry in enumerate(self.held)]
         if self.skipped and self.skipped.seq > self.held[-1].seq:
-            told.append((self.skipped, False))
-        self.held, self.skipped, self.asked = [], None, False
-        return told
+            ready.append((self.skipped, False))
+        self.held, self.skipped, self.is_requested = [], None, False
+        return ready
 
 
 def start_after(last_id: int) -> int:
@@ -267,9 +267,9 @@ def _input(arguments: str) -> Any:
         return arguments
 
 
-def _summary(given: Any) -> str:
+def _summary(input: Any) -> str:
     """What finish was given, as a model wrote it: of any shape."""
-    words = [given.get(name) for name in ("summary", "title")] if isinstance(given, dict) else []
+    words = [input.get(name) for name in ("summary", "title")] if isinstance(input, dict) else []
     return next((word.strip() for word in words if isinstance(word, str) and word.strip()), "")
 
 

@@ -7,44 +7,44 @@ from contextlib import aclosing
 from hutch.domain.errors import Conflict, RecordDamaged
 from hutch.flows.log_access import read_page
 from hutch.gateway.stream.frames import last_seq
-from hutch.gateway.stream.stream_grant import Permit
-from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
+from hutch.gateway.stream.stream_grant import StreamGrant
+from hutch.gateway.stream.streams import COMPLETED, DAMAGED, Ending
 from hutch.sessions.interface import Update
 from hutch.store.log_defects import missing_end
 
-SETTLE_S = 1.0  # between the end of a session in its row and in its log
+SETTLE_DELAY_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]
 
 
 class Follower:
     """Somewhere in the log of a session, going forward."""
 
-    def __init__(self, permit: Permit, after: int) -> None:
+    def __init__(self, grant: StreamGrant, after: int) -> None:
         self.seq = after  # of the last entry that was sent whole
-        self._permit = permit
+        self._grant = grant
 
     async def check(self) -> bool:
         """Whether there is anything to come; refused when the log does not reach so far."""
-        head = await self._permit.server.log.head(self._permit.session.id)
+        head = await self._grant.server.log.head(self._grant.session.id)
         if self.seq > head.seq:
             raise Conflict(
                 f"Session {head.session_id} ends at event {head.seq}, before {self.seq}. "
                 "Follow it from there."
             )
-        if self._permit.session.state == "ended" and not head.ended:
-            await asyncio.sleep(SETTLE_S)
-            head = await self._permit.server.log.head(self._permit.session.id)
+        if self._grant.session.state == "ended" and not head.ended:
+            await asyncio.sleep(SETTLE_DELAY_S)
+            head = await self._grant.server.log.head(self._grant.session.id)
             if not head.ended:
                 raise missing_end(head.session_id)
         if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
-            permit = self._permit
-            await read_page(permit.server.services, permit.who, permit.session, after=self.seq, limit=1)
+            grant = self._grant
+            await read_page(grant.server.services, grant.caller, grant.session, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
 
     async def run(self, write: Write) -> Ending:
         """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
-        permit = self._permit
-        updates = permit.server.host.follow(permit.session.id, permit.reader, after=self.seq)
+        grant = self._grant
+        updates = grant.server.host.follow(grant.session.id, grant.reader, after=self.seq)
         try:
             async with aclosing(updates):
                 async for update in updates:
@@ -52,4 +52,4 @@ class Follower:
                     self.seq = last_seq(update, self.seq)
         except RecordDamaged as damaged:
             return Ending(DAMAGED.name, DAMAGED.code, str(damaged))
-        return OVER
+        return COMPLETED

@@ -11,17 +11,17 @@ import orjson
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.errors import told
+from hutch.gateway.errors import error_status
 from hutch.gateway.responses import MAX_SIZE
 from hutch.sessions.interface import Delta, Update
 
 RETRY_MS = 2000  # after which a browser comes back
-BEAT = b": still here\n\n"
+HEARTBEAT = b": still here\n\n"
 
 _PLAIN = re.compile(r"[a-z0-9_.]{1,100}", re.ASCII)
 
 
-def opening() -> bytes:
+def sse_opening() -> bytes:
     """What an SSE stream begins with."""
     return b"retry: %d\n\n" % RETRY_MS
 
@@ -34,28 +34,28 @@ def sse(update: Update) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (update.seq, kind.encode(), entry_json(update))
 
 
-def sse_word(kind: str, **data: Any) -> bytes:
+def sse_control(kind: str, **data: Any) -> bytes:
     """Something that the server itself has to say: `end`, `closing`, `refused`, `damaged`."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps(data))
 
 
-def framed(update: Update) -> str:
+def update_frame(update: Update) -> str:
     """An update as a text frame of a WebSocket."""
     if isinstance(update, Delta):
         return '{"type":"delta",' + delta_json(update).decode()[1:]
     return '{"type":"entry",' + entry_json(update).decode()[1:]
 
 
-def word(kind: str, **data: Any) -> str:
+def control_frame(kind: str, **data: Any) -> str:
     """Anything else that is said over a WebSocket."""
     return orjson.dumps({"type": kind, **data}).decode()
 
 
-def error_word(error: HutchError, clean: Any = str, **more: Any) -> str:
+def error_frame(error: HutchError, clean: Any = str, **more: Any) -> str:
     """Why something was not done; the stream goes on."""
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s
-    return word("error", code=told(error).code, detail=clean(str(error)), **more)
+    return control_frame("error", code=error_status(error).code, detail=clean(str(error)), **more)
 
 
 def delta_json(delta: Delta) -> bytes:
@@ -71,26 +71,26 @@ def delta_json(delta: Delta) -> bytes:
     )
 
 
-def heard(text: str | bytes) -> dict[str, Any]:
+def parse_frame(text: str | bytes) -> dict[str, Any]:
     """A text frame of a client: an object with a type."""
     try:
-        said = orjson.loads(text)
+        frame = orjson.loads(text)
     except ValueError:
         raise BadRequest('This frame is not JSON. Send objects such as {"type":"ping"}.') from None
-    if not isinstance(said, dict) or not isinstance(said.get("type"), str):
+    if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
         raise BadRequest('A frame is an object with a type, such as {"type":"ping"}.')
-    return said
+    return frame
 
 
-def number(said: dict[str, Any], name: str, least: int, most: int) -> int:
+def parse_number(frame: dict[str, Any], name: str, minimum: int, maximum: int) -> int:
     """A whole number of a frame."""
-    value = said.get(name)
-    if type(value) is not int or not least <= value <= most:
-        raise BadRequest(f"`{name}` of a {said['type'][:40]} is a whole number from {least} to {most}.")
+    value = frame.get(name)
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise BadRequest(f"`{name}` of a {frame['type'][:40]} is a whole number from {minimum} to {maximum}.")
     return value
 
 
-def place(text: str | None, name: str) -> int | None:
+def parse_position(text: str | None, name: str) -> int | None:
     """A number in a log or a terminal, as it stands in a query or a header."""
     if text is None or text == "":
         return None

@@ -22,15 +22,15 @@ from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
-from hutch.gateway.auth.authenticator import REMEMBERED_S, Guard, client_of
+from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of
 from hutch.gateway.auth.server_names import values
 from hutch.gateway.context import Server
-from hutch.gateway.problem import tell
+from hutch.gateway.problem import error_response
 from hutch.gateway.stream.preview_request import Target, answer, serve
-from hutch.gateway.stream.preview_tokens import STAY_S, Pass, Passes
+from hutch.gateway.stream.preview_tokens import STAY_S, PreviewToken, PreviewTokens
 from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
-from hutch.gateway.stream.stream_grant import permit
-from hutch.gateway.stream.stream_quota import Tickets
+from hutch.gateway.stream.stream_grant import grant_stream
+from hutch.gateway.stream.stream_quota import StreamQuota
 from hutch.gateway.stream.streams import Streams
 from hutch.system.clock import wall_ms
 
@@ -41,18 +41,18 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
-class PassPermit:
-    """Leave by a pass; see `Permit`."""
+class PreviewGrant:
+    """Leave by a pass; see `StreamGrant`."""
 
     previews: "Previews"
     scope: Any
-    held: Pass
+    token: PreviewToken
     session: Session
     server: Server
     writes: bool = False
 
-    async def renew(self, session: Session | None = None) -> "PassPermit":
-        return replace(self, session=await self.previews.check(self.held))
+    async def renew(self, session: Session | None = None) -> "PreviewGrant":
+        return replace(self, session=await self.previews.check(self.token))
 
 
 @dataclass(slots=True)
@@ -60,10 +60,10 @@ class Previews:
     """All ports that are looked at."""
 
     server: Server
-    guard: Guard
+    authenticator: Authenticator
     streams: Streams
-    tickets: Tickets
-    passes: Passes = field(default_factory=Passes)
+    stream_quota: StreamQuota
+    tokens: PreviewTokens = field(default_factory=PreviewTokens)
     _known: OrderedDict[tuple[str, str], tuple[Caller, float]] = field(default_factory=OrderedDict)
 
     # --- under the server's own name ---
@@ -71,27 +71,29 @@ class Previews:
     async def by_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`/preview/{session}/{port}/…`: send a browser on; answer a program."""
         try:
-            found = await permit(scope, scope["path_params"]["session_id"])
+            found = await grant_stream(scope, scope["path_params"]["session_id"])
             port = _port(scope["path_params"]["port"])
             path, prefix = _with_query(_rest(scope), scope), f"/preview/{found.session.id}/{port}"
             origin, client = str(scope.get("hutch.origin")), client_of(scope)
             target = Target(found.session, port, path, origin, client, prefix, token=True)
-            if not found.writes and not _only_looks(scope):
+            if not found.writes and not _is_read_only(scope):
                 raise Denied("You may see this session, and not work in it: its pages can only be looked at.")
-            if found.who.by != "token":
+            if found.caller.by != "token":
                 if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
                     raise Denied("Open the page first: it is shown under a name of its own.")
-                who = found.who
-                entered = self.passes.enter(found.session.id, port, who.user.id, who.by, who.credential_id)
-                await self._send_on(scope, receive, send, target, entered)
+                caller = found.caller
+                entered = self.tokens.enter(
+                    found.session.id, port, caller.user.id, caller.by, caller.credential_id
+                )
+                await self._redirect(scope, receive, send, target, entered)
                 return
         except HutchError as error:
-            await answer(scope, receive, send, tell(error, self.server.redactor))
+            await answer(scope, receive, send, error_response(error, self.server.redactor))
             return
         async with self.streams.open(found, send) as stream:
             await serve(self.server, stream, scope, receive, target)
 
-    async def _send_on(
+    async def _redirect(
         self, scope: Scope, receive: Receive, send: Send, target: Target, entered: str
     ) -> None:
         scheme, _, host = target.own_origin.partition("://")
@@ -132,34 +134,34 @@ class Previews:
             if scope["path"] == ENTER:
                 await self._enter(scope, receive, send, session_id, port, origin)
                 return
-            held = self.passes.read(cookie_of(scope["headers"]) or "", "stay", session_id, port)
-            if held is None:
+            token = self.tokens.read(cookie_of(scope["headers"]) or "", "stay", session_id, port)
+            if token is None:
                 raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
-            who = await self._who(held)
-            self.guard.count(scope, f"preview {who.credential_id}")
-            session = await allowed(self.server.services, who, session_id)
+            caller = await self._caller_of(token)
+            self.authenticator.count(scope, f"preview {caller.credential_id}")
+            session = await allowed(self.server.services, caller, session_id)
             _check_origin(scope, origin)
-            if not _only_looks(scope):
-                await allowed(self.server.services, who, session_id, "input")
-            self.tickets.take(scope, who)
+            if not _is_read_only(scope):
+                await allowed(self.server.services, caller, session_id, "input")
+            self.stream_quota.acquire(scope, caller)
         except HutchError as error:
-            await answer(scope, receive, send, tell(error, self.server.redactor))
+            await answer(scope, receive, send, error_response(error, self.server.redactor))
             return
         path = _with_query(scope["raw_path"].decode("latin-1"), scope)
         target = Target(session, port, path, origin, client_of(scope))
-        leave = PassPermit(self, scope, held, session, self.server)
-        async with self.streams.open(leave, send) as stream:
+        grant = PreviewGrant(self, scope, token, session, self.server)
+        async with self.streams.open(grant, send) as stream:
             await serve(self.server, stream, scope, receive, target)
 
     async def _enter(
         self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int, origin: str
     ) -> None:
-        asked = parse_qs(scope["query_string"].decode("latin-1"))
-        entered = self.passes.read(asked.get("pass", [""])[0], "enter", session_id, port)
-        if scope["type"] != "http" or entered is None or not self.passes.spend(entered):
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        entered = self.tokens.read(query.get("pass", [""])[0], "enter", session_id, port)
+        if scope["type"] != "http" or entered is None or not self.tokens.spend(entered):
             raise Unauthenticated("This pass was used, or is too old. Open the page from its session again.")
         await self.check(entered)
-        to = asked.get("to", ["/"])[0]
+        to = query.get("to", ["/"])[0]
         response = Response(status_code=303)
         response.headers["location"] = origin + (to if to.startswith("/") else "/")
         response.headers["cache-control"] = "no-store"
@@ -167,36 +169,36 @@ class Previews:
         safe = origin.startswith("https:") or self.domain == "localhost"
         # Inside a frame of ours the page is a stranger's: partitioned, the pass is for that frame alone.
         kind = "Secure; SameSite=None; Partitioned" if safe else "SameSite=Lax"
-        kept = f"{COOKIE}={self.passes.stay(entered)}; Path=/; HttpOnly; Max-Age={STAY_S}; {kind}"
-        response.headers["set-cookie"] = kept
+        cookie = f"{COOKIE}={self.tokens.stay(entered)}; Path=/; HttpOnly; Max-Age={STAY_S}; {kind}"
+        response.headers["set-cookie"] = cookie
         await response(scope, receive, send)
 
-    async def check(self, held: Pass) -> Session:
+    async def check(self, token: PreviewToken) -> Session:
         """Whether who got a pass is still somebody who may see the session."""
-        return await allowed(self.server.services, await self._who(held), held.session_id)
+        return await allowed(self.server.services, await self._caller_of(token), token.session_id)
 
-    async def _who(self, held: Pass) -> Caller:
-        key = (held.by, held.credential_id)
+    async def _caller_of(self, token: PreviewToken) -> Caller:
+        key = (token.by, token.credential_id)
         known = self._known.get(key)
         if known is not None and known[1] > monotonic():
             return known[0]
-        accounts = self.guard.accounts
-        user = await accounts.users.get(held.user_id)
+        accounts = self.authenticator.accounts
+        user = await accounts.users.get(token.user_id)
         scopes = scopes_of(user.role)
-        if held.by == "token":
-            tokens = [each for each in await accounts.tokens.list(user.id) if each.id == held.credential_id]
+        if token.by == "token":
+            tokens = [each for each in await accounts.tokens.list(user.id) if each.id == token.credential_id]
             good = bool(tokens) and tokens[0].is_valid(wall_ms())
             scopes &= tokens[0].scopes if tokens else frozenset()
         else:
-            good = any(each.id == held.credential_id for each in await accounts.browsers.list(user.id))
+            good = any(each.id == token.credential_id for each in await accounts.browsers.list(user.id))
         if user.disabled or not good:
             self._known.pop(key, None)
             raise Unauthenticated("Whoever opened this page is logged out.")
-        who = Caller(user, scopes, held.by, held.credential_id)
-        self._known[key] = (who, monotonic() + REMEMBERED_S)
+        caller = Caller(user, scopes, token.by, token.credential_id)
+        self._known[key] = (caller, monotonic() + CACHE_S)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        return who
+        return caller
 
 
 class PreviewPath:
@@ -223,14 +225,14 @@ class PreviewNames:
             await self._previews.by_name(scope, receive, send, *named)
 
 
-def _only_looks(scope: Scope) -> bool:
+def _is_read_only(scope: Scope) -> bool:
     """Whether a request asks for something and sends nothing: what else there is acts in the jail."""
     return scope["type"] == "http" and scope["method"] in SAFE
 
 
 def _check_origin(scope: Scope, own: str) -> None:
     """What another page sends does not count, whatever cookie comes along."""
-    if _only_looks(scope):
+    if _is_read_only(scope):
         return
     origins = values(scope["headers"], b"origin")
     if origins and [each.lower() for each in origins] != [own]:

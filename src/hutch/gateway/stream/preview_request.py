@@ -10,11 +10,11 @@ from starlette.types import Receive, Scope
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.context import Server
-from hutch.gateway.problem import tell
+from hutch.gateway.problem import error_response
 from hutch.gateway.stream.proxied_socket import SocketToJail
 from hutch.gateway.stream.proxy import BadAnswer, Exchange, bad_gateway
 from hutch.gateway.stream.proxy_headers import Header, coming_out, going_in
-from hutch.gateway.stream.streams import LEFT, SLOW, Ending, Stream
+from hutch.gateway.stream.streams import DISCONNECTED, SLOW, Ending, Stream
 from hutch.sessions.interface import Stream as JailStream
 
 DONE = Ending("end", 1000, "")
@@ -48,7 +48,7 @@ async def serve(server: Server, stream: Stream, scope: Scope, receive: Receive, 
         await answer(scope, receive, stream.put, bad_gateway(BadAnswer(str(error))))
         return
     except HutchError as error:
-        await answer(scope, receive, stream.put, tell(error, server.redactor))
+        await answer(scope, receive, stream.put, error_response(error, server.redactor))
         return
     try:
         if scope["type"] == "websocket":
@@ -108,7 +108,7 @@ async def _socket(
     ending = await stream.run(within.bring_out(stream.put), within.bring_in(receive))
     if ending is SLOW:
         stream.cut()
-    elif ending is not LEFT:
+    elif ending is not DISCONNECTED:
         code, reason = within.closed if ending.code == DONE.code else (ending.code, ending.reason)
         usable = code in (1000, 1001, 1003, 1011, 1012) or 3000 <= code < 5000
         await stream.put(
@@ -135,7 +135,7 @@ class _Body:
         await self._whole.wait()
         while not self.left:
             self.left = (await self._receive())["type"] == "http.disconnect"
-        return LEFT
+        return DISCONNECTED
 
 
 async def answer(scope: Scope, receive: Receive, send: Any, response: Response) -> None:

@@ -17,14 +17,14 @@ from typing import Literal, cast
 
 import orjson
 
-ENTER_S = 60  # to follow a redirect
+ENTRY_LIFE_S = 60  # to follow a redirect
 STAY_S = 8 * 3600
 MAX_SPENT = 10_000
-MAX_LENGTH = 1000
+MAX_TOKEN_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PreviewToken:
     """Who may see what, and until when."""
 
     session_id: str
@@ -33,11 +33,11 @@ class Pass:
     by: Literal["token", "cookie"]
     credential_id: str
     kind: Literal["enter", "stay"]
-    until: float  # by the clock of `Passes`
+    until: float  # by the clock of `PreviewTokens`
     nonce: str
 
 
-class Passes:
+class PreviewTokens:
     """Makes passes, and knows its own."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,23 +48,23 @@ class Passes:
 
     def enter(self, session_id: str, port: int, user_id: str, by: str, credential_id: str) -> str:
         """To be shown once, at the door of the port's own name."""
-        made = Pass(
+        token = PreviewToken(
             session_id,
             port,
             user_id,
             cast(Literal["token", "cookie"], by),
             credential_id,
             "enter",
-            self._clock() + ENTER_S,
+            self._clock() + ENTRY_LIFE_S,
             secrets.token_urlsafe(12),
         )
-        return self._signed(made)
+        return self._signed(token)
 
-    def stay(self, entered: Pass) -> str:
+    def stay(self, entered: PreviewToken) -> str:
         """What a browser keeps."""
         until, nonce = self._clock() + STAY_S, secrets.token_urlsafe(12)
         return self._signed(
-            Pass(
+            PreviewToken(
                 entered.session_id,
                 entered.port,
                 entered.user_id,
@@ -76,18 +76,20 @@ class Passes:
             )
         )
 
-    def read(self, text: str, kind: Literal["enter", "stay"], session_id: str, port: int) -> Pass | None:
+    def read(
+        self, text: str, kind: Literal["enter", "stay"], session_id: str, port: int
+    ) -> PreviewToken | None:
         """The pass, if it is one of ours, of this kind, for this port, and not over."""
         body, _, signature = text.partition(".")
-        if len(text) > MAX_LENGTH or not hmac.compare_digest(
+        if len(text) > MAX_TOKEN_CHARS or not hmac.compare_digest(
             self._signature(body).encode(), _bytes(signature)
         ):
             return None
-        found = Pass(*orjson.loads(urlsafe_b64decode(body)))
+        found = PreviewToken(*orjson.loads(urlsafe_b64decode(body)))
         fits = (found.kind, found.session_id, found.port) == (kind, session_id, port)
         return found if fits and self._clock() < found.until else None
 
-    def spend(self, entered: Pass) -> bool:
+    def spend(self, entered: PreviewToken) -> bool:
         """Whether it is shown for the first time."""
         now = self._clock()
         while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MAX_SPENT):
@@ -97,8 +99,8 @@ class Passes:
         self._spent[entered.nonce] = entered.until
         return True
 
-    def _signed(self, made: Pass) -> str:
-        fields = [getattr(made, name) for name in Pass.__dataclass_fields__]
+    def _signed(self, token: PreviewToken) -> str:
+        fields = [getattr(token, name) for name in PreviewToken.__dataclass_fields__]
         body = urlsafe_b64encode(orjson.dumps(fields)).decode()
         return f"{body}.{self._signature(body)}"
 

@@ -15,7 +15,7 @@ from websockets.uri import parse_uri
 from hutch.domain.errors import HutchError
 from hutch.gateway.stream.proxy import BAD_REQUEST, HEAD_S, TOO_LATE, BadAnswer
 from hutch.gateway.stream.proxy_headers import Header
-from hutch.gateway.stream.streams import LEFT, Ending
+from hutch.gateway.stream.streams import DISCONNECTED, Ending
 from hutch.gateway.stream.websocket_protocol import TURN_BYTES
 from hutch.sessions.interface import Stream as JailStream
 
@@ -92,7 +92,7 @@ class SocketToJail:
                 if message["type"] == "websocket.disconnect":
                     self._protocol.send_close(*_leaving(message))
                     await self._flush()
-                    return LEFT
+                    return DISCONNECTED
                 if message.get("bytes") is not None:
                     self._protocol.send_binary(message["bytes"])
                 else:

@@ -12,7 +12,7 @@ import h11
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.gateway.errors import OF_HTTP, Told
+from hutch.gateway.errors import OF_HTTP, ErrorStatus
 from hutch.gateway.problem import problem
 from hutch.gateway.stream.proxy_headers import Header
 from hutch.sessions.interface import Stream as JailStream
@@ -27,11 +27,11 @@ logger = structlog.get_logger()
 
 
 class BadAnswer(Exception):
-    """The program's fault; `told` is what the browser hears."""
+    """The program's fault; `error_status` is what the browser hears."""
 
-    def __init__(self, message: str, told: Told = BAD_GATEWAY) -> None:
+    def __init__(self, message: str, error_status: ErrorStatus = BAD_GATEWAY) -> None:
         super().__init__(message)
-        self.told = told
+        self.error_status = error_status
 
 
 class Exchange:
@@ -129,4 +129,4 @@ class Exchange:
 
 def bad_gateway(error: BadAnswer) -> Any:
     """What the browser hears of it."""
-    return problem(error.told, str(error)[:500])
+    return problem(error.error_status, str(error)[:500])

@@ -14,11 +14,11 @@ from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
 from hutch.domain.untrusted_text import echo
 from hutch.flows.sessions import give
-from hutch.gateway.problem import tell
+from hutch.gateway.problem import error_response
 from hutch.gateway.stream.follower import Follower
-from hutch.gateway.stream.frames import error_word, framed, heard, place, word
-from hutch.gateway.stream.stream_grant import Permit, permit, permit_of
-from hutch.gateway.stream.streams import LEFT, OVER, REFUSED, SLOW, Ending, Stream, streams_of
+from hutch.gateway.stream.frames import control_frame, error_frame, parse_frame, parse_position, update_frame
+from hutch.gateway.stream.stream_grant import StreamGrant, grant_of, grant_stream
+from hutch.gateway.stream.streams import COMPLETED, DISCONNECTED, REFUSED, SLOW, Ending, Stream, streams_of
 from hutch.gateway.stream.websocket_protocol import close_of
 from hutch.sessions.interface import Update
 
@@ -30,8 +30,8 @@ class EventSocket:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            allowed = await permit(scope, scope["path_params"]["session_id"])
-            after = place(QueryParams(scope["query_string"]).get("after"), "after")
+            allowed = await grant_stream(scope, scope["path_params"]["session_id"])
+            after = parse_position(QueryParams(scope["query_string"]).get("after"), "after")
             follower = Follower(allowed, after or 0)
             await follower.check()
         except HutchError as error:
@@ -41,55 +41,57 @@ class EventSocket:
         async with streams_of(scope["app"]).open(allowed, send) as stream:
 
             async def write(update: Update) -> None:
-                await stream.put(text(framed(update)))
+                await stream.put(text(update_frame(update)))
 
-            async def beat() -> None:
-                await stream.put(text(word("beat", seq=follower.seq)))
+            async def heartbeat() -> None:
+                await stream.put(text(control_frame("beat", seq=follower.seq)))
 
             await stream.put({"type": "websocket.accept"})
-            stream.beat = beat
-            ending = await stream.run(follower.run(write), _hear(stream, receive))
-            if ending is OVER:
-                await stream.put(text(word("end", seq=follower.seq)))
+            stream.heartbeat = heartbeat
+            ending = await stream.run(follower.run(write), _receive_frames(stream, receive))
+            if ending is COMPLETED:
+                await stream.put(text(control_frame("end", seq=follower.seq)))
             await close(stream, ending, follower.seq)
 
 
-async def _hear(stream: Stream, receive: Receive) -> Ending:
+async def _receive_frames(stream: Stream, receive: Receive) -> Ending:
     """Inputs, and whether anybody is there; what is wrong with a frame is told, and the next one heard."""
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
-            return LEFT
-        name: Any = None
+            return DISCONNECTED
+        frame_id: Any = None
         try:
             if message.get("text") is None:
                 raise BadRequest("Frames here are JSON texts. Bytes go to terminals.")
-            said = heard(message["text"])
-            name = said.get("id")
-            if name is not None and not (isinstance(name, str | int) and len(str(name)) <= MAX_ID):
-                name = None
+            frame = parse_frame(message["text"])
+            frame_id = frame.get("id")
+            if frame_id is not None and not (
+                isinstance(frame_id, str | int) and len(str(frame_id)) <= MAX_ID
+            ):
+                frame_id = None
                 raise BadRequest(f"`id` is a text of at most {MAX_ID} letters, or a number.")
-            answer = await _answer(permit_of(stream), said, name)
+            answer = await _answer(grant_of(stream), frame, frame_id)
         except HutchError as error:
-            answer = error_word(error, stream.permit.server.redactor.redact, id=name)
+            answer = error_frame(error, stream.grant.server.redactor.redact, id=frame_id)
         await stream.put(text(answer))
 
 
-async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
-    if said["type"] == "ping":
-        return word("pong", id=name)
-    if said["type"] != "input":
-        raise BadRequest(f"There is no frame {echo(said['type'], 40)} here; there is input, and ping.")
-    permit.count()
+async def _answer(grant: StreamGrant, frame: dict[str, Any], frame_id: Any) -> str:
+    if frame["type"] == "ping":
+        return control_frame("pong", id=frame_id)
+    if frame["type"] != "input":
+        raise BadRequest(f"There is no frame {echo(frame['type'], 40)} here; there is input, and ping.")
+    grant.count()
     try:
-        asked = parse_input.validate_python(said.get("input"))
+        input = parse_input.validate_python(frame.get("input"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise BadRequest(
             f"`input` is not as it should be. {validation_messages.describe_with_location(first)}."
         ) from None
-    given = await give(permit.server.services, permit.who, permit.session.id, asked)
-    return word("ack", id=name, seq=given.seq)
+    accepted = await give(grant.server.services, grant.caller, grant.session.id, input)
+    return control_frame("ack", id=frame_id, seq=accepted.seq)
 
 
 def text(content: str) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def text(content: str) -> dict[str, Any]:
 async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) -> None:
     """Before a WebSocket was opened: an answer by HTTP, as for any other request."""
     redactor = scope["app"].state.server.redactor
-    response = tell(error, redactor)
+    response = error_response(error, redactor)
     if "websocket.http.response" not in scope.get("extensions", {}):
         reason = redactor.redact(str(error))[:100]
         await send({"type": "websocket.close", "code": REFUSED.code, "reason": reason})
@@ -111,14 +113,14 @@ async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) 
 
 async def close(stream: Stream, why: Ending, seq: int) -> None:
     """Close a WebSocket, and say where to go on. Who does not read is not waited for."""
-    if why is LEFT:
+    if why is DISCONNECTED:
         return
-    goes_on = why.code != OVER.code and why is not REFUSED
+    goes_on = why.code != COMPLETED.code and why is not REFUSED
     reason = f"resume={seq} {why.reason}" if goes_on else why.reason
-    past = close_of(stream.permit.scope)
-    if why is SLOW and past is None:
+    close_now = close_of(stream.grant.scope)
+    if why is SLOW and close_now is None:
         stream.cut()
-    elif past is not None:
-        past(why.code, reason[:120])
+    elif close_now is not None:
+        close_now(why.code, reason[:120])
     else:
         await stream.put({"type": "websocket.close", "code": why.code, "reason": reason[:120]})

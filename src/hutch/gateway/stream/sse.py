@@ -7,9 +7,18 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hutch.gateway.stream.follower import Follower
-from hutch.gateway.stream.frames import BEAT, opening, place, sse, sse_word
-from hutch.gateway.stream.stream_grant import permit
-from hutch.gateway.stream.streams import CLOSING, DAMAGED, LEFT, OVER, REFUSED, SLOW, Ending, streams_of
+from hutch.gateway.stream.frames import HEARTBEAT, parse_position, sse, sse_control, sse_opening
+from hutch.gateway.stream.stream_grant import grant_stream
+from hutch.gateway.stream.streams import (
+    CLOSING,
+    COMPLETED,
+    DAMAGED,
+    DISCONNECTED,
+    REFUSED,
+    SLOW,
+    Ending,
+    streams_of,
+)
 from hutch.sessions.interface import Update
 
 HEADERS = [
@@ -17,52 +26,52 @@ HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),  # a proxy that collects would hold events back
 ]
-TOLD = frozenset(ending.name for ending in (OVER, CLOSING, REFUSED, DAMAGED))
+NAMED_ENDINGS = frozenset(ending.name for ending in (COMPLETED, CLOSING, REFUSED, DAMAGED))
 
 
 class EventStream:
     """The route, as plain ASGI: it runs for every event of every follower."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = await permit(scope, scope["path_params"]["session_id"])
+        allowed = await grant_stream(scope, scope["path_params"]["session_id"])
         given = Headers(scope=scope).get("last-event-id")
-        after = place(given, "Last-Event-ID")
+        after = parse_position(given, "Last-Event-ID")
         if after is None:
-            after = place(QueryParams(scope["query_string"]).get("after"), "after") or 0
+            after = parse_position(QueryParams(scope["query_string"]).get("after"), "after") or 0
         follower = Follower(allowed, after)
         if not await follower.check() and given:
             await Response(status_code=204)(scope, receive, send)  # by which a browser stops coming back
             return
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await send(piece(b"", more=False))
+            await send(body_chunk(b"", more=False))
             return
         async with streams_of(scope["app"]).open(allowed, send) as stream:
 
             async def write(update: Update) -> None:
-                await stream.put(piece(sse(update)))
+                await stream.put(body_chunk(sse(update)))
 
-            async def beat() -> None:
-                await stream.put(piece(BEAT))
+            async def heartbeat() -> None:
+                await stream.put(body_chunk(HEARTBEAT))
 
             await stream.put({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await stream.put(piece(opening()))
-            stream.beat = beat
-            ending = await stream.run(follower.run(write), gone(receive))
-            if ending in (SLOW, LEFT):
+            await stream.put(body_chunk(sse_opening()))
+            stream.heartbeat = heartbeat
+            ending = await stream.run(follower.run(write), wait_for_disconnect(receive))
+            if ending in (SLOW, DISCONNECTED):
                 stream.cut()
                 return
-            name = ending.name if ending.name in TOLD else CLOSING.name
-            last = sse_word(name, reason=ending.reason, seq=follower.seq)
-            stream.beat = None
-            await stream.put(piece(last, more=False))
+            name = ending.name if ending.name in NAMED_ENDINGS else CLOSING.name
+            last = sse_control(name, reason=ending.reason, seq=follower.seq)
+            stream.heartbeat = None
+            await stream.put(body_chunk(last, more=False))
 
 
-def piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+def body_chunk(body: bytes, *, more: bool = True) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
-async def gone(receive: Receive) -> Ending:
+async def wait_for_disconnect(receive: Receive) -> Ending:
     while (await receive())["type"] != "http.disconnect":
         continue
-    return LEFT
+    return DISCONNECTED

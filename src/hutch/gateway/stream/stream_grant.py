@@ -12,36 +12,36 @@ from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.sessions import allowed, reader_of
-from hutch.gateway.auth.authenticator import Guard
+from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
-from hutch.gateway.stream.stream_quota import Ticket, tickets_of
+from hutch.gateway.stream.stream_quota import StreamSlot, stream_quota_of
 from hutch.gateway.stream.streams import Stream
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class StreamGrant:
     """Who follows what, and how they came in."""
 
     server: Server
-    guard: Guard
+    authenticator: Authenticator
     scope: Any
-    who: Caller
+    caller: Caller
     session: Session
     reader: Reader
     writes: bool  # whether they may work in it, or only watch
-    ticket: Ticket
+    slot: StreamSlot
 
-    async def renew(self, session: Session | None = None) -> "Permit":
+    async def renew(self, session: Session | None = None) -> "StreamGrant":
         """The same as of now; refused when it no longer holds, or would show less from now on."""
-        who = await self.guard.still(self.scope)
-        session, reader, writes = await _what(self.server, who, session or self.session.id)
+        caller = await self.authenticator.recheck(self.scope)
+        session, reader, writes = await _access(self.server, caller, session or self.session.id)
         if self.reader.owner_side and not reader.owner_side:
-            raise Denied(f"{who.user.name} may see less of the session {session.id} now. Follow it again.")
-        return replace(self, who=who, session=session, writes=writes)
+            raise Denied(f"{caller.user.name} may see less of the session {session.id} now. Follow it again.")
+        return replace(self, caller=caller, session=session, writes=writes)
 
     def count(self) -> None:
         """One more request of this caller, by a stream that is open already."""
-        wait_s = self.guard.buckets.take(self.who.credential_id)
+        wait_s = self.authenticator.buckets.take(self.caller.credential_id)
         if wait_s:
             raise TooManyRequests(
                 f"Too many requests. Try again in {wait_s} s.",
@@ -50,46 +50,46 @@ class Permit:
             )
 
 
-def permit_of(stream: Stream) -> Permit:
+def grant_of(stream: Stream) -> StreamGrant:
     """The leave of a stream that was opened with one of these."""
-    assert isinstance(stream.permit, Permit)
-    return stream.permit
+    assert isinstance(stream.grant, StreamGrant)
+    return stream.grant
 
 
-async def permit(scope: Any, session_id: str) -> Permit:
+async def grant_stream(scope: Any, session_id: str) -> StreamGrant:
     """For who may see a session, to others it does not exist; and who does not follow too much already."""
-    return await permit_known(scope, await _guard(scope).recognise(scope), session_id)
+    return await grant_stream_to(scope, await _authenticator(scope).recognise(scope), session_id)
 
 
-async def permit_known(scope: Any, who: Caller, session_id: str) -> Permit:
+async def grant_stream_to(scope: Any, caller: Caller, session_id: str) -> StreamGrant:
     """The same, for a caller who was recognised and counted before."""
-    who.need("read")
-    session, reader, writes = await _what(_server(scope), who, session_id)
-    return _permit(scope, who, session, reader, writes=writes)
+    caller.need("read")
+    session, reader, writes = await _access(_server(scope), caller, session_id)
+    return _new_grant(scope, caller, session, reader, writes=writes)
 
 
-async def permit_watching(scope: Any, who: Caller, session: Session) -> Permit:
+async def grant_watching(scope: Any, caller: Caller, session: Session) -> StreamGrant:
     """The same, for a caller who may see the session, as was checked before, and who only watches."""
-    reader = await reader_of(_server(scope).services, who, session)
-    return _permit(scope, who, session, reader, writes=False)
+    reader = await reader_of(_server(scope).services, caller, session)
+    return _new_grant(scope, caller, session, reader, writes=False)
 
 
-def _permit(scope: Any, who: Caller, session: Session, reader: Reader, *, writes: bool) -> Permit:
-    ticket = tickets_of(scope["app"]).take(scope, who)
-    return Permit(_server(scope), _guard(scope), scope, who, session, reader, writes, ticket)
+def _new_grant(scope: Any, caller: Caller, session: Session, reader: Reader, *, writes: bool) -> StreamGrant:
+    slot = stream_quota_of(scope["app"]).acquire(scope, caller)
+    return StreamGrant(_server(scope), _authenticator(scope), scope, caller, session, reader, writes, slot)
 
 
 def _server(scope: Any) -> Server:
     return cast(Server, scope["app"].state.server)
 
 
-def _guard(scope: Any) -> Guard:
-    return cast(Guard, scope["app"].state.guard)
+def _authenticator(scope: Any) -> Authenticator:
+    return cast(Authenticator, scope["app"].state.authenticator)
 
 
-async def _what(server: Server, who: Caller, session: Session | str) -> tuple[Session, Reader, bool]:
+async def _access(server: Server, caller: Caller, session: Session | str) -> tuple[Session, Reader, bool]:
     try:
-        found, writes = await allowed(server.services, who, session, "input"), True
+        found, writes = await allowed(server.services, caller, session, "input"), True
     except Denied:
-        found, writes = await allowed(server.services, who, session), False
-    return found, await reader_of(server.services, who, found), writes
+        found, writes = await allowed(server.services, caller, session), False
+    return found, await reader_of(server.services, caller, found), writes

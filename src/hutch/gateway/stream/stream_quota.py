@@ -13,73 +13,73 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hutch.domain.errors import LimitReached
 from hutch.domain.user import Caller
 
-HELD = "hutch.tickets"  # in the scope: those of this connection
+SLOTS = "hutch.stream_slots"  # in the scope: those of this connection
 
 
-class Ticket:
+class StreamSlot:
     """For one stream."""
 
-    def __init__(self, tickets: "Tickets", user_id: str) -> None:
-        self._tickets: Tickets | None = tickets
+    def __init__(self, stream_quota: "StreamQuota", user_id: str) -> None:
+        self._stream_quota: StreamQuota | None = stream_quota
         self._user_id = user_id
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Once; after that it changes nothing."""
-        tickets, self._tickets = self._tickets, None
-        if tickets is not None:
-            tickets.put_back(self._user_id)
+        stream_quota, self._stream_quota = self._stream_quota, None
+        if stream_quota is not None:
+            stream_quota.release_one(self._user_id)
 
 
-class Tickets:
+class StreamQuota:
     """Those that are out, by user."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._out: Counter[str] = Counter()
+    def __init__(self, max_per_user: int) -> None:
+        self._max_per_user = max_per_user
+        self._open: Counter[str] = Counter()
 
-    def take(self, scope: Any, who: Caller) -> Ticket:
+    def acquire(self, scope: Any, caller: Caller) -> StreamSlot:
         """One more stream of a user, over this connection."""
-        self.check(who)
-        self._out[who.user.id] += 1
-        ticket = Ticket(self, who.user.id)
-        scope[HELD].append(ticket)
-        return ticket
+        self.check(caller)
+        self._open[caller.user.id] += 1
+        slot = StreamSlot(self, caller.user.id)
+        scope[SLOTS].append(slot)
+        return slot
 
-    def check(self, who: Caller) -> None:
+    def check(self, caller: Caller) -> None:
         """Refuse who has as many as there may be."""
-        if self._out[who.user.id] >= self._most:
+        if self._open[caller.user.id] >= self._max_per_user:
             raise LimitReached(
-                f"{who.user.name} has {self._most} streams open already. Close some, or raise "
+                f"{caller.user.name} has {self._max_per_user} streams open already. Close some, or raise "
                 "server.streams_per_user.",
                 limit="server.streams_per_user",
             )
 
-    def put_back(self, user_id: str) -> None:
-        self._out[user_id] -= 1
-        if not self._out[user_id]:
-            del self._out[user_id]
+    def release_one(self, user_id: str) -> None:
+        self._open[user_id] -= 1
+        if not self._open[user_id]:
+            del self._open[user_id]
 
     def __len__(self) -> int:
-        return self._out.total()
+        return self._open.total()
 
 
-class Ticketed:
+class StreamQuotaMiddleware:
     """Middleware: what was taken for a connection is given back when that is over."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        held: list[Ticket] = []
-        scope[HELD] = held
+        slots: list[StreamSlot] = []
+        scope[SLOTS] = slots
         try:
             await self._app(scope, receive, send)
         finally:
-            for ticket in held:
-                ticket.give_back()
+            for slot in slots:
+                slot.release()
 
 
-def tickets_of(app: Any) -> Tickets:
+def stream_quota_of(app: Any) -> StreamQuota:
     """Those of an application."""
-    tickets: Tickets = app.state.tickets
-    return tickets
+    stream_quota: StreamQuota = app.state.stream_quota
+    return stream_quota

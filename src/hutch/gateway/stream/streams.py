@@ -23,11 +23,11 @@ from hutch.gateway.context import Server
 from hutch.gateway.stream.websocket_protocol import abort_of
 from hutch.store.sessions import Sessions
 
-TICK_S = 0.5
-PARTING = (ClientDisconnected, ConnectionError)  # how it is told that the client is gone
-BEAT_S = 15.0
-RENEW_S = 3.0
-UNSURE_S = 30.0  # for which a stream goes on when nobody can say whether it may
+TICK_INTERVAL_S = 0.5
+DISCONNECTS = (ClientDisconnected, ConnectionError)  # how it is told that the client is gone
+HEARTBEAT_INTERVAL_S = 15.0
+RENEW_INTERVAL_S = 3.0
+MAX_UNCONFIRMED_S = 30.0  # for which a stream goes on when nobody can say whether it may
 
 Send = Callable[[Any], Awaitable[None]]
 logger = structlog.get_logger()
@@ -42,7 +42,7 @@ class Ending:
     reason: str
 
 
-class Leave(Protocol):
+class Grant(Protocol):
     """Somebody's leave to follow a session."""
 
     @property
@@ -54,13 +54,13 @@ class Leave(Protocol):
     @property
     def session(self) -> Session: ...
 
-    async def renew(self, session: Session | None = None) -> "Leave":
+    async def renew(self, session: Session | None = None) -> "Grant":
         """The same as of now; refused when it no longer holds. Who has just read the session gives it."""
         ...
 
 
-OVER = Ending("end", 1000, "the session has ended")
-LEFT = Ending("left", 1000, "")
+COMPLETED = Ending("end", 1000, "the session has ended")
+DISCONNECTED = Ending("left", 1000, "")
 CLOSING = Ending("closing", 1012, "the server ends; come back in a moment")
 REFUSED = Ending("refused", 4403, "you may no longer see this")
 SLOW = Ending("slow", 4408, "too much was waiting for you")
@@ -71,19 +71,19 @@ DAMAGED = Ending("damaged", 1011, "a part of the log is missing")
 class Stream:
     """One client, from when it was let in until it is gone."""
 
-    def __init__(self, permit: Leave, send: Send, patience_s: float, beat_s: float) -> None:
-        self.permit = permit
+    def __init__(self, grant: Grant, send: Send, patience_s: float, heartbeat_s: float) -> None:
+        self.grant = grant
         self.patience_s = patience_s  # with a client who does not read
-        self.beat: Callable[[], Awaitable[None]] | None = None
+        self.heartbeat: Callable[[], Awaitable[None]] | None = None
         self.held_up_s: Callable[[], float] = lambda: 0.0  # for how long others have been waiting for it
         self.renewed: Callable[[], None] = lambda: None  # the permit is a new one
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._send = send
-        self._beat_s = beat_s
+        self._heartbeat_s = heartbeat_s
         self._since: float | None = None
-        self._beaten = self._allowed = time.monotonic()
-        self._renewed = self._allowed - random.uniform(0, RENEW_S)  # not all at the same moment
-        self._beating: asyncio.Task[None] | None = None
+        self._last_heartbeat = self._allowed = time.monotonic()
+        self._renewed = self._allowed - random.uniform(0, RENEW_INTERVAL_S)  # not all at the same moment
+        self._heartbeat_task: asyncio.Task[None] | None = None
 
     async def put(self, message: Any) -> None:
         """Send; as long as it takes, the client is not reading."""
@@ -101,77 +101,77 @@ class Stream:
         try:
             await asyncio.wait([*tasks, self.ending], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.end(LEFT)
+            self.end(DISCONNECTED)
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-        if self.ending.result() is not LEFT:
+        if self.ending.result() is not DISCONNECTED:
             return self.ending.result()
         for result in results:
             if isinstance(result, Ending):
                 return result
             if isinstance(result, HutchError):
                 raise result
-            if isinstance(result, Exception) and not isinstance(result, PARTING):
-                logger.error("stream.failed", session_id=self.permit.session.id, exc_info=result)
+            if isinstance(result, Exception) and not isinstance(result, DISCONNECTS):
+                logger.error("stream.failed", session_id=self.grant.session.id, exc_info=result)
                 return FAILED
-        return LEFT
+        return DISCONNECTED
 
     def cut(self) -> None:
         """Let go of a client who does not read."""
-        if abort := abort_of(self.permit.scope):
+        if abort := abort_of(self.grant.scope):
             abort()
 
     # --- once in a while ---
 
     def tick(self, now: float) -> bool:
         """Whether it is time to ask again for the leave to follow."""
-        if self.permit.server.closing:
+        if self.grant.server.closing:
             self.end(CLOSING)
         elif (self._since is not None and now - self._since > self.patience_s) or (
             self.held_up_s() > self.patience_s
         ):
             self.end(SLOW)
-        elif now - self._renewed >= RENEW_S:
+        elif now - self._renewed >= RENEW_INTERVAL_S:
             self._renewed = now
             return True
-        elif self.beat and self._since is None and now - self._beaten >= self._beat_s:
-            self._beaten = now
-            self._beating = asyncio.ensure_future(self._beat())
+        elif self.heartbeat and self._since is None and now - self._last_heartbeat >= self._heartbeat_s:
+            self._last_heartbeat = now
+            self._heartbeat_task = asyncio.ensure_future(self._send_heartbeat())
         return False
 
     async def renew(self, read: "asyncio.Future[dict[str, Session]]") -> None:
         """Ask again, with sessions as they were just read."""
         try:
-            session = (await read).get(self.permit.session.id)
+            session = (await read).get(self.grant.session.id)
             if session is None:
                 raise NotFound("The session is gone.")
-            self.permit = await self.permit.renew(session)
+            self.grant = await self.grant.renew(session)
             self.renewed()
             self._allowed = time.monotonic()
         except (Denied, NotFound):
             self.end(REFUSED)
         except Exception:  # a database that is busy, say: that passes, or it does not
-            logger.warning("stream.not_renewed", session_id=self.permit.session.id, exc_info=True)
-            if time.monotonic() - self._allowed > UNSURE_S:
+            logger.warning("stream.not_renewed", session_id=self.grant.session.id, exc_info=True)
+            if time.monotonic() - self._allowed > MAX_UNCONFIRMED_S:
                 self.end(FAILED)
 
-    async def _beat(self) -> None:
-        with suppress(*PARTING):  # a client who is gone is noticed by who reads
-            if self.beat:
-                await self.beat()
+    async def _send_heartbeat(self) -> None:
+        with suppress(*DISCONNECTS):  # a client who is gone is noticed by who reads
+            if self.heartbeat:
+                await self.heartbeat()
 
     async def stop(self) -> None:
-        if self._beating:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+        if self._heartbeat_task:
+            self._heartbeat_task.cancel()
+            await asyncio.gather(self._heartbeat_task, return_exceptions=True)
 
 
 class Streams:
     """Those that are open."""
 
-    def __init__(self, *, tick_s: float = TICK_S, beat_s: float = BEAT_S) -> None:
-        self._tick_s, self._beat_s = tick_s, beat_s
+    def __init__(self, *, tick_s: float = TICK_INTERVAL_S, heartbeat_s: float = HEARTBEAT_INTERVAL_S) -> None:
+        self._tick_s, self._heartbeat_s = tick_s, heartbeat_s
         self._open: set[Stream] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._renewing: set[asyncio.Task[None]] = set()
@@ -180,17 +180,19 @@ class Streams:
         return len(self._open)
 
     @asynccontextmanager
-    async def open(self, permit: Leave, send: Send, *, beat_s: float = float("inf")) -> AsyncIterator[Stream]:
+    async def open(
+        self, grant: Grant, send: Send, *, heartbeat_s: float = float("inf")
+    ) -> AsyncIterator[Stream]:
         """One more; it beats as often as the others, or more often."""
-        patience_s = float(permit.server.loaded.settings.server.slow_client_s)
-        stream = Stream(permit, send, patience_s, min(beat_s, self._beat_s))
+        patience_s = float(grant.server.loaded.settings.server.slow_client_s)
+        stream = Stream(grant, send, patience_s, min(heartbeat_s, self._heartbeat_s))
         self._open.add(stream)
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
         try:
             yield stream
-        except PARTING:
-            logger.debug("stream.left", session_id=permit.session.id)
+        except DISCONNECTS:
+            logger.debug("stream.left", session_id=grant.session.id)
         finally:
             self._open.discard(stream)
             if not self._open:
@@ -208,7 +210,7 @@ class Streams:
                     if stream.tick(now):
                         due.append(stream)
                 except Exception:  # the others depend on it too
-                    logger.exception("stream.not_looked_after", session_id=stream.permit.session.id)
+                    logger.exception("stream.not_looked_after", session_id=stream.grant.session.id)
                     stream.end(FAILED)
             if due:
                 renewing = asyncio.ensure_future(self._renew(due))
@@ -217,8 +219,8 @@ class Streams:
 
     async def _renew(self, due: list[Stream]) -> None:
         """Their leaves, with one look into the database for all of them."""
-        sessions = Sessions(due[0].permit.server.rows)
-        read = asyncio.ensure_future(sessions.get_many(list({stream.permit.session.id for stream in due})))
+        sessions = Sessions(due[0].grant.server.rows)
+        read = asyncio.ensure_future(sessions.get_many(list({stream.grant.session.id for stream in due})))
         await asyncio.wait([read])
         for stream in due:
             if stream in self._open:

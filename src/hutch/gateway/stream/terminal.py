@@ -15,22 +15,22 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.stream.frames import error_word, heard, number, place, word
+from hutch.gateway.stream.frames import control_frame, error_frame, parse_frame, parse_number, parse_position
 from hutch.gateway.stream.socket import close, refuse, text
-from hutch.gateway.stream.stream_grant import permit, permit_of
-from hutch.gateway.stream.streams import LEFT, Ending, Stream, streams_of
-from hutch.gateway.stream.terminal_writers import Mode, Seat, Writers
-from hutch.gateway.stream.websocket_protocol import short_way_of
+from hutch.gateway.stream.stream_grant import grant_of, grant_stream
+from hutch.gateway.stream.streams import DISCONNECTED, Ending, Stream, streams_of
+from hutch.gateway.stream.terminal_writers import Mode, TerminalClient, TerminalWriters
+from hutch.gateway.stream.websocket_protocol import direct_channel_of
 from hutch.sessions.interface import Viewer
 from hutch.sessions.requests import ListTerminals
 
-INPUT_BYTES = 64 * 1024  # in one frame
+MAX_INPUT_BYTES = 64 * 1024  # in one frame
 WINDOW_BYTES = 512 * 1024  # on their way to a client: with less, a far one would get little in a second
-WAITING_BYTES = 1 << 20  # typed, and not yet read by the program
+MAX_UNREAD_INPUT_BYTES = 1 << 20  # typed, and not yet read by the program
 MAX_SIDE = 1000
-RESIZE_S = 0.1  # every one is an event in the log, and a window that is dragged sends sixty a second
-WATCHER_S = 2.0  # who only watches must not hold up those who work
-EXIT_S, LOOK_S = 1.0, 0.01
+RESIZE_INTERVAL_S = 0.1  # every one is an event in the log, and a window that is dragged sends sixty a second
+WATCHER_TIMEOUT_S = 2.0  # who only watches must not hold up those who work
+EXIT_TIMEOUT_S, EXIT_POLL_INTERVAL_S = 1.0, 0.01
 MAX_ACK = 2**53
 ENDED = Ending("exit", 1000, "the program has ended")
 
@@ -39,19 +39,19 @@ class TerminalSocket:
     """The route, as plain ASGI."""
 
     def __init__(self) -> None:
-        self._writers: dict[tuple[str, str], Writers] = {}
+        self._writers: dict[tuple[str, str], TerminalWriters] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as stack:
             try:
-                allowed = await permit(scope, scope["path_params"]["session_id"])
+                allowed = await grant_stream(scope, scope["path_params"]["session_id"])
                 query, id = QueryParams(scope["query_string"]), scope["path_params"]["terminal_id"]
                 mode = _mode(query.get("mode"))
                 host, session_id = allowed.server.host, allowed.session.id
-                resume = place(query.get("resume"), "resume")
+                resume = parse_position(query.get("resume"), "resume")
                 watched = host.terminal(session_id, id, resume=resume, masked=not allowed.writes)
                 viewer = await stack.enter_async_context(watched)
-                listed = await host.call(session_id, ListTerminals(), by=allowed.who.user.id)
+                listed = await host.call(session_id, ListTerminals(), by=allowed.caller.user.id)
                 state = next((each for each in listed if each.id == id), None)
                 if state is None:
                     raise NotFound(f"There is no terminal {echo(id, 40)} in this session.")
@@ -62,147 +62,151 @@ class TerminalSocket:
             stream = await stack.enter_async_context(streams_of(scope["app"]).open(allowed, send))
             await stream.put({"type": "websocket.accept"})
             hello = {"seq": viewer.seq, "missed_bytes": viewer.missed_bytes, "writes": allowed.writes}
-            await stream.put(text(word("hello", **hello, columns=state.columns, rows=state.rows)))
-            writers = self._writers.setdefault((session_id, id), Writers())
+            await stream.put(text(control_frame("hello", **hello, columns=state.columns, rows=state.rows)))
+            writers = self._writers.setdefault((session_id, id), TerminalWriters())
             try:
-                await _Watching(stream, viewer, receive, writers).run(mode)
+                await _Connection(stream, viewer, receive, writers).run(mode)
             finally:
-                if not writers.seats:
+                if not writers.clients:
                     self._writers.pop((session_id, id), None)
 
 
-class _Watching:
+class _Connection:
     """One client at one terminal."""
 
-    def __init__(self, stream: Stream, viewer: Viewer, receive: Receive, writers: Writers) -> None:
+    def __init__(self, stream: Stream, viewer: Viewer, receive: Receive, writers: TerminalWriters) -> None:
         self._stream, self._viewer, self._receive, self._writers = stream, viewer, receive, writers
-        self._told = asyncio.Event()
-        permit = permit_of(stream)
-        self._short = short_way_of(permit.scope)
-        self._seat = Seat(permit.who.user.name, permit.writes, self._told.set)
-        self._sent = self._shown = self._granted = viewer.seq
+        self._writers_changed = asyncio.Event()
+        grant = grant_of(stream)
+        self._direct = direct_channel_of(grant.scope)
+        self._client = TerminalClient(grant.caller.user.name, grant.writes, self._writers_changed.set)
+        self._sent = self._acknowledged = self._released = viewer.seq
         self._typed: deque[bytes] = deque()
         self._typed_bytes = 0
         self._typing = asyncio.Event()
         self._size: tuple[int, int] | None = None  # that the terminal is to have next
-        self._resting: asyncio.TimerHandle | None = None
+        self._resize_timer: asyncio.TimerHandle | None = None
 
     async def run(self, mode: Mode) -> None:
         stream = self._stream
         self._renewed()
         stream.held_up_s = lambda: self._viewer.held_up_s
         stream.renewed = self._renewed
-        self._writers.join(self._seat, mode)
-        if self._short:
-            self._short.hears = self._hear_at_once
+        self._writers.join(self._client, mode)
+        if self._direct:
+            self._direct.on_message = self._handle_immediately
         try:
-            ending = await stream.run(self._show(), self._hear(), self._type(), self._tell())
+            ending = await stream.run(
+                self._send_output(), self._receive_frames(), self._write_typed(), self._send_writers()
+            )
         finally:
-            if self._short:
-                self._short.hears = None
-            self._writers.leave(self._seat)
-            if self._resting:
-                self._resting.cancel()
+            if self._direct:
+                self._direct.on_message = None
+            self._writers.leave(self._client)
+            if self._resize_timer:
+                self._resize_timer.cancel()
         if ending is ENDED:
-            await self._say_exit()
+            await self._send_exit()
         await close(stream, ending, self._sent)
 
-    async def _show(self) -> Ending:
-        put, short = self._stream.put, self._short
+    async def _send_output(self) -> Ending:
+        put, short = self._stream.put, self._direct
         async for seq, data in self._viewer:
             if not (short and short.put(data)):
                 await put({"type": "websocket.send", "bytes": data})
             self._sent = seq + len(data)
-            self._grant()
+            self._release_output()
         return ENDED
 
-    def _grant(self) -> None:
+    def _release_output(self) -> None:
         """Let the program go on as far as the client has shown what it printed, and a window beyond."""
-        until = min(self._sent, self._shown + WINDOW_BYTES)
-        if until > self._granted:
-            self._viewer.acknowledge(until - self._granted)
-            self._granted = until
+        until = min(self._sent, self._acknowledged + WINDOW_BYTES)
+        if until > self._released:
+            self._viewer.acknowledge(until - self._released)
+            self._released = until
 
-    def _acknowledge(self, said: dict[str, Any]) -> None:
-        count = number(said, "bytes", 0, MAX_ACK)
-        if count > self._sent - self._shown:
-            waiting = self._sent - self._shown
+    def _acknowledge(self, frame: dict[str, Any]) -> None:
+        count = parse_number(frame, "bytes", 0, MAX_ACK)
+        if count > self._sent - self._acknowledged:
+            waiting = self._sent - self._acknowledged
             raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
-        self._shown += count
-        self._grant()
+        self._acknowledged += count
+        self._release_output()
 
-    async def _hear(self) -> Ending:
+    async def _receive_frames(self) -> Ending:
         """Never waits for the program: acknowledgements of what it prints must come through."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
-                return LEFT
+                return DISCONNECTED
             try:
                 if (data := message.get("bytes")) is not None:
-                    self._take_in(data)
+                    self._queue_input(data)
                 else:
-                    await self._obey(heard(message["text"]))
+                    await self._handle_frame(parse_frame(message["text"]))
             except HutchError as error:
-                clean = self._stream.permit.server.redactor.redact
-                await self._stream.put(text(error_word(error, clean)))
+                clean = self._stream.grant.server.redactor.redact
+                await self._stream.put(text(error_frame(error, clean)))
 
-    def _take_in(self, data: bytes) -> None:
-        if len(data) > INPUT_BYTES:
+    def _queue_input(self, data: bytes) -> None:
+        if len(data) > MAX_INPUT_BYTES:
             raise LimitReached(
-                f"{len(data)} bytes are too many for one frame. Send at most {INPUT_BYTES}.",
+                f"{len(data)} bytes are too many for one frame. Send at most {MAX_INPUT_BYTES}.",
                 limit="terminal_input_bytes",
             )
-        self._writers.check(self._seat)
-        if self._typed_bytes + len(data) > WAITING_BYTES:
+        self._writers.check(self._client)
+        if self._typed_bytes + len(data) > MAX_UNREAD_INPUT_BYTES:
             raise LimitReached(
                 f"The program has not read {self._typed_bytes} bytes that were typed before. Wait for it.",
                 limit="terminal_input_bytes",
             )
-        self._type_later(data)
+        self._buffer_input(data)
 
-    def _type_later(self, data: bytes) -> None:
+    def _buffer_input(self, data: bytes) -> None:
         self._typed.append(data)
         self._typed_bytes += len(data)
         self._typing.set()
 
-    def _hear_at_once(self, data: bytes, is_text: bool) -> bool:
-        """Keys and acknowledgements, which most frames are; all others, and what is wrong, `_hear` hears."""
+    def _handle_immediately(self, data: bytes, is_text: bool) -> bool:
+        """Handle keys and acknowledgements, which are most frames; leave the rest to `_receive_frames`."""
         try:
             if is_text:
-                said = heard(data)
-                if said["type"] != "ack":
+                frame = parse_frame(data)
+                if frame["type"] != "ack":
                     return False
-                self._acknowledge(said)
-            elif self._typed_bytes or len(data) > INPUT_BYTES or not self._writers.may_write(self._seat):
+                self._acknowledge(frame)
+            elif (
+                self._typed_bytes or len(data) > MAX_INPUT_BYTES or not self._writers.may_write(self._client)
+            ):
                 return False
             elif rest := data[self._viewer.write_some(data) :]:
-                self._type_later(rest)
+                self._buffer_input(rest)
         except HutchError:
             return False
         return True
 
-    async def _obey(self, said: dict[str, Any]) -> None:
-        match said["type"]:
+    async def _handle_frame(self, frame: dict[str, Any]) -> None:
+        match frame["type"]:
             case "ack":
-                self._acknowledge(said)
+                self._acknowledge(frame)
             case "resize":
-                size = number(said, "columns", 1, MAX_SIDE), number(said, "rows", 1, MAX_SIDE)
-                self._writers.check(self._seat)
+                size = parse_number(frame, "columns", 1, MAX_SIDE), parse_number(frame, "rows", 1, MAX_SIDE)
+                self._writers.check(self._client)
                 self._size = size
-                if self._resting is None:
+                if self._resize_timer is None:
                     self._resize()
             case "ping":
-                await self._stream.put(text(word("pong")))
+                await self._stream.put(text(control_frame("pong")))
             case "take":
-                self._writers.take(self._seat)
+                self._writers.take(self._client)
             case "share":
-                self._writers.share(self._seat)
+                self._writers.share(self._client)
             case other:
                 raise BadRequest(
                     f"There is no frame {echo(other, 40)} here; there is ack, resize, ping, take and share."
                 )
 
-    async def _type(self) -> Ending:
+    async def _write_typed(self) -> Ending:
         while True:
             self._typing.clear()
             while self._typed:
@@ -210,34 +214,38 @@ class _Watching:
                 try:
                     await self._viewer.write(data)
                 except HutchError as error:
-                    await self._stream.put(text(error_word(error)))
+                    await self._stream.put(text(error_frame(error)))
                 self._typed_bytes -= len(data)
             await self._typing.wait()
 
-    async def _tell(self) -> Ending:
+    async def _send_writers(self) -> Ending:
         """Say who writes, whenever that has changed."""
         while True:
-            await self._told.wait()
-            self._told.clear()
+            await self._writers_changed.wait()
+            self._writers_changed.clear()
             writers, holder = self._writers, self._writers.holder
-            said = {"mode": writers.mode, "name": holder.name if holder else None}
-            await self._stream.put(text(word("writer", **said, you=writers.may_write(self._seat))))
+            frame = {"mode": writers.mode, "name": holder.name if holder else None}
+            await self._stream.put(
+                text(control_frame("writer", **frame, you=writers.may_write(self._client)))
+            )
 
-    async def _say_exit(self) -> None:
+    async def _send_exit(self) -> None:
         code = self._viewer.exit_code
-        for _ in range(int(EXIT_S / LOOK_S)):  # the terminal's end may be seen before its program's
+        for _ in range(
+            int(EXIT_TIMEOUT_S / EXIT_POLL_INTERVAL_S)
+        ):  # the terminal's end may be seen before its program's
             if code is not None:
                 break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(EXIT_POLL_INTERVAL_S)
             code = self._viewer.exit_code
-        await self._stream.put(text(word("exit", exit_code=code)))
+        await self._stream.put(text(control_frame("exit", exit_code=code)))
 
     def _resize(self) -> None:
         """Now, and not again for a moment; what comes meanwhile counts then, the last of it."""
-        self._resting = None
+        self._resize_timer = None
         if self._size is not None:
             size, self._size = self._size, None
-            self._resting = asyncio.get_running_loop().call_later(RESIZE_S, self._resize_again)
+            self._resize_timer = asyncio.get_running_loop().call_later(RESIZE_INTERVAL_S, self._resize_again)
             self._viewer.resize(*size)
 
     def _resize_again(self) -> None:
@@ -248,11 +256,11 @@ class _Watching:
 
     def _renewed(self) -> None:
         """What somebody may do has changed, or not."""
-        permit = permit_of(self._stream)
-        patience_s = float(permit.server.loaded.settings.server.slow_client_s)
-        self._stream.patience_s = patience_s if permit.writes else min(WATCHER_S, patience_s)
-        self._writers.allow(self._seat, permit.writes)
-        self._viewer.mask(not permit.writes)
+        grant = grant_of(self._stream)
+        patience_s = float(grant.server.loaded.settings.server.slow_client_s)
+        self._stream.patience_s = patience_s if grant.writes else min(WATCHER_TIMEOUT_S, patience_s)
+        self._writers.allow(self._client, grant.writes)
+        self._viewer.mask(not grant.writes)
 
 
 def _mode(given: str | None) -> Mode:

@@ -14,7 +14,7 @@ Mode = Literal["one", "many"]
 
 
 @dataclass(eq=False, slots=True)
-class Seat:
+class TerminalClient:
     """One who is at a terminal."""
 
     name: str
@@ -23,63 +23,63 @@ class Seat:
 
 
 @dataclass(slots=True)
-class Writers:
+class TerminalWriters:
     """Those who are at one terminal."""
 
     mode: Mode = "many"
-    seats: list[Seat] = field(default_factory=list)  # in the order of their coming
-    holder: Seat | None = None
+    clients: list[TerminalClient] = field(default_factory=list)  # in the order of their coming
+    holder: TerminalClient | None = None
 
-    def join(self, seat: Seat, mode: Mode) -> None:
-        self.seats.append(seat)
-        if mode == "one" and seat.writes:
+    def join(self, client: TerminalClient, mode: Mode) -> None:
+        self.clients.append(client)
+        if mode == "one" and client.writes:
             self.mode = "one"
         self._settle()
 
-    def leave(self, seat: Seat) -> None:
-        self.seats.remove(seat)
+    def leave(self, client: TerminalClient) -> None:
+        self.clients.remove(client)
         self._settle()
 
-    def allow(self, seat: Seat, writes: bool) -> None:
+    def allow(self, client: TerminalClient, writes: bool) -> None:
         """What somebody may do in the session has changed."""
-        if seat.writes != writes:
-            seat.writes = writes
+        if client.writes != writes:
+            client.writes = writes
             self._settle()
 
-    def take(self, seat: Seat) -> None:
+    def take(self, client: TerminalClient) -> None:
         """Be the one who writes."""
-        self._must_write(seat)
-        self.mode, self.holder = "one", seat
+        self._must_write(client)
+        self.mode, self.holder = "one", client
         self._settle()
 
-    def share(self, seat: Seat) -> None:
+    def share(self, client: TerminalClient) -> None:
         """Let all write."""
-        self._must_write(seat)
-        if self.mode == "one" and self.holder is not seat:
+        self._must_write(client)
+        if self.mode == "one" and self.holder is not client:
             raise Denied("Only who writes can let the others write too. Take it over first.")
         self.mode = "many"
         self._settle()
 
-    def may_write(self, seat: Seat) -> bool:
-        return seat.writes and (self.mode == "many" or self.holder is seat)
+    def may_write(self, client: TerminalClient) -> bool:
+        return client.writes and (self.mode == "many" or self.holder is client)
 
-    def check(self, seat: Seat) -> None:
-        self._must_write(seat)
-        if not self.may_write(seat):
+    def check(self, client: TerminalClient) -> None:
+        self._must_write(client)
+        if not self.may_write(client):
             name = self.holder.name if self.holder else "somebody else"
             raise Denied(f'Only {name} types here now. Take over with {{"type":"take"}}.')
 
-    def _must_write(self, seat: Seat) -> None:
-        if not seat.writes:
+    def _must_write(self, client: TerminalClient) -> None:
+        if not client.writes:
             raise Denied("You may watch this terminal, and not type into it.")
 
     def _settle(self) -> None:
-        able = [seat for seat in self.seats if seat.writes]
+        able = [client for client in self.clients if client.writes]
         if self.mode == "many" or not able:
             self.holder = None
         elif self.holder not in able:
             self.holder = able[0]
-        if not self.seats:
+        if not self.clients:
             self.mode = "many"
-        for seat in self.seats:
-            seat.changed()
+        for client in self.clients:
+            client.changed()

@@ -18,7 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.exceptions import InvalidState
 
 logger = structlog.get_logger()
-ABORT, CLOSE, SHORT = "hutch.abort", "hutch.close", "hutch.short"
+ABORT, CLOSE, DIRECT = "hutch.abort", "hutch.close", "hutch.short"
 MAX_FRAME_BYTES = 1 << 20  # of a message that comes in
 MAX_FRAGMENTS = 1024
 MAX_WAITING = 4  # messages that came in and that nobody has taken
@@ -39,19 +39,21 @@ class Http(HttpToolsProtocol):
         super().connection_made(transport)  # type: ignore[arg-type]
 
 
-Hears = Callable[[bytes, bool], bool]  # of a message, and whether it is a text; whether that was all of it
+OnMessage = Callable[
+    [bytes, bool], bool
+]  # of a message, and whether it is a text; whether that was all of it
 
 
 class WebSocket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
 
-    hears: Hears | None = None  # is asked first about what comes in
+    on_message: OnMessage | None = None  # is asked first about what comes in
     _rest = b""  # of what was received, not yet looked at
     _lost: tuple[Exception | None] | None = None  # the client is gone, and why
 
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
-        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past, SHORT: self}
+        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past, DIRECT: self}
         super().connection_made(transport)
 
     def shutdown(self) -> None:
@@ -155,8 +157,10 @@ class WebSocket(WebSocketsSansIOProtocol):
         return message
 
     def send_receive_event_to_app(self) -> None:
-        hears = self.hears if len(self.frames) == 1 and self.queue.empty() and not self.close_sent else None
-        if hears and hears(self.frames[0], self.curr_msg_data_type == "text"):
+        on_message = (
+            self.on_message if len(self.frames) == 1 and self.queue.empty() and not self.close_sent else None
+        )
+        if on_message and on_message(self.frames[0], self.curr_msg_data_type == "text"):
             self.frames = []
             return
         if self.queue.qsize() >= MAX_WAITING:
@@ -217,9 +221,9 @@ def abort_of(scope: Any) -> Callable[[], None] | None:
     return cast(Callable[[], None] | None, scope.get("state", {}).get(ABORT))
 
 
-def short_way_of(scope: Any) -> WebSocket | None:
+def direct_channel_of(scope: Any) -> WebSocket | None:
     """The short way to a WebSocket's client, when the server has one."""
-    return cast(WebSocket | None, scope.get("state", {}).get(SHORT))
+    return cast(WebSocket | None, scope.get("state", {}).get(DIRECT))
 
 
 def close_of(scope: Any) -> Callable[[int, str], None] | None:

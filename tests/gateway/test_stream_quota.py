@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.stream.stream_quota import tickets_of
+from hutch.gateway.stream.stream_quota import stream_quota_of
 from tests.gateway import graphs
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import socket, sse
@@ -18,14 +18,14 @@ EVENTS = "subscription ($id: ID!) { events(sessionId: $id) { __typename } }"
 async def refused(api: Api, url: str) -> None:
     answered = await api.get(url)
     assert (answered.status_code, answered.headers["content-type"]) == (429, "application/problem+json")
-    told = answered.json()
-    assert (told["code"], told["limit"]) == ("limit_reached", "server.streams_per_user")
-    assert "Close some, or raise server.streams_per_user" in told["detail"]
+    problem = answered.json()
+    assert (problem["code"], problem["limit"]) == ("limit_reached", "server.streams_per_user")
+    assert "Close some, or raise server.streams_per_user" in problem["detail"]
 
 
 async def none_open(api: Api) -> None:
     async def look() -> bool:
-        return len(tickets_of(api.app)) == 0
+        return len(stream_quota_of(api.app)) == 0
 
     await eventually(look)
 

@@ -3,29 +3,29 @@
 import pytest
 
 from hutch.domain.errors import Denied
-from hutch.gateway.stream.terminal_writers import Seat, Writers
+from hutch.gateway.stream.terminal_writers import TerminalClient, TerminalWriters
 
 
-def seat(name: str, writes: bool = True) -> Seat:
-    return Seat(name, writes, lambda: None)
+def client(name: str, writes: bool = True) -> TerminalClient:
+    return TerminalClient(name, writes, lambda: None)
 
 
-def writing(writers: Writers) -> list[str]:
-    return [each.name for each in writers.seats if writers.may_write(each)]
+def writing(writers: TerminalWriters) -> list[str]:
+    return [each.name for each in writers.clients if writers.may_write(each)]
 
 
 def test_all_who_may_work_in_the_session_write() -> None:
-    writers = Writers()
-    for each in (seat("ada"), seat("bob"), seat("eve", writes=False)):
+    writers = TerminalWriters()
+    for each in (client("ada"), client("bob"), client("eve", writes=False)):
         writers.join(each, "many")
     assert writing(writers) == ["ada", "bob"]
     with pytest.raises(Denied, match="may watch"):
-        writers.check(writers.seats[2])
+        writers.check(writers.clients[2])
 
 
 def test_where_one_writes_the_first_does_until_another_takes_over_or_it_leaves() -> None:
-    writers = Writers()
-    eve, ada, bob, carl = seat("eve", writes=False), seat("ada"), seat("bob"), seat("carl")
+    writers = TerminalWriters()
+    eve, ada, bob, carl = client("eve", writes=False), client("ada"), client("bob"), client("carl")
     for each in (eve, ada, bob, carl):
         writers.join(each, "one")
     assert writing(writers) == ["ada"]
@@ -47,30 +47,30 @@ def test_where_one_writes_the_first_does_until_another_takes_over_or_it_leaves()
 
 
 def test_who_only_watches_cannot_lock_the_others_out() -> None:
-    writers = Writers()
-    ada, eve = seat("ada"), seat("eve", writes=False)
+    writers = TerminalWriters()
+    ada, eve = client("ada"), client("eve", writes=False)
     writers.join(ada, "many")
     writers.join(eve, "one")
     assert (writers.mode, writing(writers)) == ("many", ["ada"])
 
 
 def test_when_all_have_left_it_is_open_again() -> None:
-    writers, ada = Writers(), seat("ada")
+    writers, ada = TerminalWriters(), client("ada")
     writers.join(ada, "one")
     writers.leave(ada)
-    bob, carl = seat("bob"), seat("carl")
+    bob, carl = client("bob"), client("carl")
     writers.join(bob, "many")
     writers.join(carl, "many")
     assert writing(writers) == ["bob", "carl"]
 
 
 def test_everybody_is_told_when_it_changes() -> None:
-    told: list[str] = []
-    writers = Writers()
-    ada = Seat("ada", True, lambda: told.append("ada"))
-    bob = Seat("bob", True, lambda: told.append("bob"))
+    notified: list[str] = []
+    writers = TerminalWriters()
+    ada = TerminalClient("ada", True, lambda: notified.append("ada"))
+    bob = TerminalClient("bob", True, lambda: notified.append("bob"))
     writers.join(ada, "one")
     writers.join(bob, "one")
-    told.clear()
+    notified.clear()
     writers.take(bob)
-    assert told == ["ada", "bob"]
+    assert notified == ["ada", "bob"]
