@@ -12,7 +12,7 @@ def test_only_show_makes_what_can_be_sent(modules: dict[str, ast.Module]) -> Non
         name
         for name, tree in modules.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ShownEntry"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "VisibleEntry"
     ]
     assert set(makers) == {AUDIENCE}
 
