@@ -1,4 +1,4 @@
-"""What an attack is, as data: the tests run it and docs/security.md lists it.
+"""What an attack is, as data: the tests run it and docs/attacks.md lists it.
 
 An attack's program does its deed in plain Python. Coming to its end is success;
 an OSError is a wall. Each is run in a real jail, where it must be held, and by

@@ -1,4 +1,4 @@
-"""docs/security.md lists the attacks that there are."""
+"""docs/attacks.md lists the attacks that there are."""
 
 import subprocess
 import sys
