@@ -92,7 +92,7 @@ def test_a_repositorys_broken_file_narrows_nothing_and_shows() -> None:
         ("---\nlimits: {turns: 0}\n---\n", r"wrong at limits\.turns"),
         ("---\npolicy: {rules: [perhaps bash]}\n---\n", "is not a rule"),
         ("---\nnever closed", "does not close it"),
-        ('---\nmodel: "openai:gpt\\n"\n---\n', "names no model: it holds a line break"),
+        ('---\nmodel: "openai:gpt\\n"\n---\n', "is not a model name: it contains a line break"),
         ("---\n: : :\n\t-\n---\n", "not YAML|wrong at"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_part_of_its_id_names_a_session(tmp_path: Path) -> None:
         assert {json.loads(line)["session"] for line in shown.stdout.splitlines()} == {first}, shown.stderr
     many = hutch(tmp_path, "log", first[:8])
     assert (many.returncode, many.stdout) == (2, "")
-    assert f"'{first[:8]}' fits 2 sessions: {second}, {first}. Give more of the id." in many.stderr
+    assert f"'{first[:8]}' matches 2 sessions: {second}, {first}. Give more of the id." in many.stderr
     none = hutch(tmp_path, "log", "zzzzzz")
     assert (none.returncode, "There is no session 'zzzzzz'" in none.stderr) == (2, True)
     assert hutch(tmp_path, "receipt", second[-8:]).returncode == 0

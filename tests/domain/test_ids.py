@@ -57,6 +57,6 @@ def test_who_names_many_is_told_which() -> None:
     assert resolve_id(ids, ids[1], "changes") == ids[1]
     assert resolve_id(ids, "zzz", "changes") is None
     with pytest.raises(
-        BadRequest, match=rf"'01jd2' fits 4 changes: {ids[0]}, {ids[1]}, {ids[2]}, …\. Give more"
+        BadRequest, match=rf"'01jd2' matches 4 changes: {ids[0]}, {ids[1]}, {ids[2]}, …\. Give more"
     ):
         resolve_id(ids, "01jd2", "changes")

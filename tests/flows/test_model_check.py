@@ -133,7 +133,9 @@ async def test_a_model_that_the_ollama_lacks_is_to_be_pulled(tmp_path: Path) -> 
 async def test_the_names_of_a_server_drive_no_terminal_and_start_no_line(tmp_path: Path) -> None:
     async with served(answer("a\n\x1b[2Jfix: rm -rf ~")) as url:
         check = await check_model(loaded(tmp_path, ollama_base_url=url), {})
-    assert check.found.startswith("'ollama:a\\n\\x1b[2Jfix: rm -rf ~' names no model: it holds a line break")
+    assert check.found.startswith(
+        "'ollama:a\\n\\x1b[2Jfix: rm -rf ~' is not a model name: it contains a line break"
+    )
 
 
 async def test_a_key_is_found_in_the_environment_or_the_vault_and_never_shown(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def test_who_is_no_author_is_refused_before_anything_is_written(
     place: Path, hutch: Delivering, author: str
 ) -> None:
     origin = bare(place)
-    with pytest.raises(BadRequest, match="is no author"):
+    with pytest.raises(BadRequest, match="is not an author"):
         await made(hutch, origin, author=author)
     assert branches(origin) == ["main"]
 

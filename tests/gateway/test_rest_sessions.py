@@ -220,7 +220,7 @@ async def test_a_models_name_with_a_line_break_at_an_end_is_refused(
         for path, asked in ((f"{V1}/sessions", {}), ("/api/code", code)):
             refused = await api.post(path, json={**asked, "model": name})
             assert refused.status_code == 400, refused.text
-            assert "names no model: it holds a line break" in refused.json()["detail"]
+            assert "is not a model name: it contains a line break" in refused.json()["detail"]
 
 
 async def test_what_is_not_there_is_told_only_to_who_may_name_it(tmp_path: Path) -> None:

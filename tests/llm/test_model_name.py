@@ -27,8 +27,8 @@ def test_a_name_is_a_provider_and_a_model(text: str, name: ModelName) -> None:
         ("antropic:claude-x", r"Did you mean anthropic:claude-x\?"),
         ("openai:", r"Did you mean openai:NAME\?"),
         ("", "names no model"),
-        ("openai:gpt\nx", r"'openai:gpt\\nx' names no model: it holds a line break"),
-        ("ollama:\x1b[31mred", "names no model: it holds a line break or another control character"),
+        ("openai:gpt\nx", r"'openai:gpt\\nx' is not a model name: it contains a line break"),
+        ("ollama:\x1b[31mred", "is not a model name: it contains a line break or another control character"),
     ],
 )
 def test_what_is_no_name_is_told(text: str, hint: str) -> None:
@@ -42,7 +42,7 @@ def test_what_is_no_name_is_told(text: str, hint: str) -> None:
 )
 def test_a_control_character_is_refused_wherever_it_stands(sign: str) -> None:
     for text in (f"{sign}openai:gpt", f"openai:gpt{sign}", f" {sign} openai:gpt", f"openai{sign}:gpt", sign):
-        with pytest.raises(BadRequest, match="names no model: it holds a line break"):
+        with pytest.raises(BadRequest, match="is not a model name: it contains a line break"):
             parse_model_name(text)
 
 

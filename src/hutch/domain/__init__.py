@@ -1,1 +1,1 @@
-"""What things are: nouns, events, inputs, errors, ids. Nothing here does I/O."""
+"""The nouns of Hutch: sessions, events, inputs, errors, ids. Nothing here does I/O."""

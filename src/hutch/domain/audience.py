@@ -3,7 +3,7 @@
 An event is for everyone who may see its session, unless its `audience` names the owner's side or one
 user. The audience is a part of the event's JSON, so the hash chain covers it; without one, the JSON is the
 same as before. `show` applies it: only what came through `show` can be turned into JSON for a client.
-An audience that this version does not know is for nobody.
+An audience that this version does not know matches no reader.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from hutch.domain.session import SessionInput
 
 OWNER_SIDE = "owner"
 FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"})  # they hold a log together
-_UNREADABLE = "?"  # an audience that is no text: it names no reader
+_UNREADABLE = "?"  # an audience that is not text: it matches no reader
 
 VisibleEntry = NewType("VisibleEntry", Entry)
 """An entry as one reader may see it. Only `show` makes one."""
@@ -26,7 +26,7 @@ VisibleEntry = NewType("VisibleEntry", Entry)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who may see a session, as its log needs to know them."""
+    """A user who may see a session, and how much of its log."""
 
     user_id: str = ""
     owner_side: bool = False  # the session's owner, an owner of the installation, or an assessor
@@ -38,7 +38,7 @@ class Reader:
         return self.owner_side if audience == OWNER_SIDE else bool(self.user_id) and audience == self.user_id
 
 
-PUBLIC = Reader()  # sees what everyone in the session sees: the agent, and what is published of its work
+PUBLIC = Reader()  # sees what everyone in the session sees: for the agent, and for published text
 WHOLE = Reader(whole=True)
 
 
@@ -58,7 +58,7 @@ def audience_in(payload: bytes) -> str | None:
 
 
 def check_audience(event: Event | UnknownEvent) -> None:
-    """Refuse an audience that could not be honoured."""
+    """Refuse an audience that no reader matches, and one on an event that all readers need."""
     audience = audience_of(event)
     if audience is None:
         return
@@ -69,7 +69,7 @@ def check_audience(event: Event | UnknownEvent) -> None:
 
 
 def filter_entry(entry: Entry, reader: Reader) -> VisibleEntry:
-    """The entry as this reader may see it: whole, or with its place, time, type and link only."""
+    """The entry as this reader may see it: whole, or with only its number, time, type and hash."""
     event = entry.event
     audience = event.audience if isinstance(event, Event) else audience_of(event)
     if audience is None or reader.may_see(audience):

@@ -1,4 +1,4 @@
-"""A change: a branch with a commit that somebody can review and merge."""
+"""A change: a branch with a commit that people can review and merge."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,32 +9,32 @@ ChangeState = Literal["open", "merged", "closed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A proposal, where it lies, and what became of it."""
+    """A proposed commit, its branch, and its state."""
 
     id: str
     session_id: str
     run_id: str
-    repository: str  # an address, or a directory of this machine
+    repository: str  # a URL, or a directory of this machine
     branch: str
-    base: str  # the branch that it is for
+    base: str  # the branch to merge into
     base_commit: str
     commit: str
     title: str
     body: str
-    tests: str  # what the tests said, in a line; empty when there are none
+    tests: str  # the test result in one line; empty when there are no tests
     state: ChangeState = "open"
     created_ms: int
     merged_commit: str = ""
-    forge: ForgeName = "local"  # `git` is a repository elsewhere of which only branches are known
-    number: int = 0  # of the pull request, where there is one
-    web_url: str = ""  # the same, for people
+    forge: ForgeName = "local"  # `git`: a remote repository without a known API, so it has branches only
+    number: int = 0  # of the pull request; 0 when there is none
+    web_url: str = ""  # the page of the pull request
 
     @property
     def url(self) -> str:
-        """Where it can be looked at."""
+        """Where people can view it."""
         return self.web_url or f"{self.repository}#{self.branch}"
 
     @property
     def tests_fail(self) -> bool:
-        """Whether its tests were run, and said no; `tests` names no count of zero."""
+        """Whether its tests were run and failed; `tests` never lists a count of zero."""
         return "failed" in self.tests

@@ -1,4 +1,4 @@
-"""Addresses of callers, as they are counted."""
+"""Addresses of clients, as rate limits count them."""
 
 import ipaddress
 
@@ -6,7 +6,7 @@ MAX_CHARS = 64
 
 
 def address_key(address: str) -> str:
-    """What is counted as one address: of IPv6, the network that one customer has to choose from."""
+    """The key that an address is counted under: for IPv6 its /64 network, which one customer controls."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

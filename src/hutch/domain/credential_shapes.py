@@ -1,4 +1,4 @@
-"""The shapes that well-known credentials have, as patterns, and how they begin."""
+"""Patterns of well-known credentials, and of their first characters."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ CREDENTIAL_PREFIX = re.compile(
     r"(?:sk-|AIza|gh[opsur]_|github_pat_|hutch(?:link|invite)?_|A[KS]IA|xox[abceoprs]-|xapp-|eyJ)"
 )
 BEFORE_CREDENTIAL = re.compile(r"(?i:authorization)\\?[\"']?\s{0,4}[:=]?[^\n]{0,40}$")
-# With what stands before each line: a bar in an exception group, the line's number, the sign in a diff.
+# With the prefix of each line: a bar in an exception group, the line number, the sign in a diff.
 _LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}(?:[0-9]{1,7}[\t:-][\t ]?|[+-])?"
 
 SHAPES: dict[str, str] = {
@@ -22,7 +22,7 @@ SHAPES: dict[str, str] = {
     "hutch_token": r"hutch(?:link|invite)?_[A-Za-z0-9]{43}(?![A-Za-z0-9])",
     "aws_key": r"A(?:KIA|SIA)[A-Z2-7]{16}(?![A-Za-z0-9])",
     "slack_token": r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+",
-    # Not after "-" or "_" either: these belong to a part, and each would start a new scan of it.
+    # Not after "-" or "_" either: they occur inside a part, and each would start a new scan of it.
     "jwt": r"e(?<![_-]e)yJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+",
     "private_key": (
         r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----"
@@ -31,7 +31,7 @@ SHAPES: dict[str, str] = {
         rf"(?:{_LINE_BREAK}-----END [A-Z0-9 ]{{0,32}}PRIVATE KEY(?: BLOCK)?-----)?"
     ),
 }
-# Each of these texts is in whatever has such a shape. Most texts have none, which is seen much sooner so.
+# Every credential contains one of these. Most texts have none, and this search is much faster.
 SIGNS = (
     *("sk-", "AIza", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "AKIA", "ASIA"),
     *("hutch_", "hutchlink_", "hutchinvite_", "xox", "xapp-", "eyJ", "-----BEGIN "),
@@ -44,10 +44,10 @@ PARTIAL_CREDENTIAL = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*+$
 
 
 def shape_patterns() -> Iterator[str]:
-    """The shapes as the engine likes them.
+    """The patterns in the form that the regex engine runs fastest.
 
-    Each begins with a plain letter, so that a search skips from one such letter to the
-    next (seven times as fast), and ends with an empty group that tells which one it was.
+    Each begins with a literal character, so that a search skips from one such character to the
+    next (seven times as fast), and ends with an empty group that names the pattern.
     """
     for name, shape in SHAPES.items():
         first, rest = shape[0], shape[1:]

@@ -1,7 +1,7 @@
 """Five families of errors, by who must act.
 
-A message names the thing, the value, and the way out. Anything that is not
-one of these is a bug. `code` is the stable name that clients match on.
+A message names the thing, the value, and the remedy. Any other exception is
+a bug. `code` is the stable name that clients match on.
 """
 
 from typing import ClassVar
@@ -14,37 +14,37 @@ class HutchError(Exception):
 
 
 class BadRequest(HutchError):
-    """The caller asked for something that makes no sense; asking again will not help."""
+    """The request is wrong; a retry will not help."""
 
     code = "bad_request"
 
 
 class NotARepository(BadRequest):
-    """A directory without git, of which nobody has said that it may be copied; `option` is how to say so."""
+    """A directory without git, which the caller has not allowed to be copied; `option` allows it."""
 
     def __init__(self, reason: str, *, option: str) -> None:
-        super().__init__(f"{reason} Make it a repository (git init), or say that it may be copied: {option}.")
+        super().__init__(f"{reason} Make it a repository (git init), or allow copying it: {option}.")
         self._reason = reason
 
     def with_option(self, option: str) -> "NotARepository":
-        """The same for a caller who knows the option by another name."""
+        """The same error for a caller that has another name for the option."""
         return NotARepository(self._reason, option=option)
 
 
 class NotFound(BadRequest):
-    """What the caller named does not exist."""
+    """The object that the caller named does not exist."""
 
     code = "not_found"
 
 
 class Conflict(BadRequest):
-    """What the caller asked for does not fit the present state."""
+    """The request does not fit the current state."""
 
     code = "conflict"
 
 
 class MergeConflict(Conflict):
-    """Two branches have changed the same; `paths` names where."""
+    """Two branches have changed the same lines; `paths` names the files."""
 
     def __init__(self, message: str, *, paths: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class MergeConflict(Conflict):
 
 
 class WorkWouldBeLost(Conflict):
-    """Going on would remove what somebody else has done; `paths` names the files."""
+    """Continuing would remove the work of others; `paths` names the files."""
 
     def __init__(self, message: str, *, paths: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -60,13 +60,13 @@ class WorkWouldBeLost(Conflict):
 
 
 class Denied(HutchError):
-    """The caller may not do this; somebody with the right to must allow it."""
+    """The caller may not do this; a user with the right to must allow it."""
 
     code = "denied"
 
 
 class Unauthenticated(Denied):
-    """Who is calling is not known: nothing was shown, or what was shown is not valid (any more)."""
+    """The caller is unknown: the request has no credential, or one that is not valid (any more)."""
 
     code = "unauthenticated"
 
@@ -82,14 +82,14 @@ class LimitReached(HutchError):
 
 
 class NotRecorded(LimitReached):
-    """It was done, but could not be recorded on a full disk; the log says so when it can be written."""
+    """The action was done, but the disk is full and it was not recorded; the log says so later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, limit="disk")
 
 
 class TooManyRequests(LimitReached):
-    """Asked too often, or guessed wrong too often; it works again after `retry_after_s`."""
+    """Too many requests, or too many wrong guesses; retry after `retry_after_s`."""
 
     code = "too_many_requests"
 
@@ -99,13 +99,13 @@ class TooManyRequests(LimitReached):
 
 
 class Unavailable(HutchError):
-    """Something Hutch needs is missing or broken; the operator must mend it."""
+    """Something Hutch needs is missing or broken; the operator must fix it."""
 
     code = "unavailable"
 
 
 class DoneUnrecorded(Unavailable):
-    """It was done, but could not be recorded: the database is locked, damaged or gone."""
+    """The action was done, but not recorded: the database is locked, damaged or gone."""
 
 
 class DataGone(Unavailable):
@@ -115,7 +115,7 @@ class DataGone(Unavailable):
 
 
 class RecordDamaged(Unavailable):
-    """Something that was recorded is no longer there. Trying again will not bring it back."""
+    """Recorded data is missing. A retry will not bring it back."""
 
     code = "record_damaged"
 

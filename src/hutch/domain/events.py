@@ -1,9 +1,8 @@
 """Everything that can happen in a session, as one closed typed union.
 
 An event is a fact in the past tense. Its JSON is stable: fields are added, never
-renamed or dropped, and `v` rises when a field changes its meaning. What a newer
-Hutch wrote and this one cannot read is carried through as an `UnknownEvent`,
-byte for byte.
+renamed or dropped, and `v` rises when a field changes its meaning. An event of a
+newer Hutch that this one cannot read is kept as an `UnknownEvent`, byte for byte.
 """
 
 from dataclasses import dataclass, field
@@ -184,7 +183,7 @@ class UnknownEvent:
 
 @dataclass(frozen=True, slots=True)
 class ErasedEvent:
-    """An event whose payload was erased; the chain still vouches that it was there."""
+    """An event whose payload was erased; the hash chain still proves that it existed."""
 
     type: str
     at_ms: int
@@ -193,7 +192,7 @@ class ErasedEvent:
 
 @dataclass(frozen=True, slots=True)
 class WithheldEvent:
-    """What is left of an event for a reader who may not see it. No log holds one."""
+    """The event as shown to a reader who may not see it. No log contains one."""
 
     type: str
 
@@ -203,7 +202,7 @@ AnyEvent = Event | UnknownEvent | ErasedEvent | WithheldEvent
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event at its place in a session's log."""
+    """An event with its number, time and hash in a session's log."""
 
     session_id: SessionId
     seq: int
@@ -229,7 +228,7 @@ def to_json(event: Event | UnknownEvent) -> bytes:
     fields = event.__dict__ if not event.__pydantic_extra__ else _fields(event)
     if event.audience is None:
         fields = fields.copy()
-        fields.pop("audience", None)  # a default that no line of a record names
+        fields.pop("audience", None)  # a default is never written to a record
     return orjson.dumps(fields, default=_fields, option=orjson.OPT_SORT_KEYS)
 
 

@@ -40,8 +40,8 @@ PREFIXES = {
     "rvw": "review",
 }
 
-MIN_PART_CHARS = 3  # letters of a beginning or end that name something
-MAX_LISTED = 3  # of those that a name fits
+MIN_PART_CHARS = 3  # shorter parts of an id are refused
+MAX_LISTED = 3  # matching ids in an error
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 ID_PATTERN = "[a-z]{3}_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
@@ -61,7 +61,7 @@ def _next() -> int:
 
 
 def is_id(text: str) -> bool:
-    """Whether it looks like an id of anything."""
+    """Whether a text has the form of an id, with any prefix."""
     return _SHAPE.fullmatch(text) is not None
 
 
@@ -134,7 +134,7 @@ def parse_session_id(text: str) -> SessionId:
 
 
 def parse_user_id(text: str) -> UserId:
-    """The same for a user's."""
+    """The same for the id of a user."""
     found = _SHAPE.fullmatch(text)
     if not found or found["prefix"] != "usr":
         raise BadRequest(f"{echo(text, 80)} is not a user's id. One looks like {new_user_id()}.")
@@ -142,7 +142,7 @@ def parse_user_id(text: str) -> UserId:
 
 
 def matches_id(id: str, name: str) -> bool:
-    """Whether a name that somebody typed is an id, or enough letters of its beginning or end."""
+    """Whether a typed name is this id, or a prefix or suffix of it with enough characters."""
     if id == name:
         return True
     if len(name) < MIN_PART_CHARS or not _PART.fullmatch(name):
@@ -151,16 +151,16 @@ def matches_id(id: str, name: str) -> bool:
 
 
 def resolve_id(ids: Iterable[str], name: str, what: str) -> str | None:
-    """The id that a name means; None when it means none, and who means many is told some of them."""
-    fitting = [id for id in ids if matches_id(id, name)]
-    if name in fitting:
+    """The one id that a name matches, or None. Raises BadRequest when it matches several."""
+    matching = [id for id in ids if matches_id(id, name)]
+    if name in matching:
         return name
-    if len(fitting) > 1:
-        raise ambiguous_id(fitting, name, what)
-    return fitting[0] if fitting else None
+    if len(matching) > 1:
+        raise ambiguous_id(matching, name, what)
+    return matching[0] if matching else None
 
 
 def ambiguous_id(ids: Sequence[str], name: str, what: str) -> BadRequest:
-    """The error for a name that means many."""
+    """The error for a name that matches several ids."""
     some = ", ".join([*ids[:MAX_LISTED], *(["…"] if len(ids) > MAX_LISTED else [])])
-    return BadRequest(f"{echo(name, 80)} fits {len(ids)} {what}: {some}. Give more of the id.")
+    return BadRequest(f"{echo(name, 80)} matches {len(ids)} {what}: {some}. Give more of the id.")

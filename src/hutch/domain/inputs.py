@@ -1,4 +1,4 @@
-"""What anybody can ask of a session. Inputs go in, events come out."""
+"""The inputs of a session. Inputs go in, events come out."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Input(BaseModel):
-    """What all inputs share. They come from outside: unknown fields are refused."""
+    """The base of all inputs. They come from clients: unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -19,21 +19,21 @@ class Input(BaseModel):
 
 
 class Prompt(Input):
-    """Start a run of the agent on this."""
+    """Start a run of the agent with this prompt."""
 
     type: Literal["prompt"] = "prompt"
     text: Text
 
 
 class Message(Input):
-    """Say something to whoever is working; when nobody is, it is a prompt."""
+    """Send a message to the current run; without one, it is a prompt."""
 
     type: Literal["message"] = "message"
     text: Text
 
 
 class Approve(Input):
-    """Let a tool be used that waits for it."""
+    """Allow a tool call that waits for approval."""
 
     type: Literal["approve"] = "approve"
     call_id: CallId
@@ -41,7 +41,7 @@ class Approve(Input):
 
 
 class Deny(Input):
-    """Do not let a tool be used that waits for it."""
+    """Refuse a tool call that waits for approval."""
 
     type: Literal["deny"] = "deny"
     call_id: CallId
@@ -57,27 +57,27 @@ class Answer(Input):
 
 
 class Cancel(Input):
-    """Stop the current run; the session goes on."""
+    """Stop the current run; the session continues."""
 
     type: Literal["cancel"] = "cancel"
 
 
 class Pause(Input):
-    """Stop the current run where it is, and begin nothing until `resume`."""
+    """Stop the current run where it is, and start nothing until `resume`."""
 
     type: Literal["pause"] = "pause"
 
 
 class Resume(Input):
-    """Go on after `pause`: a run that was stopped is taken up again."""
+    """Continue after `pause`: a stopped run is resumed."""
 
     type: Literal["resume"] = "resume"
 
 
 class Undo(Input):
-    """Put files and conversation back to where they were before the last run.
+    """Restore files and conversation to the state before the last run.
 
-    Refused when that would remove what others have changed since, unless `discard` says so.
+    Refused when that would remove later changes of others, unless `discard` is set.
     """
 
     type: Literal["undo"] = "undo"

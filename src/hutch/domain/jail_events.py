@@ -1,4 +1,4 @@
-"""What can happen in a jail: commands, terminals, the network."""
+"""Events of a jail: commands, terminals, the network."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ class CommandStarted(Event):
 
 
 class CommandYielded(Event):
-    """A command took longer than its caller would wait, and goes on under an id."""
+    """A command ran longer than its caller waits, and continues in the background under an id."""
 
     type: Literal["command.yielded"] = "command.yielded"
     shell: str
@@ -24,7 +24,7 @@ class CommandYielded(Event):
 
 
 class CommandSignalled(Event):
-    """Somebody sends a signal to a command in the background."""
+    """A user sends a signal to a command in the background."""
 
     type: Literal["command.signalled"] = "command.signalled"
     background_id: str
@@ -47,7 +47,7 @@ class CommandEnded(Event):
 
 
 class JobsLeft(Event):
-    """Something goes on that commands of a shell or a terminal have started, after their end."""
+    """Processes that commands of a shell or a terminal started still run after these commands ended."""
 
     type: Literal["jobs.left"] = "jobs.left"
     shell: str = ""
@@ -55,7 +55,7 @@ class JobsLeft(Event):
 
 
 class JobsEnded(Event):
-    """Nothing goes on any more that commands of a shell or a terminal had left; noticed within a second."""
+    """The processes that commands of a shell or a terminal left have ended; noticed within a second."""
 
     type: Literal["jobs.ended"] = "jobs.ended"
     shell: str = ""
@@ -63,7 +63,7 @@ class JobsEnded(Event):
 
 
 class ShellPrinted(Event):
-    """A command has printed something; the streams of a shell come in the order in which they were read."""
+    """A command printed text; events of both streams come in the order in which they were read."""
 
     type: Literal["shell.printed"] = "shell.printed"
     shell: str
@@ -84,7 +84,7 @@ class TerminalOpened(Event):
 
 
 class TerminalPrinted(Event):
-    """A terminal has shown something, escape sequences included."""
+    """A terminal printed text, escape sequences included."""
 
     type: Literal["terminal.printed"] = "terminal.printed"
     terminal: str
@@ -93,7 +93,7 @@ class TerminalPrinted(Event):
 
 
 class TerminalResized(Event):
-    """A terminal has another size."""
+    """The size of a terminal changed."""
 
     type: Literal["terminal.resized"] = "terminal.resized"
     terminal: str
@@ -110,7 +110,7 @@ class TerminalEnded(Event):
 
 
 class EgressAttempted(Event):
-    """Something in the jail wanted to reach a host."""
+    """A process in the jail tried to connect to a host."""
 
     type: Literal["egress.attempted"] = "egress.attempted"
     method: str

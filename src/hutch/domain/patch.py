@@ -1,7 +1,7 @@
 """A patch as git prints it: which files it touches, and which of their lines it shows.
 
-It may come from a stranger. What a line of content says is never taken for a header:
-a hunk says how many lines it has, and that many are content.
+It may be hostile. A line of content is never read as a header: a hunk declares how many
+lines it has, and that many are content.
 """
 
 import re
@@ -18,9 +18,9 @@ _ESCAPED_CHARS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\
 
 @dataclass(slots=True)
 class FilePatch:
-    """What a patch does to one file."""
+    """The changes of a patch to one file."""
 
-    path: str  # as it is called afterwards, or was when it is deleted
+    path: str  # its new path; the old one when it is deleted
     old_path: str = ""  # empty when it is new
     shown: dict[Side, list[range]] = field(default_factory=lambda: {"old": [], "new": []})
     deleted: bool = False
@@ -39,13 +39,13 @@ class Patch:
         return path in self.files or any(each.old_path == path for each in self.files.values())
 
     def shows(self, path: str, side: Side, line: int) -> bool:
-        """Whether a line can be seen in the patch."""
+        """Whether the patch contains a line."""
         found = self.files.get(path)
         return found is not None and found.shows(side, line)
 
 
 def parse_patch(patch: bytes) -> Patch:
-    """Read a patch; what makes no sense in it is passed over."""
+    """Parse a patch; lines that are not valid are skipped."""
     files: dict[str, FilePatch] = {}
     lines = iter(patch.decode("utf-8", "surrogateescape").split("\n"))
     found: FilePatch | None = None
@@ -84,7 +84,7 @@ def _rename(files: dict[str, FilePatch], found: FilePatch, path: str) -> None:
 
 
 def _skip_content(lines: Iterator[str], old: int, new: int) -> None:
-    """The content of a hunk."""
+    """Skip the content of a hunk."""
     while old > 0 or new > 0:
         line = next(lines, None)
         if line is None:
@@ -101,7 +101,7 @@ def _skip_content(lines: Iterator[str], old: int, new: int) -> None:
 
 
 def _header_path(line: str) -> str:
-    """The path in a line of a header; empty for /dev/null."""
+    """The path in a header line; empty for /dev/null."""
     name = unquote(line[4:].removesuffix("\t") if not line[4:].startswith('"') else line[4:])
     return "" if name == "/dev/null" else name.partition("/")[2]
 
@@ -117,15 +117,15 @@ def _git_path(rest: str) -> tuple[str, str]:
 
 
 def unquote(text: str) -> str:
-    """A path, without the quotes that git puts around one that is no plain text; its bytes are in octal."""
+    """A path without the quotes that git puts around one with special characters, in octal."""
     if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
         return text
     data = bytearray()
-    place, inner = 0, text[1:-1]
+    position, inner = 0, text[1:-1]
     for escape in _ESCAPE.finditer(inner):
-        data += inner[place : escape.start()].encode("utf-8", "surrogateescape")
+        data += inner[position : escape.start()].encode("utf-8", "surrogateescape")
         code = escape[1]
         data += bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPED_CHARS.get(code, code).encode()
-        place = escape.end()
-    data += inner[place:].encode("utf-8", "surrogateescape")
+        position = escape.end()
+    data += inner[position:].encode("utf-8", "surrogateescape")
     return data.decode("utf-8", "surrogateescape")

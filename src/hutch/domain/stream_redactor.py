@@ -1,67 +1,67 @@
-"""Redaction of a text that comes in pieces."""
+"""Redaction of a text that arrives in chunks."""
 
 from hutch.domain.credential_shapes import BEFORE_CREDENTIAL, KEY_END
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor
 
 
 class StreamRedactor:
-    """Replaces secrets as `Redactor.redact` does, also one that lies across two pieces.
+    """Replaces secrets as `Redactor.redact` does, also a secret that is split over two chunks.
 
-    What might still become part of a secret is held back: the last word, the rest of a line that
-    speaks of an authorization, a private key until it ends.
+    Text that may turn out to be part of a secret is held back: the last word, the rest of a line with
+    an authorization header, and a private key until its end.
     """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
-        self._seen = 0  # characters of what is held that were shown already
+        self._seen = 0  # how many of the held characters were returned already
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is remembered that what comes could belong to."""
+        """Whether no text is held back."""
         return not self._held
 
     def add(self, text: str) -> str:
-        """The next characters that are safe to show; perhaps none."""
+        """Add a chunk; return the next characters that are safe to show, perhaps none."""
         self._held += text
         safe = self._safe()
         return self._show(max(safe, self._seen), keep=safe) if safe else ""
 
     def pause(self) -> str:
-        """What can be shown when nothing more comes for now.
+        """Return the text that can be shown while no more arrives.
 
-        It is remembered: when what comes later makes a secret of it, that is not shown. What looks like
-        a secret's beginning is still held back.
+        The text stays in the buffer: if later text turns it into a secret, the rest of that secret is
+        not shown. Text that looks like the first part of a secret is still held back.
         """
-        begun = self._redactor.safe_cut(self._held, self._redactor.partial_secret_start(self._held))
-        return self._show(max(begun, self._seen), keep=0)
+        partial = self._redactor.safe_cut(self._held, self._redactor.partial_secret_start(self._held))
+        return self._show(max(partial, self._seen), keep=0)
 
     def end(self) -> str:
-        """The rest."""
+        """Return the rest."""
         return self._show(len(self._held), keep=len(self._held))
 
     def cut(self) -> tuple[str, str]:
-        """The rest, when what comes next is left out: what can be shown, and what may be half a secret."""
+        """Return the rest before omitted text: the part to show, and the part that may be half a secret."""
         shown = self.pause()
         hidden = self._held[self._seen :]
         self._held, self._seen = "", 0
         return shown, hidden
 
     def continue_after(self, text: str) -> None:
-        """Begin again behind a text that is not shown; of a secret that begins in it, nothing is."""
+        """Restart after a text that was omitted; a secret that begins in it is hidden whole."""
         self._held, self._seen = text, len(text)
 
     def _show(self, until: int, *, keep: int) -> str:
-        """What was not shown yet, up to a place; it is remembered from `keep` on."""
+        """Return the text not yet returned, up to `until`; buffer the text from `keep` on."""
         shown = self._redactor.redact_after(self._held[:until], self._seen)
         self._held, self._seen = self._held[keep:], until - keep
         return shown
 
     def _safe(self) -> int:
         text = self._held
-        if len(text) > MAX_HELD_CHARS:  # no secret is as long: better a late word than a growing one
-            place = len(text) - MAX_HELD_CHARS // 2
-            return self._redactor.safe_cut(text, place) or place
+        if len(text) > MAX_HELD_CHARS:  # no secret is that long, so the buffer must not grow further
+            cut = len(text) - MAX_HELD_CHARS // 2
+            return self._redactor.safe_cut(text, cut) or cut
         safe = _words_end(text, max(0, len(text) - self._redactor.spaced_value_chars))
         if (key := text.rfind("-----BEGIN ")) >= 0 and not KEY_END.search(text, key):
             safe = min(safe, key)
@@ -70,15 +70,15 @@ class StreamRedactor:
         if safe:
             safe = min(
                 [safe, *self._redactor.partial_value_starts(text, 1)]
-            )  # it may go on behind a line's end
+            )  # a value may continue on the next line
         return self._redactor.safe_cut(text, safe)
 
 
-def _words_end(text: str, most: int) -> int:
-    """Where the space behind the last whole word ends, at `most` or before it; 0 when there is none."""
-    head = text[:most]
-    if text[most : most + 1].isspace():
-        head = head.rstrip()  # that space goes on behind it
+def _words_end(text: str, max_chars: int) -> int:
+    """Where the space after the last whole word ends, within `max_chars`; 0 when there is none."""
+    head = text[:max_chars]
+    if text[max_chars : max_chars + 1].isspace():
+        head = head.rstrip()  # the space continues after the cut
     if not head or head[-1].isspace():
         return len(head)
     return len(head) - len(head.rsplit(maxsplit=1)[-1])

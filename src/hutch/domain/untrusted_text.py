@@ -1,17 +1,17 @@
-"""Text from a repository, a path, a caller or a server, for a message of one line."""
+"""Text from a repository, a path, a caller or a server, checked or quoted for a message of one line."""
 
 import re
 
 from hutch.domain.errors import BadRequest
 from hutch.system.terminal_text import printable
 
-# Control characters, line separators, halves of surrogate pairs, and what reverses the text after it.
+# Control characters, line separators, lone surrogates, and characters that reverse the text after them.
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def echo(text: str, most: int = 80) -> str:
-    """What a caller sent, for an error: whole or not at all, as half a secret is not recognised."""
-    return repr(text) if len(text) <= most else f"(a text of {len(text):,} characters)"
+def echo(text: str, max_chars: int = 80) -> str:
+    """A caller's text, quoted for an error: whole or not at all, since half a secret is not redacted."""
+    return repr(text) if len(text) <= max_chars else f"(a text of {len(text):,} characters)"
 
 
 def check_line(what: str, text: str) -> None:
@@ -19,7 +19,7 @@ def check_line(what: str, text: str) -> None:
     if found := _NOT_IN_A_LINE.search(text):
         raise BadRequest(
             f"{what} is one line of text, and {echo(printable(text))} has the character "
-            f"U+{ord(found[0]):04X} in it. Leave that out."
+            f"U+{ord(found[0]):04X} in it. Remove it."
         )
 
 
@@ -27,5 +27,5 @@ def check_model_name(text: str) -> None:
     """Refuse a model's name that has a control character, a line separator or the like anywhere in it."""
     if not text.isprintable():
         raise BadRequest(
-            f"'{printable(text)}' names no model: it holds a line break or another control character."
+            f"'{printable(text)}' is not a model name: it contains a line break or another control character."
         )

@@ -26,7 +26,7 @@ def describe(problem: ErrorDetails, *, is_size: bool) -> str:
         case "string_too_short":
             return "It should not be empty"
         case "string_too_long":
-            return f"It should have at most {bounds['max_length']} letters"
+            return f"It should have at most {bounds['max_length']} characters"
         case "tuple_type":
             return "It should be a list"
         case "too_long":
