@@ -13,6 +13,7 @@ answers however many are busy.
 import errno
 import itertools
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Cgroup:
         usage = "memory.usage_in_bytes" if version == 1 else "memory.current"
         self._usage = os.open(directories["memory"] / usage, os.O_RDONLY | os.O_CLOEXEC)
         self._tcp = directories["memory"] / "memory.kmem.tcp.usage_in_bytes"  # in version 1 only
+        self._removing = threading.Lock()  # threads read counters while the jail closes
+        self._final: dict[bytes, int] | None = None  # the counters, once the group is removed
 
     def add(self, pids: Sequence[int]) -> None:
         for directory in set(self._directories.values()):
@@ -61,7 +64,7 @@ class Cgroup:
 
     def kills(self) -> int:
         """How many processes the kernel has killed for want of memory."""
-        return _counter(self._memory, b"oom_kill")
+        return self._count(self._memory, b"oom_kill")
 
     def used_bytes(self) -> int:
         """All memory that the limit covers, cached files too."""
@@ -72,13 +75,22 @@ class Cgroup:
         return int(_read(self._tcp) or 0)
 
     def refused_forks(self) -> int:
-        return _counter(self._pids, b"max")
+        return self._count(self._pids, b"max")
+
+    def _count(self, fd: int, name: bytes) -> int:
+        with self._removing:
+            return _counter(fd, name) if self._final is None else self._final[name]
 
     def remove(self) -> None:
         """Give the groups back; their processes have been killed and may take a moment to go."""
-        os.close(self._memory)
-        os.close(self._pids)
-        os.close(self._usage)
+        with self._removing:
+            self._final = {
+                b"oom_kill": _counter(self._memory, b"oom_kill"),
+                b"max": _counter(self._pids, b"max"),
+            }
+            os.close(self._memory)
+            os.close(self._pids)
+            os.close(self._usage)
         for directory in set(self._directories.values()):
             _remove(directory, patience_s=GO_S)
 
