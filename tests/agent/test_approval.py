@@ -20,6 +20,8 @@ from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, StepReached
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import Call
+from hutch.store.kept_rules import MAX_RULES
+from hutch.store.log import SqlLog
 from tests.agent.run_setups import Wishes, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio
@@ -103,20 +105,23 @@ async def test_for_the_session_holds_until_its_end_and_over_a_crash(tmp_path: Pa
     assert len(person.asked) == 1
 
 
-async def test_always_is_kept(tmp_path: Path) -> None:
-    person, kept = Person(Answer(True, "always", "ada")), []
+async def test_always_is_kept(log: SqlLog, tmp_path: Path) -> None:
+    person, kept = Person(Answer(True, "always", "ada")), KeptApprovals(log, "usr_1")
     folder = own_persona(tmp_path, "ask write_file *.lock")
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
     wishes = Wishes({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, wishes) as setup:
-        _, returned = await worked(replace(setup, keep_rules=kept.extend))
-    assert kept == [Rule("allow", "write_file", "uv.lock")] and len(person.asked) == 1
+        _, returned = await worked(replace(setup, keep_rules=kept.keep))
+    assert await kept.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
 
 
-async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(tmp_path: Path) -> None:
+async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
+    log: SqlLog, tmp_path: Path
+) -> None:
     person = Person(Answer(True, "always", "ada"))
-    (tmp_path / "approvals.json").write_text("[")
+    kept = KeptApprovals(log, "usr_1")
+    await kept.keep([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
     wishes = Wishes(
         {"a": b""},
         replies({**PUSH, "times": 2}, FINISH),
@@ -124,20 +129,19 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(t
         approve=person,
     )
     async with open_setup(tmp_path, wishes) as setup:
-        kept = KeptApprovals(tmp_path / "approvals.json")
-        log, returned = await worked(replace(setup, keep_rules=kept.keep))
-    said = [event.message for event in log if isinstance(event, StepReached)]
+        events, returned = await worked(replace(setup, keep_rules=kept.keep))
+    said = [event.message for event in events if isinstance(event, StepReached)]
     [warning] = [message for message in said if message.startswith("warning: ")]
     assert warning.startswith("warning: This is allowed for the session only, and will be asked again: ")
-    assert f"{tmp_path}/approvals.json cannot be used" in warning
+    assert "So much is allowed always" in warning
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
 
 
 async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_against_a_deny(
-    tmp_path: Path,
+    log: SqlLog, tmp_path: Path
 ) -> None:
     person = Person(Answer(True, "always", "ada"), Answer(False))
-    kept = KeptApprovals(tmp_path / "approvals.json")
+    kept = KeptApprovals(log, "usr_1")
 
     async def run(place: str, *rules: str) -> tuple[bool, str, str]:
         home = tmp_path / place
@@ -145,15 +149,15 @@ async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_agai
         folder = own_persona(home, *rules)
         wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
         async with open_setup(home, wishes) as setup:
-            policy = setup.policy.granted(kept.rules())
-            log, returned = await worked(replace(setup, policy=policy, keep_rules=kept.keep))
-        scopes = [event.scope for event in log if isinstance(event, ApprovalGiven)]
+            policy = setup.policy.granted(await kept.rules())
+            events, returned = await worked(replace(setup, policy=policy, keep_rules=kept.keep))
+        scopes = [event.scope for event in events if isinstance(event, ApprovalGiven)]
         return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
 
     assert await run("one", "ask bash git push") == (False, "always", "1")
     assert await run("two", "ask bash git push") == (False, "", "1")
     assert await run("three", "ask bash git push", "deny bash git") == (True, "", "1")
-    kept.withdraw(kept.rules())
+    await kept.withdraw(await kept.rules())
     assert await run("four", "ask bash git push") == (False, "once", "2")
 
 

@@ -39,7 +39,7 @@ class Answer:
 
 Asker = Callable[[ApprovalAsked, tuple[Rule, ...]], Awaitable[Answer]]
 Resolve = Callable[[str], Awaitable[str]]
-Keep = Callable[[tuple[Rule, ...]], None]
+Keep = Callable[[tuple[Rule, ...]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Approvals:
             self.policy = self.policy.granted(decision.covers)
         if scope == "always" and self.keep is not None:
             try:
-                await asyncio.to_thread(self.keep, decision.covers)
+                await self.keep(decision.covers)
             except HutchError as error:
                 why = f"warning: This is allowed for the session only, and will be asked again: {error}"
                 await write(StepReached(step="looking", message=why))

@@ -1,104 +1,40 @@
-"""What a person has allowed always, for every repository of theirs, until they withdraw it.
+"""What a person has allowed always, for every repository of theirs, until they withdraw it."""
 
-A small file beside the settings, for its owner's eyes only. It holds what may be
-done without asking, so one that others could write is not believed.
-"""
+from collections.abc import Iterable, Sequence
 
-import json
-import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-
-from hutch.agent.policy import Rule
-from hutch.domain.errors import LimitReached, NotFound, Unavailable
-from hutch.system.atomic_file import replace_file
-from hutch.system.file_lock import locked
-
-MAX_BYTES = 1 << 20
-MAX_RULES = 1000
+from hutch.agent.policy import Rule, parse_rule
+from hutch.store.kept_rules import KeptRule, KeptRules
+from hutch.store.rows import Rows
 
 
 class KeptApprovals:
-    """Rules that allow, in a file."""
+    """Rules of one user that allow."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, rows: Rows, user_id: str) -> None:
+        self._kept, self._user_id = KeptRules(rows), user_id
 
-    def rules(self) -> tuple[Rule, ...]:
+    async def rules(self) -> tuple[Rule, ...]:
         """All of them, the oldest first."""
-        try:
-            with self._path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                    raise Unavailable(
-                        f"{self._path} can be written by others. Mend it: chmod 600 {self._path}"
-                    )
-                return _parsed(file.read(MAX_BYTES + 1))
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read: {error.strerror}.") from None
-        except ValueError as error:
-            raise Unavailable(f"{self._path} cannot be used: {error}. Mend it, or delete it.") from None
+        return tuple(Rule("allow", tool, pattern) for tool, pattern in await self._kept.list(self._user_id))
 
-    def keep(self, rules: Iterable[Rule]) -> None:
+    async def keep(self, rules: Iterable[Rule]) -> None:
         """Add rules; those that are there already stay once."""
-        with self._locked():
-            kept = tuple(dict.fromkeys((*self.rules(), *rules)))
-            if len(kept) > MAX_RULES or sum(len(describe(rule).encode()) for rule in kept) > MAX_BYTES // 8:
-                raise LimitReached(
-                    "So much is allowed always that nothing more is kept. Withdraw some: hutch approvals rm",
-                    limit="approvals",
-                )
-            self._write(kept)
+        await self._kept.add(self._user_id, _rows_of(rules))
 
-    def withdraw(self, rules: Sequence[Rule]) -> None:
+    async def withdraw(self, rules: Sequence[Rule]) -> None:
         """Take rules away: from now on they are asked about again."""
-        with self._locked():
-            kept = self.rules()
-            for rule in rules:
-                if rule not in kept:
-                    raise NotFound(f"'{describe(rule)}' is not allowed always. See: hutch approvals list")
-            self._write(tuple(rule for rule in kept if rule not in rules))
-
-    def _write(self, rules: Sequence[Rule]) -> None:
-        listed = [{"tool": rule.tool, "pattern": rule.pattern} for rule in rules]
-        text = json.dumps({"rules": listed}, indent=1)
-        try:
-            replace_file(self._path, f"{text}\n", mode=0o600, durable=True)
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be written: {error.strerror}.") from None
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One writer at a time."""
-        lock = self._path.with_suffix(".lock")
-        with ExitStack() as stack:
-            try:
-                lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                stack.enter_context(locked(lock))
-            except OSError as error:
-                raise Unavailable(f"{lock} cannot be opened: {error.strerror}.") from None
-            yield
+        await self._kept.remove(self._user_id, _rows_of(rules))
 
 
-def describe(rule: Rule) -> str:
+def to_text(rule: Rule) -> str:
     """A rule that allows, as people say it."""
     return f"{rule.tool} {rule.pattern}".rstrip()
 
 
-def _parsed(raw: bytes) -> tuple[Rule, ...]:
-    try:
-        return tuple(
-            Rule("allow", _text(each["tool"]), _text(each["pattern"])) for each in json.loads(raw)["rules"]
-        )
-    except (KeyError, TypeError, RecursionError):
-        raise ValueError("it holds no rules, each with a tool and a pattern") from None
+def parse_kept(text: str) -> Rule:
+    """A rule that allows, as `to_text` shows it."""
+    return parse_rule(f"allow {text}")
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
+def _rows_of(rules: Iterable[Rule]) -> list[KeptRule]:
+    return [(rule.tool, rule.pattern) for rule in rules]

@@ -1,12 +1,9 @@
 """Where an installation keeps what an erasure does not reach."""
 
-from functools import partial
-
-from hutch.app.approvals import kept_approvals
 from hutch.flows.erasure_report import OtherPlaces
 from hutch.settings import Paths
 from hutch.workspace.preparation.record import Home
 
 
 def other_places(paths: Paths) -> OtherPlaces:
-    return OtherPlaces(Home(paths.data), paths.server_files, paths.server_log, partial(kept_approvals, paths))
+    return OtherPlaces(Home(paths.data), paths.server_files, paths.server_log)

@@ -8,7 +8,6 @@ import structlog
 
 from hutch.agent.recorder import Recorder
 from hutch.app import models
-from hutch.app.approvals import kept_approvals
 from hutch.app.change_context import delivery_context
 from hutch.app.forges import forges_of
 from hutch.app.network import network_cap
@@ -119,7 +118,6 @@ def _performer(loaded: LoadedSettings, grounds: HostDependencies) -> Performer:
         defaults=RunDefaults(
             load_persona=partial(load_for_run, loaded),
             find_persona=lambda name, tools: find_persona(name, loaded.paths.personas, tools),
-            kept_approvals=partial(kept_approvals, loaded.paths),
             prices=parse_prices(settings.models.prices),
             ignore=settings.ignore,
             test_command=settings.tests.command,

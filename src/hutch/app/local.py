@@ -12,6 +12,7 @@ from hutch.app.jails import jail_policy, open_jail
 from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import open_workspace
 from hutch.domain.user import Caller, scopes_of
+from hutch.flows.approval_files import import_approvals
 from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.services import Services
 from hutch.flows.system_user import system_user
@@ -43,6 +44,7 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
+        await import_approvals(log, paths.approvals)
         async with local_host(loaded, log, redactor, reserved_for=name, jobs=jobs) as host:
             services = Services(
                 log=log,

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from hutch.app import models
-from hutch.app.approvals import kept_approvals
 from hutch.app.change_context import change_context
 from hutch.app.forges import reach_of
 from hutch.app.hosting import local_host
@@ -15,6 +14,7 @@ from hutch.app.network import network_cap
 from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.retention import retention_of
 from hutch.app.triggers import triggers_of, webhook_secret
+from hutch.flows.approval_files import import_approvals
 from hutch.flows.removal import finish_removals
 from hutch.flows.services import Services
 from hutch.gateway.context import Server
@@ -45,6 +45,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         _sound(paths.database),
         local_host(loaded, log, redactor) as host,
     ):
+        await import_approvals(log, paths.approvals)
         networks = tuple(loaded.settings.jail.network_also)
         reach, cap = reach_of(loaded), network_cap(loaded.settings)
         services = Services(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
@@ -60,7 +61,6 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 database_files=log.database_files,
                 changes=change_context(loaded, log),
                 list_models=partial(models.list_usable, loaded),
-                approvals=partial(kept_approvals, paths),
                 webhook_secret=partial(webhook_secret, loaded),
             )
         finally:

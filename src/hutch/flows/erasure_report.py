@@ -1,7 +1,6 @@
 """What an erasure does not reach: places outside of the log that may still hold what a session said."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +36,6 @@ class OtherPlaces:
     home: Home
     server_files: ServerFiles
     server_log: Path
-    approvals: Callable[[str], KeptApprovals]  # of a user, by their id
 
     @property
     def backups(self) -> Path:
@@ -63,8 +61,10 @@ async def unerased(rows: Rows, places: OtherPlaces, session_id: SessionId, trace
     """One line for each place, with the way to clear it."""
     found = await find_references(rows, session_id)
     lines = await asyncio.to_thread(_in_tables, found, places, session_id)
-    names = await Users(rows).names(traces.approvers)
-    lines += await asyncio.to_thread(_approvals_lines, names, places)
+    owner = await Users(rows).first_owner()
+    approvers = {id or (owner.id if owner else "") for id in traces.approvers}  # no id: this machine's user
+    names = await Users(rows).names(approvers)
+    lines += await _approvals_lines(rows, names)
     home = places.home
     for id in sorted(traces.workspaces):
         if home.workspace(id).exists():
@@ -115,11 +115,11 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
     return lines
 
 
-def _approvals_lines(names: dict[str, str], places: OtherPlaces) -> list[str]:
+async def _approvals_lines(rows: Rows, names: dict[str, str]) -> list[str]:
     """Permissions hold in every repository, so they do not end with the session that they were given in."""
     lines = []
     for id, name in sorted(names.items()):
-        if places.approvals(id).rules():
+        if await KeptApprovals(rows, id).rules():
             user = f" --user {name}" if name else ""
             lines.append(
                 f"What {name or 'you'} allowed always, also in this session: it may quote a command. "

@@ -85,7 +85,9 @@ class Accounts:
         if made is not None:
             await self.note(actor, "user.added", made.id, detail="the first owner")
             return made
-        return next(user for user in await self.users.list() if user.role == "owner" and not user.disabled)
+        owner = await self.users.first_owner()
+        assert owner is not None  # the last one can be neither disabled nor given another role
+        return owner
 
     async def add_user(self, name: str, role: Role, actor: Actor) -> User:
         user = await self.users.add(name, role)

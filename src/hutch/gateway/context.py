@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from hutch.agent.kept import KeptApprovals
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.model_list import UsableModels
@@ -28,7 +27,6 @@ class Server:
     database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[], Awaitable[UsableModels]]
-    approvals: Callable[[str], KeptApprovals]  # of a user, by their id
     webhook_secret: Callable[[], str]  # with which GitHub signs; empty when none is set. Blocks.
     started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # takes nothing new, and says so to those who follow

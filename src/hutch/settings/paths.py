@@ -66,7 +66,7 @@ class Paths:
 
     @property
     def approvals(self) -> Path:
-        """What the user has allowed always, in every repository."""
+        """Where earlier versions kept what the user has allowed always; the database has it now."""
         return self.config_file.with_name("approvals.json")
 
     @property

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from hutch.store.columns import ROW, numbers, text_keys, texts
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -273,6 +273,14 @@ inputs = Table(
     Column("taken", Boolean, nullable=False),
     Column("audience", Text),  # NULL: everyone who may see the session
     UniqueConstraint("session_id", "seq"),
+)
+
+kept_rules = Table(
+    "kept_rules",
+    metadata,
+    Column("position", ROW, primary_key=True),
+    *texts("user_id tool pattern"),
+    UniqueConstraint("user_id", "tool", "pattern"),
 )
 
 answered_requests = Table(

@@ -43,6 +43,10 @@ class Users:
     async def get(self, user_id: str) -> User:
         return await self._rows.fetch(lambda db: get_user(db, user_id))
 
+    async def first_owner(self) -> User | None:
+        """The user of this machine, for whom its commands work; None in an installation without users."""
+        return next((user for user in await self.list() if user.role == "owner" and not user.disabled), None)
+
     async def names(self, user_ids: Collection[str]) -> dict[str, str]:
         """What people call these users; empty for an id that is nobody's."""
         wanted = select(users.c.id, users.c.name).where(users.c.id.in_(user_ids))

@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
 
 from hutch import settings
-from hutch.agent.kept import KeptApprovals, describe
-from hutch.app.accounts import accounts
-from hutch.app.approvals import kept_approvals, parse
+from hutch.agent.kept import KeptApprovals, parse_kept, to_text
+from hutch.agent.policy import Rule
+from hutch.app.records import event_log
 from hutch.domain.errors import BadRequest
+from hutch.flows.approval_files import import_approvals
+from hutch.flows.system_user import system_user
+from hutch.flows.users import Accounts
 from hutch.system.terminal_text import printable
 
 app = typer.Typer(
@@ -28,12 +33,12 @@ User = Annotated[
 @app.command("list")
 def list_(as_json: Json = False, user: User = "") -> None:
     """List what agents may do without asking you, in every repository."""
-    rules = _kept(user).rules()
+    rules = asyncio.run(_list(user))
     if as_json:
         typer.echo(json.dumps([{"tool": rule.tool, "pattern": rule.pattern} for rule in rules]))
         return
     for rule in rules:
-        typer.echo(printable(describe(rule)))
+        typer.echo(printable(to_text(rule)))
     if not rules:
         typer.echo("Nothing is allowed always. Answer a question of a run with 'a' for that.", err=True)
 
@@ -49,19 +54,30 @@ def rm(
     """Withdraw what was allowed: it is asked about again."""
     if bool(rule) == everything:
         raise BadRequest("Name a rule, or give --all. `hutch approvals list` shows those there are.")
-    kept = _kept(user)
-    gone = kept.rules() if everything else (parse(" ".join(rule or ())),)
-    kept.withdraw(gone)
-    for each in gone:
-        typer.echo(f"'{describe(each)}' is asked about again.", err=True)
+    named = None if everything else parse_kept(" ".join(rule or ()))
+    for each in asyncio.run(_withdraw(user, named)):
+        typer.echo(f"'{to_text(each)}' is asked about again.", err=True)
 
 
-def _kept(user: str) -> KeptApprovals:
-    """Of who runs this; or of a user of the server whose data is on this machine."""
+async def _list(user: str) -> tuple[Rule, ...]:
+    async with _kept(user) as kept:
+        return await kept.rules()
+
+
+async def _withdraw(user: str, named: Rule | None) -> tuple[Rule, ...]:
+    async with _kept(user) as kept:
+        gone = (named,) if named else await kept.rules()
+        await kept.withdraw(gone)
+        return gone
+
+
+@asynccontextmanager
+async def _kept(user: str) -> AsyncIterator[KeptApprovals]:
+    """Of the user of this machine; or of another user of the server whose data is here."""
     paths = settings.find_paths()
-
-    async def find() -> str:
-        async with accounts(paths) as held:
-            return (await held.users.find(user)).id
-
-    return kept_approvals(paths, asyncio.run(find()) if user else "")
+    async with event_log(paths) as log:
+        accounts = Accounts(log)
+        found = await (accounts.users.find(user) if user else accounts.ensure_owner(system_user()))
+        for problem in await import_approvals(log, paths.approvals):
+            typer.echo(f"warning: {problem}", err=True)
+        yield KeptApprovals(log, found.id)

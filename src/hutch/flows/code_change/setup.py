@@ -1,6 +1,5 @@
 """The one place where the setup of a run is built: from the session, its sandbox, and what is configured."""
 
-import asyncio
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +36,6 @@ class RunDefaults:
     find_persona: Callable[
         [str, ToolRegistry], Persona
     ]  # of the installation, without what a repository says
-    kept_approvals: Callable[[str], KeptApprovals]  # of a user; empty: that of this machine
     prices: Prices = field(default_factory=dict)  # of the user's own
     ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
     test_command: str | None = None  # found by looking when not set
@@ -49,9 +47,8 @@ class RunDefaults:
         """The setup of a run in a session whose sandbox is open."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
         is_attended = not session.delivery.unattended
-        own = session.owner if live.grounds.guarded else ""  # empty: the user of this machine
-        kept = await asyncio.to_thread(self.kept_approvals(own).rules)
-        approve, keep_rules = self._approvals(live, own)
+        kept = await KeptApprovals(live.grounds.rows, session.owner).rules()
+        approve, keep_rules = _approvals(live, session)
         return RunSetup(
             recorder=live.recorder,
             model=model,
@@ -80,20 +77,21 @@ class RunDefaults:
             counts_waiting=session.delivery.once,  # its caller may not be able to answer
         )
 
-    def _approvals(self, live: LiveSession, own: str) -> tuple[Asker, Keep]:
-        """How people are asked, and how rules are kept for whoever allowed them always."""
-        by = ""
 
-        async def approve(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
-            nonlocal by
-            answer = await live.waits.approval(asked, covers)
-            by = answer.by
-            return answer
+def _approvals(live: LiveSession, session: Session) -> tuple[Asker, Keep]:
+    """How people are asked, and how rules are kept for the user who allowed them always."""
+    by = ""
 
-        def keep_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
-            self.kept_approvals(own and by).keep(rules)
+    async def approve(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+        nonlocal by
+        answer = await live.waits.approval(asked, covers)
+        by = answer.by
+        return answer
 
-        return approve, keep_rules
+    async def keep_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
+        await KeptApprovals(live.grounds.rows, by or session.owner).keep(rules)
+
+    return approve, keep_rules
 
 
 def read_as_begun(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:

@@ -1,10 +1,10 @@
 """What somebody has allowed always, and how they withdraw it."""
 
-import asyncio
 from typing import Annotated
 
 from fastapi import Query, Request, Response
 
+from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule
 from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.responses import Out, Page, page
@@ -26,14 +26,13 @@ class ApprovalOut(Out):
 @routes.get("/me/approvals", response_model=Page[ApprovalOut])
 async def list_approvals(request: Request, caller: Reader) -> Response:
     """What you have allowed always, the oldest first; all of it at once."""
-    saved = server_of(request).approvals(caller.user.id)
-    found = await asyncio.to_thread(saved.rules)
+    found = await KeptApprovals(server_of(request).rows, caller.user.id).rules()
     return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
 
 
 @routes.delete("/me/approvals", status_code=204)
 async def withdraw_approval(request: Request, caller: Writer, tool: Tool, pattern: Pattern = "") -> Response:
     """Withdraw what you have allowed: from the next run on it is asked about again."""
-    saved = server_of(request).approvals(caller.user.id)
-    await asyncio.to_thread(saved.withdraw, [Rule("allow", tool, pattern)])
+    saved = KeptApprovals(server_of(request).rows, caller.user.id)
+    await saved.withdraw([Rule("allow", tool, pattern)])
     return Response(status_code=204)

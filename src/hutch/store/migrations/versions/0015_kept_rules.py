@@ -1,0 +1,18 @@
+"""What users have allowed always: it was in a file for each of them, which is read once."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from hutch.store.columns import ROW, texts
+
+revision = "0015"
+down_revision = "0014"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "kept_rules",
+        sa.Column("position", ROW, primary_key=True),
+        *texts("user_id tool pattern"),
+        sa.UniqueConstraint("user_id", "tool", "pattern"),
+    )
