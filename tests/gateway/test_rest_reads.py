@@ -267,13 +267,13 @@ async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -
     finally:
         sys.setprofile(None)
     heavy = {
-        *(("snapshots/comparison.py", name) for name in ("page", "_parsed", "_fields")),
+        *(("snapshots/comparison.py", name) for name in ("page", "_parse", "_fields")),
         *(("workspace/search.py", name) for name in ("fitting", "_names", "_relative", "_lines", "_content")),
         ("workspace/search.py", "_without_secrets"),
         ("workspace/match_lines.py", "matches_without_secrets"),
         *(("workspace/files/listing.py", name) for name in ("list_page", "entries", "_scan")),
         *(("sessions/response_redaction.py", name) for name in ("redacted", "_entry", "clean_bytes")),
-        *(("snapshots/snapshot.py", name) for name in ("glance", "list", "get")),
+        *(("snapshots/snapshot.py", name) for name in ("current_tree", "list", "get")),
     }
     assert ("workspace/comparison.py", "differences") in on_loop  # it does see what is called
     assert on_loop & heavy == set()

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from hutch.forge.git import Git
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.tree_layout import Branch, Leaf, items_of
+from hutch.snapshots.tree_layout import Branch, Leaf, read_items
 
-LIMITS = Limits(large_bytes=20_000)
+LIMITS = SnapshotLimits(large_bytes=20_000)
 
 
 def opened(place: Path) -> Snapshots:
@@ -69,7 +69,7 @@ def told(lines: list[bytes]) -> dict[int, str]:
 
 
 def contents(snapshots: Snapshots, branch: Branch) -> Iterator[bytes]:
-    for item in items_of(snapshots.storage.objects, branch).values():
+    for item in read_items(snapshots.storage.objects, branch).values():
         if isinstance(item, Branch):
             yield from contents(snapshots, item)
         elif isinstance(item, Leaf):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.restore import fill, restore
+from hutch.snapshots.restore import fill_from_snapshot, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.layers import coarse, layered
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes
@@ -55,14 +55,14 @@ def test_the_index_is_the_commit_and_stores_none_of_its_objects_again(base: Path
     (found.objects / "info/alternates").unlink()
     stored = set(git(*every, cwd=base, GIT_OBJECT_DIRECTORY=str(found.objects)).split())
     assert stored and not stored & borrowed
-    assert BaseIndex(found.place, base).top == found.top
+    assert BaseIndex(found.path, base).top == found.top
 
 
 def test_large_files_of_git_itself_stay_where_they_are(base: Path, tmp_path: Path) -> None:
     pack = os.urandom(5 << 20)
     (base / ".git/objects/pack/big.pack").write_bytes(pack)
     found = index(base)
-    size = sum(path.stat().st_size for path in found.place.rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in found.path.rglob("*") if path.is_file())
     assert size < 1 << 20
     snapshots = new_snapshots(tmp_path / "place", found)
     with layered(tmp_path / "place", base) as (tree, content):
@@ -231,7 +231,7 @@ def test_a_fork_shares_files_and_goes_its_own_way(base: Path, tmp_path: Path) ->
     ]
     shutil.rmtree(tmp_path / "place/snapshots.git")  # whatever becomes of the first
     with layered(tmp_path / "other", base) as (tree, content):
-        assert fill(forked, content, 1) == forked.get(1)
+        assert fill_from_snapshot(forked, content, 1) == forked.get(1)
         assert describe(tree) == before
         assert forked.take(content, "nothing") == forked.get(1)
     assert len(forked.list()) == 1
@@ -240,7 +240,7 @@ def test_a_fork_shares_files_and_goes_its_own_way(base: Path, tmp_path: Path) ->
     second = forked.fork(1, tmp_path / "copied")
     subprocess.run(["cp", "-a", base, tree], check=True)
     with Directory.at(tree) as directory:
-        fill(second, Content(directory), 1)
+        fill_from_snapshot(second, Content(directory), 1)
         assert describe(tree) == before
         (tree / "src/main.py").write_text("after\n")
         assert second.take(Content(directory), "something").id == 2

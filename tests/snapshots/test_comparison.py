@@ -96,7 +96,7 @@ async def test_a_patch_can_be_applied(snapshots: Snapshots, tree: Path, tmp_path
 async def test_a_long_patch_is_cut_at_a_line_and_says_so(snapshots: Snapshots, tree: Path) -> None:
     old = take(snapshots, tree)
     (tree / "a").write_text("line\n" * 1000)
-    text, cut = await patch(GIT, snapshots.storage, old, take(snapshots, tree), most_bytes=1000)
+    text, cut = await patch(GIT, snapshots.storage, old, take(snapshots, tree), max_bytes=1000)
     assert cut and 900 < len(text) <= 1000 and text.endswith(b"\n")
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.entry_reader import Limits, Reader
-from hutch.snapshots.git_objects import Objects, object_name
+from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
+from hutch.snapshots.git_objects import GitObjects, object_name
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.tree_layout import FILES, IGNORED, Absent, Leaf
-from hutch.snapshots.tree_walk import key_of
+from hutch.snapshots.tree_layout import FILES, IGNORED, Leaf, OmittedEntry
+from hutch.snapshots.tree_walk import stat_key
 
 
 @pytest.fixture
@@ -22,16 +22,16 @@ def tree(tmp_path: Path) -> Path:
     return place
 
 
-def reader(tree: Path, limits: Limits | None = None, attributes: str | None = None) -> Reader:
+def reader(tree: Path, limits: SnapshotLimits | None = None, attributes: str | None = None) -> EntryReader:
     writer = PackWriter(tree.parent / "objects")
-    return Reader(writer, limits or Limits(), ignored_bytes=0, attributes=attributes)
+    return EntryReader(writer, limits or SnapshotLimits(), ignored_bytes=0, attributes=attributes)
 
 
-def read(tree: Path, name: str, by: Reader, *, place: int = FILES, before=None):
+def read(tree: Path, name: str, by: EntryReader, *, place: int = FILES, before=None):
     fd = os.open(tree, os.O_RDONLY)
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        return by.entry(fd, name, found, place=place, before=before, known=frozenset())
+        return by.read_entry(fd, name, found, section=place, before=before, known=frozenset())
     finally:
         os.close(fd)
 
@@ -44,23 +44,23 @@ def test_files_links_and_the_rest(tree: Path) -> None:
     by = reader(tree)
     file, key = read(tree, "file", by)
     assert file == Leaf(stat.S_IFREG | 0o755, object_name("blob", b"content"), FILES, 7)
-    assert key == key_of((tree / "file").stat())
+    assert key == stat_key((tree / "file").stat())
     link, key = read(tree, "link", by)
     assert link == Leaf(stat.S_IFLNK | 0o777, object_name("blob", b"/anywhere"), FILES, 9)
-    assert key == key_of((tree / "link").lstat())
-    assert read(tree, "pipe", by) == (Absent("fifo", 0), None)
+    assert key == stat_key((tree / "link").lstat())
+    assert read(tree, "pipe", by) == (OmittedEntry("fifo", 0), None)
     by.writer.abandon()
 
 
 def test_devices_are_noted_and_hide_names_only_in_an_overlay(tree: Path) -> None:
     os.mknod(tree / "gone", stat.S_IFCHR, os.makedev(0, 0))
     by = reader(tree)
-    assert read(tree, "gone", by) == (Absent("device", 0), None)
+    assert read(tree, "gone", by) == (OmittedEntry("device", 0), None)
     by = reader(tree, attributes="user.overlay.")
-    assert read(tree, "gone", by) == (None, key_of((tree / "gone").stat()))
+    assert read(tree, "gone", by) == (None, stat_key((tree / "gone").stat()))
     (tree / "marked").touch()
     os.setxattr(tree / "marked", "user.overlay.whiteout", b"y")
-    assert read(tree, "marked", by) == (None, key_of((tree / "marked").stat()))
+    assert read(tree, "marked", by) == (None, stat_key((tree / "marked").stat()))
     by = reader(tree, attributes="trusted.overlay.")  # what a user can write says nothing there
     item, _ = read(tree, "marked", by)
     assert isinstance(item, Leaf)
@@ -68,13 +68,13 @@ def test_devices_are_noted_and_hide_names_only_in_an_overlay(tree: Path) -> None
 
 
 def test_room_for_ignored_files_is_counted(tree: Path) -> None:
-    by = reader(tree, Limits(ignored_bytes=100, ignored_file_bytes=60))
+    by = reader(tree, SnapshotLimits(ignored_bytes=100, ignored_file_bytes=60))
     (tree / "a").write_bytes(b"a" * 60)
     (tree / "b").write_bytes(b"b" * 50)
     first, _ = read(tree, "a", by, place=IGNORED)
     assert isinstance(first, Leaf)
     second, _ = read(tree, "b", by, place=IGNORED)
-    assert second == Absent("ignored, and no room is left for those", 50)
+    assert second == OmittedEntry("ignored, and no room is left for those", 50)
     (tree / "a").write_bytes(b"a" * 50)
     again, _ = read(tree, "a", by, place=IGNORED, before=first)
     assert isinstance(again, Leaf)
@@ -82,7 +82,7 @@ def test_room_for_ignored_files_is_counted(tree: Path) -> None:
     assert isinstance(second, Leaf)
     (tree / "c").write_bytes(b"c" * 61)
     third, _ = read(tree, "c", by, place=IGNORED)
-    assert third == Absent("ignored, and larger than an ignored file may be", 61)
+    assert third == OmittedEntry("ignored, and larger than an ignored file may be", 61)
     by.writer.abandon()
 
 
@@ -103,18 +103,18 @@ def test_a_file_that_never_stands_still_is_kept_as_it_was_read(tree: Path, large
 
     thread = threading.Thread(target=write)
     thread.start()
-    by = reader(tree, Limits(large_bytes=large_bytes))
+    by = reader(tree, SnapshotLimits(large_bytes=large_bytes))
     try:
         leaves = [read(tree, "file", by)[0] for _ in range(100)]
     finally:
         stop.set()
         thread.join()
     by.writer.finish()
-    objects = Objects(tree.parent / "objects")
+    objects = GitObjects(tree.parent / "objects")
     for leaf in leaves:
         if isinstance(leaf, Leaf):
             data = b"".join(objects.chunks(leaf.name))
             assert (len(data), object_name("blob", data)) == (leaf.size, leaf.name)
         else:
-            assert leaf == Absent("changes too fast", leaf.size)
+            assert leaf == OmittedEntry("changes too fast", leaf.size)
     assert sum(isinstance(leaf, Leaf) for leaf in leaves) > 10

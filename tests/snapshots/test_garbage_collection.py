@@ -10,8 +10,8 @@ import pytest
 from hutch.forge.git import Git
 from hutch.snapshots.base_index import index_base
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits
-from hutch.snapshots.garbage_collection import MANY_PACKS, collect, is_due
+from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.garbage_collection import MAX_PACKS, collect, is_due
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import git
 
@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def snapshots(tmp_path: Path) -> Snapshots:
-    return Snapshots(tmp_path, limits=Limits(large_bytes=50_000))
+    return Snapshots(tmp_path, limits=SnapshotLimits(large_bytes=50_000))
 
 
 def take(snapshots: Snapshots, tree: Path):
@@ -43,7 +43,7 @@ def fsck(snapshots: Snapshots) -> None:
 async def test_many_versions_of_a_file_take_little_room(snapshots: Snapshots, tree: Path) -> None:
     lines = [f"line {number} {random.Random(number).random()}\n" for number in range(500)]
     texts = []
-    for number in range(MANY_PACKS):
+    for number in range(MAX_PACKS):
         lines[number] = f"changed {number}\n"
         texts.append("".join(lines))
         (tree / "text").write_text(texts[-1])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.snapshots.git_objects import EMPTY_TREE, TREE, Objects, format_tree, object_name, parse_tree
+from hutch.snapshots.git_objects import EMPTY_TREE, TREE, GitObjects, format_tree, object_name, parse_tree
 from hutch.snapshots.pack_writer import PackWriter
 from tests.snapshots.trees import git
 
@@ -48,7 +48,7 @@ def test_every_object_is_read_as_git_wrote_it(repository: Path, packing: str) ->
     if packing == "both":
         (repository / "text").write_text("one more")
         git("commit", "-q", "-a", "-m", "more", cwd=repository)
-    objects = Objects(repository / ".git/objects")
+    objects = GitObjects(repository / ".git/objects")
     for name, kind in every(repository):
         data = objects.read(bytes.fromhex(name), kind)
         assert object_name(kind, data).hex() == name
@@ -67,11 +67,11 @@ def test_borrowed_objects_are_found_however_far(repository: Path, tmp_path: Path
         (here / "info").mkdir(parents=True)
         (here / "info/alternates").write_text(f"{os.path.relpath(before, here)}\n")
         before = here
-    assert Objects(before).read(name, "blob") == (repository / "text").read_bytes()
+    assert GitObjects(before).read(name, "blob") == (repository / "text").read_bytes()
 
 
 def test_packs_that_come_and_go_are_noticed(repository: Path) -> None:
-    objects = Objects(repository / ".git/objects")
+    objects = GitObjects(repository / ".git/objects")
     name = bytes.fromhex(git("rev-parse", "HEAD:text", cwd=repository))
     text = objects.read(name, "blob")
     git("repack", "-a", "-d", "-q", cwd=repository)
@@ -84,7 +84,7 @@ def test_packs_that_come_and_go_are_noticed(repository: Path) -> None:
 
 def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
-    objects, names = Objects(tmp_path), {}
+    objects, names = GitObjects(tmp_path), {}
     for number in range(300):
         writer = PackWriter(tmp_path)
         texts = [b"%d %d" % (number, each) for each in range(1000 if number == 7 else 2)]
@@ -92,7 +92,7 @@ def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone
         writer.finish()
         name, text = next(reversed(names.items()))
         assert objects.read(name, "blob") == text  # it has only just come
-    for reader in (objects, Objects(tmp_path)):
+    for reader in (objects, GitObjects(tmp_path)):
         assert all(reader.read(name, "blob") == text for name, text in names.items())
         assert b"\1" * 20 not in reader
     one, other = (next(name for name, text in names.items() if text == each) for each in (b"5 1", b"6 1"))
@@ -104,7 +104,7 @@ def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone
 
 
 def test_what_is_missing_or_of_another_kind_is_told(repository: Path) -> None:
-    objects = Objects(repository / ".git/objects")
+    objects = GitObjects(repository / ".git/objects")
     tree = bytes.fromhex(git("rev-parse", "HEAD^{tree}", cwd=repository))
     with pytest.raises(Unavailable, match="is missing"):
         objects.read(b"\1" * 20, "blob")
@@ -123,7 +123,7 @@ def test_directories_sort_as_if_they_ended_in_a_slash(tmp_path: Path) -> None:
     git("init", "-q", ".", cwd=tmp_path)
     git("add", ".", cwd=tmp_path)
     tree = bytes.fromhex(git("write-tree", cwd=tmp_path))
-    entries = Objects(tmp_path / ".git/objects").tree(tree)
+    entries = GitObjects(tmp_path / ".git/objects").tree(tree)
     assert [(name, mode == TREE) for mode, name, _ in entries] == [
         *((b"a-", False), (b"a.b", True), (b"a.c", False), (b"a", True), (b"a0", False)),
         *((b"b", False), (b"b.c", True)),

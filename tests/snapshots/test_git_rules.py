@@ -4,13 +4,13 @@ import stat
 
 import pytest
 
-from hutch.snapshots.git_rules import Context, Nothing
+from hutch.snapshots.git_rules import Context, EmptyBase
 from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 
 
-class Tracked(Nothing):
+class Tracked(EmptyBase):
     def __init__(self) -> None:
         self.links = {"module": b"\1" * 20}
 
@@ -33,24 +33,24 @@ class Tracked(Nothing):
 )
 def test_at_the_top(path: str, mode: int, place: int) -> None:
     context = Context.top().inside("", b"*.log\n!keep.log\nbuild/\n", b"blob")
-    assert context.place(path, mode, Nothing()) == place
+    assert context.section_of(path, mode, EmptyBase()) == place
 
 
 def test_below_what_is_ignored_all_is_but_what_the_base_tracks() -> None:
     context = Context.top().inside("", b"build/\n", b"blob")
     below, link = context.below("build", Tracked())
     assert link is None
-    assert below.place("build/x", FILE, Tracked()) == IGNORED
-    assert below.place("build/tracked", FILE, Tracked()) == FILES
+    assert below.section_of("build/x", FILE, Tracked()) == IGNORED
+    assert below.section_of("build/tracked", FILE, Tracked()) == FILES
     deeper, _ = below.below("build/deep", Tracked())
-    assert deeper.place("build/deep/x", FILE, Tracked()) == IGNORED
+    assert deeper.section_of("build/deep/x", FILE, Tracked()) == IGNORED
     assert below.below("build/.git", Tracked())[0].state == PRIVATE
 
 
 def test_another_repository_is_private_and_stays_a_link() -> None:
     below, link = Context.top().below("module", Tracked())
     assert (below.state, link) == (PRIVATE, b"\1" * 20)
-    assert below.place("module/file", FILE, Tracked()) == PRIVATE
+    assert below.section_of("module/file", FILE, Tracked()) == PRIVATE
     assert below.below("module/deep", Tracked()) == (below, None)
 
 
@@ -62,7 +62,7 @@ def test_the_digest_tells_decisions_apart() -> None:
         top.inside("", b"b\n", b"2" * 20),
         top.inside("x", b"a\n", b"1" * 20),
         top.inside("", b"a\n", b"1" * 20).inside("x", b"b\n", b"2" * 20),
-        top.below(".git", Nothing())[0],
+        top.below(".git", EmptyBase())[0],
     ]
     assert len({context.digest for context in contexts}) == len(contexts)
     assert top.inside("", b"a\n", b"1" * 20).digest == contexts[1].digest

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hutch.snapshots.ignore_rules import MOST_BYTES, Ignores
+from hutch.snapshots.ignore_rules import MAX_GITIGNORE_BYTES, IgnoreRules
 
 GIT = ["git", "-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false", "-c", "safe.directory=*"]
 
 
-def kept(tree: Path, directory: str = "", above: Ignores | None = None) -> set[str]:
+def kept(tree: Path, directory: str = "", above: IgnoreRules | None = None) -> set[str]:
     """The files that are not ignored, by a walk of our own."""
     here = tree / directory
     patterns = here / ".gitignore"
-    rules = (above or Ignores()).enter(directory, patterns.read_bytes() if patterns.is_file() else None)
+    rules = (above or IgnoreRules()).enter(directory, patterns.read_bytes() if patterns.is_file() else None)
     found = set()
     for entry in os.scandir(here):
         path = f"{directory}/{entry.name}" if directory else entry.name
@@ -97,13 +97,13 @@ def test_a_link_to_a_directory_is_no_directory(repository: Path) -> None:
 
 
 def test_git_directories_and_git_links_are_ignored() -> None:
-    assert Ignores().match(".git", True)
-    assert Ignores().match("vendor/module/.git", False)
-    assert not Ignores().match(".github", True)
+    assert IgnoreRules().match(".git", True)
+    assert IgnoreRules().match("vendor/module/.git", False)
+    assert not IgnoreRules().match(".github", True)
 
 
 def test_names_need_not_be_utf_8() -> None:
-    rules = Ignores().enter("", b"\xff*\n")
+    rules = IgnoreRules().enter("", b"\xff*\n")
     assert rules.match(os.fsdecode(b"\xffx"), False)
     assert not rules.match(os.fsdecode(b"\xfex"), False)
 
@@ -112,12 +112,12 @@ def test_hostile_patterns_take_no_time() -> None:
     """With a plain translation into a regular expression, these would outlive the universe."""
     stars = b"*a" * 100 + b"b\n"
     deep = b"a/" + b"**/*a*a*a*a*b/" * 30 + b"z\n" + b"**/a/" * 50 + b"z\n"
-    rules = Ignores().enter("", stars + deep)
+    rules = IgnoreRules().enter("", stars + deep)
     assert not rules.match("a" * 255, False)
     assert not rules.match("a/" * 2000 + "a" * 90, False)
     assert not rules.match(("a" * 255 + "/") * 15 + "a" * 200, True)
 
 
 def test_a_gitignore_that_is_too_long_counts_for_nothing() -> None:
-    assert Ignores().enter("", b"a\n" * (MOST_BYTES // 2)).match("a", False)
-    assert not Ignores().enter("", b"a\n" * (MOST_BYTES // 2 + 1)).match("a", False)
+    assert IgnoreRules().enter("", b"a\n" * (MAX_GITIGNORE_BYTES // 2)).match("a", False)
+    assert not IgnoreRules().enter("", b"a\n" * (MAX_GITIGNORE_BYTES // 2 + 1)).match("a", False)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.git_objects import Objects
-from hutch.snapshots.pack_writer import PackWriter, Shrunk
+from hutch.snapshots.git_objects import GitObjects
+from hutch.snapshots.pack_writer import FileShrunk, PackWriter
 from tests.snapshots.trees import git
 from tests.workspace.full_disk import files_no_longer_than
 
@@ -33,7 +33,7 @@ def test_git_reads_what_was_written(repository: Path) -> None:
         git("verify-pack", str(path), cwd=repository)
     sizes = [int(git("cat-file", "-s", name.hex(), cwd=repository)) for name in names[:10]]
     assert sizes == [len(content) for content in contents[:10]]
-    assert [Objects(repository / "objects").read(name, "blob") for name in names] == contents
+    assert [GitObjects(repository / "objects").read(name, "blob") for name in names] == contents
     git("fsck", "--full", "--strict", cwd=repository)
 
 
@@ -43,7 +43,7 @@ def test_a_large_blob_is_a_pack_of_its_own_and_known_ones_are_not_written(reposi
     place = iter([content[at : at + 70_000] for at in range(0, len(content), 70_000)])
     name = writer.add_large(lambda count: next(place), len(content))
     assert files(repository) == [".idx", ".keep", ".pack"]
-    assert b"".join(Objects(repository / "objects").chunks(name)) == content
+    assert b"".join(GitObjects(repository / "objects").chunks(name)) == content
     with (repository / "content").open("w+b") as file:
         file.write(content)
         for _ in range(2):
@@ -71,7 +71,7 @@ def test_a_file_that_ends_too_early_leaves_nothing(repository: Path) -> None:
     with (repository / "short").open("w+b") as file:
         file.write(b"x" * 1000)
         file.seek(0)
-        with pytest.raises(Shrunk):
+        with pytest.raises(FileShrunk):
             writer.add_large(file.read, 2000)
     writer.abandon()
     assert files(repository) == []
@@ -101,4 +101,4 @@ def test_git_reads_the_index_of_a_pack_with_many_objects(repository: Path) -> No
     [index] = (repository / "objects/pack").glob("*.idx")
     listed = git("verify-pack", "-v", str(index), cwd=repository).splitlines()
     assert {line.split()[0] for line in listed if " blob " in line} == {name.hex() for name in names}
-    assert Objects(repository / "objects").read(names[-1], "blob") == b"19999\n"
+    assert GitObjects(repository / "objects").read(names[-1], "blob") == b"19999\n"

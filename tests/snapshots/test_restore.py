@@ -11,8 +11,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits
-from hutch.snapshots.restore import Restored, Work, restore
+from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.restore import RestoreResult, RestoreRound, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import describe, discard
 
@@ -30,7 +30,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def snapshots(tmp_path: Path) -> Snapshots:
     (tmp_path / "place").mkdir()
-    return Snapshots(tmp_path / "place", limits=Limits(ignored_file_bytes=100))
+    return Snapshots(tmp_path / "place", limits=SnapshotLimits(ignored_file_bytes=100))
 
 
 def take(snapshots: Snapshots, tree: Path):
@@ -38,7 +38,7 @@ def take(snapshots: Snapshots, tree: Path):
         return snapshots.take(Content(directory), "test")
 
 
-def put_back(snapshots: Snapshots, tree: Path, number: int, path: str = "") -> Restored:
+def put_back(snapshots: Snapshots, tree: Path, number: int, path: str = "") -> RestoreResult:
     with Directory.at(tree) as directory:
         return restore(snapshots, Content(directory), number, path)
 
@@ -192,7 +192,7 @@ def test_a_file_that_changed_after_it_was_kept_is_left_for_the_next_round(
     for name in ("src/a", "src/new"):  # somebody is quicker than we are
         (tree / name).write_text("changed again")
     with Directory.at(tree) as directory:
-        work = Work(snapshots, directory)
+        work = RestoreRound(snapshots, directory)
         work.run([], old, new, "")
         assert (sorted(work.raced), work.touched) == (["src/a", "src/new"], {})
         assert (tree / "src/a").read_text() == (tree / "src/new").read_text() == "changed again"
@@ -209,7 +209,7 @@ def test_what_appears_meanwhile_is_not_overwritten(snapshots: Snapshots, tree: P
     (tree / "src/a").write_text("appeared")
     storage = snapshots.storage
     with Directory.at(tree) as directory:
-        work = Work(snapshots, directory)
+        work = RestoreRound(snapshots, directory)
         work.run([], storage.top(second), storage.top(snapshots.get(1)), "")
     assert work.raced == ["src/a"]
     assert (tree / "src/a").read_text() == "appeared"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
-from hutch.snapshots.tree_layout import Absent, Leaf
+from hutch.snapshots.tree_layout import Leaf, OmittedEntry
 from tests.snapshots.layers import coarse
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree
 from tests.workspace.full_disk import files_no_longer_than
@@ -119,7 +119,7 @@ def test_everything_but_the_content_of_pipes_and_sockets_is_kept(snapshots: Snap
     before = describe(tree)
     taken = take(snapshots, tree)
     assert taken.left_out == 2
-    assert isinstance(snapshots.item(1, "pipe"), Absent)
+    assert isinstance(snapshots.item(1, "pipe"), OmittedEntry)
     with pytest.raises(NotFound, match="fifo"):
         snapshots.read(1, "pipe")
     committed = git("ls-tree", "-r", "--name-only", taken.tree, cwd=snapshots.storage.git_dir).splitlines()
@@ -169,13 +169,15 @@ def test_contents_are_read_back(snapshots: Snapshots, tree: Path) -> None:
 
 def test_ignored_files_are_kept_up_to_a_size(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "place").mkdir()
-    snapshots = Snapshots(tmp_path / "place", limits=Limits(ignored_file_bytes=100, ignored_bytes=150))
+    snapshots = Snapshots(
+        tmp_path / "place", limits=SnapshotLimits(ignored_file_bytes=100, ignored_bytes=150)
+    )
     (tree / ".gitignore").write_text("*.tmp\n")
     (tree / "a.tmp").write_bytes(b"a" * 100)
     (tree / "b.tmp").write_bytes(b"b" * 101)
     first = take(snapshots, tree)
     assert first.left_out == 1
-    assert snapshots.item(1, "b.tmp") == Absent("ignored, and larger than an ignored file may be", 101)
+    assert snapshots.item(1, "b.tmp") == OmittedEntry("ignored, and larger than an ignored file may be", 101)
     (tree / "c.tmp").write_bytes(b"c" * 60)
     assert take(snapshots, tree).left_out == 2
     (tree / "a.tmp").unlink()
@@ -188,7 +190,7 @@ def test_ignored_files_are_kept_up_to_a_size(tmp_path: Path, tree: Path) -> None
 
 def test_large_files_are_streamed_into_packs_of_their_own(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "place").mkdir()
-    snapshots = Snapshots(tmp_path / "place", limits=Limits(large_bytes=1000))
+    snapshots = Snapshots(tmp_path / "place", limits=SnapshotLimits(large_bytes=1000))
     contents = {"random": os.urandom(300_000), "text": b"line\n" * 100_000, "edge": b"e" * 1000}
     for name, content in contents.items():
         (tree / name).write_bytes(content)
@@ -206,15 +208,15 @@ def test_large_files_are_streamed_into_packs_of_their_own(tmp_path: Path, tree: 
 
 def test_huge_sparse_files_are_left_out_and_not_read(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "place").mkdir()
-    snapshots = Snapshots(tmp_path / "place", limits=Limits(file_bytes=1 << 30, new_bytes=1 << 20))
+    snapshots = Snapshots(tmp_path / "place", limits=SnapshotLimits(file_bytes=1 << 30, new_bytes=1 << 20))
     with (tree / "huge").open("wb") as file:
         file.truncate(1 << 42)
     with (tree / "big").open("wb") as file:
         file.truncate(1 << 21)
     taken = take(snapshots, tree)
     assert taken.left_out == 2
-    assert snapshots.item(1, "huge") == Absent("larger than a file may be", 1 << 42)
-    assert snapshots.item(1, "big") == Absent("more than one snapshot takes in", 1 << 21)
+    assert snapshots.item(1, "huge") == OmittedEntry("larger than a file may be", 1 << 42)
+    assert snapshots.item(1, "big") == OmittedEntry("more than one snapshot takes in", 1 << 21)
 
 
 def test_a_change_within_the_same_tick_is_seen(tmp_path: Path) -> None:
@@ -294,7 +296,7 @@ def test_very_deep_directories(snapshots: Snapshots, tree: Path, request: pytest
 
 def test_too_many_entries_are_an_error(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "place").mkdir()
-    snapshots = Snapshots(tmp_path / "place", limits=Limits(entries=10))
+    snapshots = Snapshots(tmp_path / "place", limits=SnapshotLimits(entries=10))
     for number in range(11):
         (tree / str(number)).touch()
     with pytest.raises(LimitReached, match="more than 10 entries"):
@@ -309,7 +311,7 @@ def test_what_was_taken_comes_back_byte_for_byte(first, second, third) -> None:
     with tempfile.TemporaryDirectory() as place:
         tree = Path(place) / "tree"
         tree.mkdir()
-        snapshots = Snapshots(Path(place), limits=Limits(large_bytes=8000))
+        snapshots = Snapshots(Path(place), limits=SnapshotLimits(large_bytes=8000))
         states = []
         for step in (first, second, third):
             for change in step:

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.stat_cache import GROWN_BYTES, MAGIC, Items, Listing, StatCache, unflat, unframed
-from hutch.snapshots.tree_layout import FILES, NOTHING, Absent, Item, Leaf
+from hutch.snapshots.stat_cache import (
+    MAGIC,
+    MIN_REWRITE_BYTES,
+    Items,
+    Listing,
+    StatCache,
+    decode_listing,
+    read_frame,
+)
+from hutch.snapshots.tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
 from hutch.system.chunks import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)
@@ -17,17 +25,21 @@ ANCHOR = (1, "a" * 40)
 
 def listing(number: int, *, names: int = 1) -> Listing:
     items: dict[str, Item] = {f"f{each}": Leaf(0o100644, bytes(20), FILES, number) for each in range(names)}
-    items |= {"pipe": Absent("fifo", 0), "below": NOTHING, "\udcff\n": Leaf(0o100600, bytes(20), FILES, 0)}
+    items |= {
+        "pipe": OmittedEntry("fifo", 0),
+        "below": EMPTY_BRANCH,
+        "\udcff\n": Leaf(0o100600, bytes(20), FILES, 0),
+    }
     return Listing(
         keys={f"f{each}": (number, 2, 3, 4) for each in range(names)},
         items=Items(items),
-        branch=NOTHING._replace(files=b"\1" * 20),
+        branch=EMPTY_BRANCH._replace(files=b"\1" * 20),
         context=b"context",
         children=frozenset({"below"}),
         unsettled=True,
         whiteouts=frozenset({"gone"}),
         opaque=True,
-        below=NOTHING,
+        below=EMPTY_BRANCH,
     )
 
 
@@ -93,7 +105,7 @@ def test_the_file_is_written_anew_when_most_of_it_is_old(cache: StatCache) -> No
     for number in range(100):
         cache.update({"": listing(number, names=1000)}, (number, "b" * 40))
         sizes.append(cache.path.stat().st_size)
-    assert max(sizes) < 2 * GROWN_BYTES and any(now < then for then, now in pairwise(sizes))
+    assert max(sizes) < 2 * MIN_REWRITE_BYTES and any(now < then for then, now in pairwise(sizes))
     assert reread(cache).listings == {"": listing(99, names=1000)}
 
 
@@ -108,7 +120,7 @@ def test_a_very_large_directory_is_written_in_pieces(cache: StatCache) -> None:
     large.children = large.whiteouts = frozenset(names)
     cache.update({"": large}, ANCHOR)
     assert reread(cache).listings == {"": large}
-    (_, written), _ = unframed(cache.path.read_bytes(), len(MAGIC))
+    (_, written), _ = read_frame(cache.path.read_bytes(), len(MAGIC))
     fields = [field for number, field in enumerate(written) if number in (0, 1, 4, 6)]
     pieces = [marshal.loads(piece) for field in fields for piece in field]
     assert [len(piece) for piece in pieces] == [
@@ -128,13 +140,21 @@ def test_a_very_large_directory_is_written_in_pieces(cache: StatCache) -> None:
 def test_a_listing_from_before_is_read(cache: StatCache) -> None:
     """Indexes of bases outlive versions of Hutch: leaves were tuples, and nothing was in pieces."""
     found = listing(1)
-    items = {"leaf": (0, 0o100644, bytes(20), FILES, 7), "pipe": (2, "fifo", 0), "below": (1, *NOTHING)}
-    rest = (tuple(NOTHING), b"context", frozenset({"below"}), True, frozenset({"gone"}), True, tuple(NOTHING))
-    read = unflat((found.keys, items, *rest))
+    items = {"leaf": (0, 0o100644, bytes(20), FILES, 7), "pipe": (2, "fifo", 0), "below": (1, *EMPTY_BRANCH)}
+    rest = (
+        tuple(EMPTY_BRANCH),
+        b"context",
+        frozenset({"below"}),
+        True,
+        frozenset({"gone"}),
+        True,
+        tuple(EMPTY_BRANCH),
+    )
+    read = decode_listing((found.keys, items, *rest))
     assert dict(read.items) == {
         "leaf": Leaf(0o100644, bytes(20), FILES, 7),
-        "pipe": Absent("fifo", 0),
-        "below": NOTHING,
+        "pipe": OmittedEntry("fifo", 0),
+        "below": EMPTY_BRANCH,
     }
     assert (read.children, read.whiteouts) == (frozenset({"below"}), frozenset({"gone"}))
 

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutch.snapshots.git_objects import Objects
+from hutch.snapshots.git_objects import GitObjects
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.tree_layout import (
+    EMPTY_BRANCH,
     FILES,
     IGNORED,
-    NOTHING,
     PRIVATE,
-    Absent,
     Branch,
     Item,
     Leaf,
-    build,
-    items_of,
-    opened_whole,
-    refused,
-    whole,
+    OmittedEntry,
+    build_branch,
+    is_refused_by_git,
+    read_items,
+    read_snapshot_tree,
+    write_snapshot_tree,
 )
 from tests.snapshots.trees import git
 
@@ -103,15 +103,15 @@ NAMES = [
 @pytest.mark.parametrize("mode", [0o100644, 0o120000], ids=["file", "link"])
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_git_refuses_what_we_refuse(repository: Path, name: bytes, mode: int) -> None:
-    assert refused(name, plain=mode != 0o120000) is not git_takes(repository, name, mode)
+    assert is_refused_by_git(name, plain=mode != 0o120000) is not git_takes(repository, name, mode)
 
 
 names = st.sampled_from(["a", "b", ".git", os.fsdecode(b"\xff"), "+", "=", "ü", "x\ny"])
 modes = st.sampled_from([0o100644, 0o100755, 0o100600, 0o100000, 0o101777]) | st.just(stat.S_IFLNK | 0o777)
 leaves = st.builds(
-    Leaf, mode=modes, name=st.just(b"\1" * 20), place=st.sampled_from([FILES, PRIVATE]), size=st.just(-1)
+    Leaf, mode=modes, name=st.just(b"\1" * 20), section=st.sampled_from([FILES, PRIVATE]), size=st.just(-1)
 )
-absent = st.builds(Absent, why=st.just("fifo"), size=st.integers(0, 1 << 50))
+omitted = st.builds(OmittedEntry, reason=st.just("fifo"), size=st.integers(0, 1 << 50))
 trees = st.none() | st.just(b"\2" * 20)
 branches = st.builds(
     Branch,
@@ -128,32 +128,32 @@ branches = st.builds(
 
 
 @settings(max_examples=60, deadline=None)
-@given(items=st.dictionaries(names, leaves | absent | branches, max_size=6))
+@given(items=st.dictionaries(names, leaves | omitted | branches, max_size=6))
 def test_what_is_laid_out_is_read_back(items) -> None:
     with tempfile.TemporaryDirectory() as place:
         objects = Path(place) / "objects"
         (objects / "pack").mkdir(parents=True)
         writer = PackWriter(objects)
-        branch = build(items, writer, permissions=0o755, link=None, known=frozenset())
-        tree = whole(writer, branch)
+        branch = build_branch(items, writer, permissions=0o755, link=None, known=frozenset())
+        tree = write_snapshot_tree(writer, branch)
         writer.finish()
-        found = opened_whole(Objects(objects), tree)
+        found = read_snapshot_tree(GitObjects(objects), tree)
         assert found.trees == branch.trees
-        assert items_of(Objects(objects), found) == items
+        assert read_items(GitObjects(objects), found) == items
 
 
 def test_what_a_directory_holds_is_counted(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     writer = PackWriter(tmp_path)
-    below = NOTHING._replace(files=b"\1" * 20, file_count=3, size=30, ignored_size=5, left_out=1)
+    below = EMPTY_BRANCH._replace(files=b"\1" * 20, file_count=3, size=30, ignored_size=5, left_out=1)
     items = {
         "a": Leaf(0o100644, b"\1" * 20, FILES, 10),
         "b": Leaf(0o100644, b"\1" * 20, IGNORED, 7),
         "c": Leaf(0o100644, b"\1" * 20, PRIVATE, 100),
-        "d": Absent("fifo", 0),
+        "d": OmittedEntry("fifo", 0),
         "e": below,
     }
-    branch = build(items, writer, permissions=0o755, link=None, known=frozenset())
+    branch = build_branch(items, writer, permissions=0o755, link=None, known=frozenset())
     writer.abandon()
     assert (branch.file_count, branch.size, branch.ignored_size, branch.left_out) == (4, 40, 12, 2)
 
@@ -164,10 +164,10 @@ def test_the_notes_of_a_very_large_directory_are_as_those_of_a_small_one(tmp_pat
     # More than one piece of each kind, more text than is parsed by one call, names out of order.
     modes = {f'f{number * 7919 % 20_011}ü"': 0o600 for number in range(20_011)}
     items: dict[str, Item] = {name: Leaf(0o100600, b"\1" * 20, FILES, -1) for name in modes}
-    items |= {f"p{number * 7919 % 9_001}": Absent("fifo", 0) for number in range(9_001)}
-    branch = build(items, writer, permissions=0o755, link=None, known=frozenset())
+    items |= {f"p{number * 7919 % 9_001}": OmittedEntry("fifo", 0) for number in range(9_001)}
+    branch = build_branch(items, writer, permissions=0o755, link=None, known=frozenset())
     writer.finish()
-    objects = Objects(tmp_path)
+    objects = GitObjects(tmp_path)
     [(_, _, blob)] = objects.tree(branch.notes)
     notes = {
         "modes": {os.fsencode(name).decode("latin-1"): mode for name, mode in modes.items()},
@@ -175,13 +175,13 @@ def test_the_notes_of_a_very_large_directory_are_as_those_of_a_small_one(tmp_pat
     }
     text = json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
     assert objects.read(blob, "blob") == text
-    assert items_of(objects, branch) == items
+    assert read_items(objects, branch) == items
 
 
 def test_the_notes_of_an_empty_directory(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     writer = PackWriter(tmp_path)
-    branch = build({}, writer, permissions=0o755, link=None, known=frozenset())
+    branch = build_branch({}, writer, permissions=0o755, link=None, known=frozenset())
     writer.finish()
-    [(_, _, blob)] = Objects(tmp_path).tree(branch.notes)
-    assert Objects(tmp_path).read(blob, "blob") == b"{}"
+    [(_, _, blob)] = GitObjects(tmp_path).tree(branch.notes)
+    assert GitObjects(tmp_path).read(blob, "blob") == b"{}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.tree_walk import TICK_NS, Clock, Descent, Vanished, opened, read_all
+from hutch.snapshots.tree_walk import TICK_NS, Clock, Descent, EntryVanished, open_file, read_all
 from tests.ordinary import place
 
 
@@ -36,7 +36,7 @@ def test_links_are_not_followed_wherever_they_stand(tree: Path) -> None:
     (tree / "link").symlink_to("a")
     with Directory.at(tree) as directory, Descent(directory) as descent:
         for path in ("link", "link/b", "nothing", "a/b/c/d"):
-            with pytest.raises(Vanished):
+            with pytest.raises(EntryVanished):
                 descent.at(path)
         assert names(descent.at("a")) == ["b", "x"]
 
@@ -64,7 +64,7 @@ def test_a_pipe_or_a_link_in_place_of_a_file_is_not_read(tree: Path) -> None:
     (tree / "link").symlink_to("/etc/passwd")
     fd = os.open(tree, os.O_RDONLY)
     for name in ("pipe", "link", "a", "nothing"):
-        with pytest.raises(Vanished), opened(fd, name):
+        with pytest.raises(EntryVanished), open_file(fd, name):
             pass
     os.close(fd)
 
@@ -72,11 +72,11 @@ def test_a_pipe_or_a_link_in_place_of_a_file_is_not_read(tree: Path) -> None:
 def test_only_the_size_it_had_is_read(tree: Path) -> None:
     (tree / "file").write_bytes(b"x" * 100)
     fd = os.open(tree, os.O_RDONLY)
-    with opened(fd, "file") as (descriptor, found):
+    with open_file(fd, "file") as (descriptor, found):
         with (tree / "file").open("ab") as file:
             file.write(b"y" * 100)
         assert read_all(descriptor, found.st_size) == b"x" * 100
-    with opened(fd, "file") as (descriptor, found):
+    with open_file(fd, "file") as (descriptor, found):
         os.truncate(tree / "file", 50)
         assert read_all(descriptor, found.st_size) == b"x" * 50
     os.close(fd)
@@ -100,7 +100,7 @@ def test_somebodys_lease_does_not_hold_us(tree: Path) -> None:
         [sys.executable, "-c", HOLD_LEASE, tree / "file"], stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout and holder.stdout.readline() == b"held\n"
-        with pytest.raises(BlockingIOError), opened(fd, "file"):
+        with pytest.raises(BlockingIOError), open_file(fd, "file"):
             pass
         assert holder.poll() is None
         holder.kill()
@@ -109,11 +109,11 @@ def test_somebodys_lease_does_not_hold_us(tree: Path) -> None:
 
 def test_time_stamps_count_once_they_are_past() -> None:
     clock = Clock(10_000_000_000_000_000_123)
-    assert clock.settled((clock.began_ns - TICK_NS - 1, 1, 1, 1))
-    assert not clock.settled((clock.began_ns - TICK_NS, 1, 1, 1))
-    assert not clock.settled((clock.began_ns + 1, 1, 1, 1))
-    assert not clock.settled((9_999_999_999 * 1_000_000_000, 1, 1, 1)), "a file system that counts seconds"
-    assert clock.settled((9_999_999_997 * 1_000_000_000, 1, 1, 1))
+    assert clock.is_settled((clock.began_ns - TICK_NS - 1, 1, 1, 1))
+    assert not clock.is_settled((clock.began_ns - TICK_NS, 1, 1, 1))
+    assert not clock.is_settled((clock.began_ns + 1, 1, 1, 1))
+    assert not clock.is_settled((9_999_999_999 * 1_000_000_000, 1, 1, 1)), "a file system that counts seconds"
+    assert clock.is_settled((9_999_999_997 * 1_000_000_000, 1, 1, 1))
 
 
 LOCKED = """

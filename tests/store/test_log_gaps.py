@@ -59,13 +59,13 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
                 with pytest.raises(Unavailable, match="locked"):
                     await log.append(session_id, events)
             with pytest.raises(Unavailable, match="locked"):
-                await log.admit(session_id)
+                await log.check_can_record(session_id)
             with pytest.raises(Unavailable, match="locked"):
-                await log.settle(session_id)
-            assert not log.admits(session_id)
+                await log.flush(session_id)
+            assert not log.can_record(session_id)
         await log.append(session_id, [SAID])
-        await log.admit(session_id)
-        assert log.admits(session_id)
+        await log.check_can_record(session_id)
+        assert log.can_record(session_id)
         opened, omitted, *later = await _events(log, session_id)
         assert isinstance(omitted, EventsOmitted)
         assert [opened, *later] == [SessionOpened(), ENDED, CHANGED, SAID]

@@ -62,11 +62,11 @@ async def test_a_full_log_refuses_what_begins_and_takes_what_ends(tmp_path: Path
     async with open_log(*place, log_bytes=LIMIT) as log:
         await log.append(session_id, [SessionOpened(), STARTED])
         await log.append(session_id, [MessageSent(author="agent", text="y" * LIMIT)])
-        for refused in (log.append(session_id, [STARTED]), log.admit(session_id)):
+        for refused in (log.append(session_id, [STARTED]), log.check_can_record(session_id)):
             with pytest.raises(LimitReached, match=r"raise sessions\.log_bytes") as error:
                 await refused
             assert error.value.limit == "sessions.log_bytes"
-        assert not log.admits(session_id)
+        assert not log.can_record(session_id)
         await log.append(session_id, [ATTEMPTED] * 1000)
         await log.append(session_id, [ENDED])
         await log.append(session_id, [SessionEnded(outcome="done")])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
-from hutch.snapshots.garbage_collection import MANY_PACKS, held
+from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import ALL, Keep, Workspace, use
@@ -194,9 +194,9 @@ async def test_where_a_run_has_begun_stays(home: Home, tree: Path) -> None:
 
 async def test_packs_are_put_together_as_they_come(home: Home, tree: Path) -> None:
     async with opened(home, tree) as workspace:
-        for number in range(MANY_PACKS + 10):
+        for number in range(MAX_PACKS + 10):
             await workspace.write("a.txt", b"%d\n" % number)
-    assert held(workspace.snapshots.storage).packs <= 15
+    assert disk_usage(workspace.snapshots.storage).packs <= 15
     async with opened(home, tree) as workspace:
         await workspace.restore(30)
         assert (tree / "a.txt").read_bytes() == b"28\n"
@@ -205,12 +205,12 @@ async def test_packs_are_put_together_as_they_come(home: Home, tree: Path) -> No
 async def test_restoring_again_and_again_leaves_no_heap(home: Home, tree: Path) -> None:
     async with opened(home, tree, Keep(snapshots=5)) as workspace:
         first = await workspace.snapshot("first")
-        for number in range(MANY_PACKS // 2 + 10):
+        for number in range(MAX_PACKS // 2 + 10):
             (tree / "a.txt").write_text(f"{number}\n")
             await workspace.restore(first.id)
         assert (tree / "a.txt").read_text() == "mine\n"
         assert len(await workspace.list_snapshots()) == 5
-    assert held(workspace.snapshots.storage).packs <= 25
+    assert disk_usage(workspace.snapshots.storage).packs <= 25
 
 
 async def test_snapshots_take_no_more_than_they_may(home: Home, tree: Path) -> None:
@@ -220,7 +220,7 @@ async def test_snapshots_take_no_more_than_they_may(home: Home, tree: Path) -> N
             await workspace.write("a.bin", os.urandom(400_000))
         last = (tree / "a.bin").read_bytes()
         newest = await workspace.snapshot("last")
-    assert held(workspace.snapshots.storage).bytes <= most
+    assert disk_usage(workspace.snapshots.storage).bytes <= most
     async with opened(home, tree, Keep(bytes=most)) as workspace:
         (tree / "a.bin").unlink()
         await workspace.restore(newest.id)

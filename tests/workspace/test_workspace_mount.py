@@ -65,7 +65,7 @@ async def test_host_and_jail_see_one_tree(home: Home, record: Record, tmp_path: 
     assert not opened.directory.exists("src")
     fd = opened.directory.open("by-host", os.O_WRONLY | os.O_CREAT)
     os.write(fd, b"hi\n")
-    opened.directory.give(fd)
+    opened.directory.set_owner(fd)
     os.close(fd)
     assert await run(opened, "cat by-host; echo x >> by-host") == "hi\n"
     opened.close()

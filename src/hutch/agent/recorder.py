@@ -79,16 +79,16 @@ class Recorder:
         """
         if self._appending:
             await asyncio.wait(self._appending)
-        await self.log.settle(self.session_id)
+        await self.log.flush(self.session_id)
 
     async def admit(self) -> None:
         """Raise when something that is about to begin could not be recorded."""
-        await self.log.admit(self.session_id)
+        await self.log.check_can_record(self.session_id)
 
     @property
     def admits(self) -> bool:
         """What `admit` says, as far as that is known without waiting."""
-        return self.log.admits(self.session_id)
+        return self.log.can_record(self.session_id)
 
     def files_changed(
         self, changes: Iterable[FileChange], *, by: str = "", call_id: str = ""

@@ -245,7 +245,7 @@ async def give(
         if lost:
             raise would_lose(lost)
     if isinstance(asked, BEGINS_WORK):
-        await services.log.admit(session.id)
+        await services.log.check_can_record(session.id)
     body = _cleaned(asked, services.redactor.redact).model_dump_json()
     max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(services.rows).add(

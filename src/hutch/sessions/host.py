@@ -267,7 +267,7 @@ class LocalHost:
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
         alive: tuple[SessionState, ...] = ("starting", "idle", "running", "waiting")
-        for session_id in await sessions.correct_states(alive, "parked", but=others):
+        for session_id in await sessions.correct_states(alive, "parked", excluding=others):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
                 continue

@@ -15,16 +15,24 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits
-from hutch.snapshots.git_objects import GITLINK, TREE, Objects
-from hutch.snapshots.git_rules import Nothing
+from hutch.snapshots.entry_reader import SnapshotLimits
+from hutch.snapshots.git_objects import GITLINK, TREE, GitObjects
+from hutch.snapshots.git_rules import EmptyBase
 from hutch.snapshots.pack_writer import PackWriter
-from hutch.snapshots.stat_cache import MAGIC, MARSHAL, Listing, flat, frame, unflat, unframed
+from hutch.snapshots.stat_cache import (
+    MAGIC,
+    MARSHAL,
+    Listing,
+    decode_listing,
+    encode_frame,
+    encode_listing,
+    read_frame,
+)
 from hutch.snapshots.tree_layout import FILES, PRIVATE, Branch, Leaf
 from hutch.snapshots.workspace_scan import Scan
 
 LISTINGS, OFFSETS, ABOUT = "listings", "offsets", "about.json"
-UNLIMITED = Limits(
+UNLIMITED = SnapshotLimits(
     entries=10_000_000,
     path_bytes=1 << 30,
     file_bytes=1 << 50,
@@ -38,7 +46,7 @@ class BaseIndex:
     """The index of a base, read as far as it is asked for."""
 
     def __init__(self, place: Path, tree: Path) -> None:
-        self.place = place
+        self.path = place
         self.objects = place / "objects"
         try:
             self._offsets: dict[str, int] = marshal.loads((place / OFFSETS).read_bytes())
@@ -62,14 +70,14 @@ class BaseIndex:
     def tracks(self, path: str, name: str) -> bool:
         listing = self.listing(path)
         item = listing.items.get(name) if listing else None
-        return isinstance(item, Leaf) and item.place == FILES
+        return isinstance(item, Leaf) and item.section == FILES
 
     def _listing(self, path: str) -> Listing | None:
         offset = self._offsets.get(path)
         if offset is None:
             return None
-        value, _ = unframed(self._data, offset)
-        return unflat(value)
+        value, _ = read_frame(self._data, offset)
+        return decode_listing(value)
 
 
 def index_base(tree: Path, into: Path, *, commit_tree: str | None = None) -> BaseIndex:
@@ -81,19 +89,19 @@ def index_base(tree: Path, into: Path, *, commit_tree: str | None = None) -> Bas
     objects = into / "objects"
     (objects / "pack").mkdir(parents=True)
     own = tree / ".git/objects"
-    borrowed: Objects | None = None
+    borrowed: GitObjects | None = None
     if commit_tree is not None:
         (objects / "info").mkdir()
         (objects / "info/alternates").write_text(f"{os.path.relpath(own, objects)}\n")
-        borrowed = Objects(own)
-    committed = _Committed(borrowed, bytes.fromhex(commit_tree)) if borrowed and commit_tree else Nothing()
+        borrowed = GitObjects(own)
+    committed = _Committed(borrowed, bytes.fromhex(commit_tree)) if borrowed and commit_tree else EmptyBase()
     writer = PackWriter(objects, stored=borrowed or frozenset(), refer=True)
     try:
         with Directory.at(tree) as directory:
             scan = Scan(
                 directory,
                 writer,
-                Objects(objects),
+                GitObjects(objects),
                 listings={},
                 base=committed,
                 limits=UNLIMITED,
@@ -109,24 +117,24 @@ def index_base(tree: Path, into: Path, *, commit_tree: str | None = None) -> Bas
         item.name.hex(): f"{path}/{name}" if path else name
         for path, listing in listings.items()
         for name, item in listing.items.items()
-        if isinstance(item, Leaf) and item.place == PRIVATE and item.size >= UNLIMITED.large_bytes
+        if isinstance(item, Leaf) and item.section == PRIVATE and item.size >= UNLIMITED.large_bytes
     }
     offsets = {}
     with (into / LISTINGS).open("wb") as file:
         file.write(MAGIC)
         for path, listing in listings.items():
             offsets[path] = file.tell()
-            file.write(frame(flat(listing)))
+            file.write(encode_frame(encode_listing(listing)))
     (into / OFFSETS).write_bytes(marshal.dumps(offsets, MARSHAL))
     links = {path: name.hex() for path, name in committed.links.items()}
     (into / ABOUT).write_text(json.dumps({"links": links, "elsewhere": elsewhere}))
     return BaseIndex(into, tree)
 
 
-class _Committed(Nothing):
+class _Committed(EmptyBase):
     """The commit that a base was checked out from."""
 
-    def __init__(self, objects: Objects, tree: bytes) -> None:
+    def __init__(self, objects: GitObjects, tree: bytes) -> None:
         self.objects = objects
         self.links = {}
         self._trees: dict[str, dict[str, tuple[int, bytes]]] = {}

@@ -17,9 +17,9 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.git import Git
-from hutch.snapshots.git_objects import Objects
+from hutch.snapshots.git_objects import GitObjects
 from hutch.snapshots.storage import Snapshot, Storage
-from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf, items_of
+from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items
 from hutch.system.chunks import sort_in_chunks
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
@@ -29,8 +29,8 @@ KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] 
     "R": "renamed",
     "T": "retyped",
 }
-RENAMES = ("--find-renames=50%", "-l1000")
-ALWAYS = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "-r")
+RENAME_OPTIONS = ("--find-renames=50%", "-l1000")
+DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "-r")
 TIMEOUT_S = 60.0
 # Of the repository nothing may speak: attributes come from nowhere, and the rest is as git has it.
 SETTINGS = {"core.attributesFile": "/dev/null", "diff.renameLimit": "1000", "core.bigFileThreshold": "4m"}
@@ -58,7 +58,9 @@ class Difference:
     new: Item | None
 
 
-def differences(objects: Objects, old: Item | None, new: Item | None, path: str = "") -> Iterator[Difference]:
+def differences(
+    objects: GitObjects, old: Item | None, new: Item | None, path: str = ""
+) -> Iterator[Difference]:
     """All entries that differ. A directory comes before what is in it, unless it goes: then after."""
     waiting: list[tuple[str, Item | None, Item | None, bool]] = [(path, old, new, False)]
     while waiting:
@@ -74,8 +76,8 @@ def differences(objects: Objects, old: Item | None, new: Item | None, path: str 
             yield Difference(here, before, after)
         if _same_below(before, after):
             continue
-        old_items = items_of(objects, before) if isinstance(before, Branch) else {}
-        new_items = items_of(objects, after) if isinstance(after, Branch) else {}
+        old_items = read_items(objects, before) if isinstance(before, Branch) else {}
+        new_items = read_items(objects, after) if isinstance(after, Branch) else {}
         names = dict.fromkeys(old_items)
         names.update(dict.fromkeys(new_items))
         names.pop("", None)
@@ -103,7 +105,7 @@ def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], i
     end = None if limit is None else start + limit
     found: list[Change] = []
     total = 0
-    for change in _parsed(printed):
+    for change in _parse(printed):
         if total >= start and (end is None or total < end):
             found.append(change)
         total += 1
@@ -111,28 +113,28 @@ def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], i
 
 
 async def patch(
-    git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = "", most_bytes: int = 4 << 20
+    git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = "", max_bytes: int = 4 << 20
 ) -> tuple[bytes, bool]:
     """The difference as a patch for `git apply`, binary files included, and whether it was cut short."""
-    return await patch_of(git, storage.git_dir, old.tree, new.tree, path=path, most_bytes=most_bytes)
+    return await patch_trees(git, storage.git_dir, old.tree, new.tree, path=path, max_bytes=max_bytes)
 
 
-async def patch_of(
+async def patch_trees(
     git: Git,
     git_dir: Path,
     old: str,
     new: str,
     *,
     path: str = "",
-    most_bytes: int = 4 << 20,
+    max_bytes: int = 4 << 20,
     binary: bool = True,
 ) -> tuple[bytes, bool]:
     """The same of two trees; without `binary`, of binary files only that they differ."""
     words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
-    printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=most_bytes + 1)
-    if len(printed) <= most_bytes:
+    printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=max_bytes + 1)
+    if len(printed) <= max_bytes:
         return printed, False
-    return printed[: printed.rfind(b"\n", 0, most_bytes) + 1], True
+    return printed[: printed.rfind(b"\n", 0, max_bytes) + 1], True
 
 
 async def _diff(
@@ -141,7 +143,7 @@ async def _diff(
     if path.startswith("/") or ".." in path.split("/"):
         raise BadRequest(f"'{path}' is not a path inside the workspace.")
     return await git.run(
-        *("--literal-pathspecs", "diff-tree", *ALWAYS, *RENAMES, *words, old, new),
+        *("--literal-pathspecs", "diff-tree", *DIFF_OPTIONS, *RENAME_OPTIONS, *words, old, new),
         *(("--", path) if path else ()),
         git_dir=git_dir,
         settings=SETTINGS,
@@ -150,7 +152,7 @@ async def _diff(
     )
 
 
-def _parsed(printed: bytes) -> Iterator[Change]:
+def _parse(printed: bytes) -> Iterator[Change]:
     """Git prints the raw lines first, then the numbers, both in the same order."""
     fields = _fields(printed)
     raw: deque[tuple[str, str | None, str, int, int]] = deque()
@@ -196,7 +198,7 @@ def _same(old: Item | None, new: Item | None) -> bool:
         return old.trees == new.trees and old.permissions == new.permissions
     if isinstance(old, Leaf) and isinstance(new, Leaf):
         return (old.mode, old.name) == (new.mode, new.name)
-    return (old is None and new is None) or (isinstance(old, Absent) and isinstance(new, Absent))
+    return (old is None and new is None) or (isinstance(old, OmittedEntry) and isinstance(new, OmittedEntry))
 
 
 def _same_below(old: Item | None, new: Item | None) -> bool:

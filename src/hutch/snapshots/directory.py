@@ -23,9 +23,9 @@ OPENAT2 = 437  # the same on every architecture
 AT_FDCWD = -100
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 RENAME_NOREPLACE = 1
-TRIES = 1000  # the kernel asks to try again when somebody renames above a path with `..` in it
-ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not hold us
-LOOK = os.O_PATH | os.O_DIRECTORY
+MAX_ATTEMPTS = 1000  # the kernel asks to try again when somebody renames above a path with `..` in it
+BASE_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not hold us
+PATH_ONLY = os.O_PATH | os.O_DIRECTORY
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,9 +46,9 @@ class Directory:
     def at(cls, path: Path) -> Self:
         """A directory of the host, by a path that the host chose."""
         try:
-            return cls(os.open(path, LOOK | os.O_NOFOLLOW | os.O_CLOEXEC))
+            return cls(os.open(path, PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError as error:
-            raise as_house_error(error, str(path)) from None
+            raise to_hutch_error(error, str(path)) from None
 
     @classmethod
     def without_links(cls, path: Path) -> Self:
@@ -57,25 +57,25 @@ class Directory:
             raise BadRequest(f"'{path}' is not the full path of a directory.")
         resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
         try:
-            return cls(_openat2(AT_FDCWD, os.fsencode(path), LOOK | os.O_CLOEXEC, 0, resolve))
+            return cls(_openat2(AT_FDCWD, os.fsencode(path), PATH_ONLY | os.O_CLOEXEC, 0, resolve))
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise Conflict(
                     f"'{path}' goes through a link by now, and it did not when it was named. Name the "
                     "directory where the link leads, or put the directory back."
                 ) from None
-            raise as_house_error(error, str(path)) from None
+            raise to_hutch_error(error, str(path)) from None
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         """A descriptor of what `path` names; links are followed as long as they stay inside."""
         try:
             return self._open(path, flags, mode)
         except OSError as error:
-            raise as_house_error(error, path) from None
+            raise to_hutch_error(error, path) from None
 
-    def below(self, path: str) -> "Directory":
+    def subdirectory(self, path: str) -> "Directory":
         """A directory inside this one, as one of its own: from there, nothing leads up either."""
-        return Directory(self.open(path, LOOK))
+        return Directory(self.open(path, PATH_ONLY))
 
     def stat(self, path: str, *, follow: bool = False) -> os.stat_result:
         fd = self.open(path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
@@ -100,11 +100,11 @@ class Directory:
             raise BadRequest(
                 f"'{path}' names no file inside the workspace. Give a path such as 'src/main.py'."
             )
-        fd = self.open(above or slash, LOOK)
+        fd = self.open(above or slash, PATH_ONLY)
         try:
             yield fd, name
         except OSError as error:
-            raise as_house_error(error, path) from None
+            raise to_hutch_error(error, path) from None
         finally:
             os.close(fd)
 
@@ -116,12 +116,12 @@ class Directory:
             try:
                 with self.parent(made) as (fd, last):
                     os.mkdir(last, 0o755, dir_fd=fd)
-                    self.give(fd, last)
+                    self.set_owner(fd, last)
             except Conflict:
                 if not stat.S_ISDIR(self.stat(made, follow=True).st_mode):
                     raise Conflict(f"'{made}' is a file, so nothing can be put into it.") from None
 
-    def give(self, fd: int, name: str = "") -> None:
+    def set_owner(self, fd: int, name: str = "") -> None:
         """Let something that we have just made belong to the directory's owner, also when root made it."""
         if (os.geteuid(), os.getegid()) == self.owner:
             return
@@ -139,7 +139,7 @@ class Directory:
             if done != 0:
                 code = ctypes.get_errno()
                 which = new if code in (errno.EEXIST, errno.ENOTEMPTY) else old
-                raise as_house_error(OSError(code, os.strerror(code)), which)
+                raise to_hutch_error(OSError(code, os.strerror(code)), which)
 
     def read_link(self, path: str) -> str:
         with self.parent(path) as (fd, name):
@@ -164,7 +164,7 @@ class Directory:
         self.close()
 
     def _open(self, path: str, flags: int, mode: int) -> int:
-        flags |= os.O_CLOEXEC if flags & os.O_PATH else ALWAYS
+        flags |= os.O_CLOEXEC if flags & os.O_PATH else BASE_FLAGS
         mode = mode if flags & (os.O_CREAT | os.O_TMPFILE & ~os.O_DIRECTORY) else 0
         name = os.fsencode(path) or b"."
         return _openat2(self.fd, name, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
@@ -174,7 +174,7 @@ def _openat2(directory: int, name: bytes, flags: int, mode: int, resolve: int) -
     if b"\0" in name:
         raise OSError(errno.EINVAL, "a name cannot hold a NUL")
     how = _How(flags=flags, mode=mode, resolve=resolve)
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         fd: int = _libc.syscall(OPENAT2, directory, name, ctypes.byref(how), ctypes.sizeof(how))
         if fd >= 0:
             return fd
@@ -252,7 +252,7 @@ def _identity(fd: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def as_house_error(error: OSError, path: str) -> HutchError:
+def to_hutch_error(error: OSError, path: str) -> HutchError:
     """What went wrong with a path, and what to do about it."""
     shown = path.encode("utf-8", "backslashreplace").decode() or "."
     match error.errno:

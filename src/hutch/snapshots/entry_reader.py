@@ -11,16 +11,16 @@ import stat
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from hutch.snapshots.pack_writer import PackWriter, Shrunk
-from hutch.snapshots.tree_layout import IGNORED, PERMISSIONS, PRIVATE, Absent, Item, Leaf
-from hutch.snapshots.tree_walk import Key, Vanished, key_of, opened, read_all
+from hutch.snapshots.pack_writer import FileShrunk, PackWriter
+from hutch.snapshots.tree_layout import IGNORED, PERMISSIONS, PRIVATE, Item, Leaf, OmittedEntry
+from hutch.snapshots.tree_walk import EntryVanished, StatKey, open_file, read_all, stat_key
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 KINDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SnapshotLimits:
     """How much a snapshot takes in. Over a size, files are left out; too many entries are an error."""
 
     entries: int = 1_000_000
@@ -32,52 +32,52 @@ class Limits:
     large_bytes: int = 4 << 20  # from here on a file is stored by itself, as a stream
 
 
-class Reader:
+class EntryReader:
     """Reads entries into a pack. `attributes` begin the names of an overlay's extended attributes."""
 
     def __init__(
-        self, writer: PackWriter, limits: Limits, *, ignored_bytes: int, attributes: str | None
+        self, writer: PackWriter, limits: SnapshotLimits, *, ignored_bytes: int, attributes: str | None
     ) -> None:
         self.writer = writer
         self.limits = limits
         self.attributes = attributes
         self._ignored_bytes = ignored_bytes  # what ignored files take already
 
-    def entry(
+    def read_entry(
         self,
         fd: int,
         name: str,
         found: os.stat_result,
         *,
-        place: int,
+        section: int,
         before: Item | None,
         known: AbstractSet[bytes],
-    ) -> tuple[Item | None, Key | None]:
+    ) -> tuple[Item | None, StatKey | None]:
         """What a name stands for, and what it can be known by; only the latter when it hides a name below."""
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             mode = found.st_mode
             try:
                 if stat.S_ISREG(mode):
-                    return self._file(fd, name, place, before, known)
+                    return self._file(fd, name, section, before, known)
                 if stat.S_ISLNK(mode):
                     target = os.fsencode(os.readlink(name, dir_fd=fd))
                     blob = self.writer.add("blob", target, known=known)
-                    return Leaf(stat.S_IFLNK | 0o777, blob, place, len(target)), key_of(found)
+                    return Leaf(stat.S_IFLNK | 0o777, blob, section, len(target)), stat_key(found)
                 if self.attributes and stat.S_ISCHR(mode) and found.st_rdev == 0:
-                    return None, key_of(found)
+                    return None, stat_key(found)
                 if not stat.S_ISDIR(mode):
-                    return Absent(KINDS.get(stat.S_IFMT(mode), "unknown"), 0), None
-            except (Vanished, Shrunk, FileNotFoundError):
+                    return OmittedEntry(KINDS.get(stat.S_IFMT(mode), "unknown"), 0), None
+            except (EntryVanished, FileShrunk, FileNotFoundError):
                 pass  # it is something else by now: look again
             except OSError as error:
-                return Absent(error.strerror or "unreadable", found.st_size), None
+                return OmittedEntry(error.strerror or "unreadable", found.st_size), None
             try:
                 found = os.stat(name, dir_fd=fd, follow_symlinks=False)
             except FileNotFoundError:
                 return None, None
-        return Absent("changes too fast", found.st_size), None
+        return OmittedEntry("changes too fast", found.st_size), None
 
-    def marked(self, descriptor: int, what: str) -> bool:
+    def has_overlay_mark(self, descriptor: int, what: str) -> bool:
         """Whether overlayfs has noted something about a file or directory."""
         if self.attributes is None:
             return False
@@ -88,51 +88,51 @@ class Reader:
         return True
 
     def _file(
-        self, fd: int, name: str, place: int, before: Item | None, known: AbstractSet[bytes]
-    ) -> tuple[Item | None, Key | None]:
-        for _ in range(TRIES):
-            with opened(fd, name) as (descriptor, found):
-                key = key_of(found)
-                if found.st_size == 0 and self.marked(descriptor, "whiteout"):
+        self, fd: int, name: str, section: int, before: Item | None, known: AbstractSet[bytes]
+    ) -> tuple[Item | None, StatKey | None]:
+        for _ in range(MAX_ATTEMPTS):
+            with open_file(fd, name) as (descriptor, found):
+                key = stat_key(found)
+                if found.st_size == 0 and self.has_overlay_mark(descriptor, "whiteout"):
                     return None, key
-                if why := self._too_much(found.st_size, place, before):
-                    return Absent(why, found.st_size), None
+                if why := self._too_much(found.st_size, section, before):
+                    return OmittedEntry(why, found.st_size), None
                 if found.st_size >= self.limits.large_bytes:
                     size = found.st_size
-                    blob = self._large(descriptor, size, place, known)
-                    steady = key_of(os.fstat(descriptor)) == key
+                    blob = self._large(descriptor, size, section, known)
+                    steady = stat_key(os.fstat(descriptor)) == key
                     break  # once is enough: it is what was read
                 data = read_all(descriptor, found.st_size)
-                steady = key_of(os.fstat(descriptor)) == key
+                steady = stat_key(os.fstat(descriptor)) == key
             blob, size = b"", len(data)
             if steady:
                 break
         if not blob:
             blob = self.writer.add("blob", data, known=known)
-        self._count(size, place, before)
-        return Leaf(stat.S_IFREG | found.st_mode & PERMISSIONS, blob, place, size), key if steady else None
+        self._count(size, section, before)
+        return Leaf(stat.S_IFREG | found.st_mode & PERMISSIONS, blob, section, size), key if steady else None
 
-    def _large(self, descriptor: int, size: int, place: int, known: AbstractSet[bytes]) -> bytes:
+    def _large(self, descriptor: int, size: int, section: int, known: AbstractSet[bytes]) -> bytes:
         return self.writer.add_large(
-            lambda count: os.read(descriptor, count), size, known=known, private=place == PRIVATE
+            lambda count: os.read(descriptor, count), size, known=known, private=section == PRIVATE
         )
 
-    def _too_much(self, size: int, place: int, before: Item | None) -> str:
+    def _too_much(self, size: int, section: int, before: Item | None) -> str:
         """Why a file of this size is not taken in."""
         if size > self.limits.file_bytes:
             return "larger than a file may be"
         if self.writer.bytes + size > self.limits.new_bytes:
             return "more than one snapshot takes in"
-        if place == IGNORED and size > self.limits.ignored_file_bytes:
+        if section == IGNORED and size > self.limits.ignored_file_bytes:
             return "ignored, and larger than an ignored file may be"
-        if place == IGNORED and self._ignored_bytes + size - _ignored(before) > self.limits.ignored_bytes:
+        if section == IGNORED and self._ignored_bytes + size - _ignored(before) > self.limits.ignored_bytes:
             return "ignored, and no room is left for those"
         return ""
 
-    def _count(self, size: int, place: int, before: Item | None) -> None:
-        if place == IGNORED:
+    def _count(self, size: int, section: int, before: Item | None) -> None:
+        if section == IGNORED:
             self._ignored_bytes += size - _ignored(before)
 
 
 def _ignored(item: Item | None) -> int:
-    return item.size if isinstance(item, Leaf) and item.place == IGNORED else 0
+    return item.size if isinstance(item, Leaf) and item.section == IGNORED else 0

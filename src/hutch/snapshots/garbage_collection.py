@@ -20,13 +20,13 @@ from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
 from hutch.system.uninterrupted import run_in_thread
 
-MANY_PACKS = 50
+MAX_PACKS = 50
 TIMEOUT_S = 3600.0
 SETTINGS = {"pack.threads": "1", "core.bigFileThreshold": "4m"}
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """What collecting has achieved."""
 
     bytes_before: int
@@ -35,7 +35,7 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _StateBefore:
     commits: frozenset[str]
     packs: frozenset[Path]  # their indexes
     bytes: int
@@ -43,28 +43,28 @@ class _Before:
 
 def is_due(storage: Storage) -> bool:
     """Whether there is so much that collecting is worth it."""
-    return held(storage).packs >= MANY_PACKS
+    return disk_usage(storage).packs >= MAX_PACKS
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DiskUsage:
     """What snapshots take on disk."""
 
     packs: int  # that can be put together: not those of one large file
     bytes: int
 
 
-def held(storage: Storage) -> Held:
+def disk_usage(storage: Storage) -> DiskUsage:
     packs = size = 0
     with os.scandir(storage.git_dir / "objects/pack") as entries:
         for entry in entries:
             packs += entry.name.endswith(".idx") - entry.name.endswith(".keep")
             with suppress(FileNotFoundError):
                 size += entry.stat(follow_symlinks=False).st_size
-    return Held(packs, size)
+    return DiskUsage(packs, size)
 
 
-def drop(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset()) -> None:
+def drop_oldest(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset()) -> None:
     """Forget the oldest snapshots when there are too many; never the first, the newest or a pinned one."""
     if len(storage.numbers()) <= keep:
         return
@@ -74,11 +74,13 @@ def drop(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset())
         storage.delete(free[: max(0, len(there) - keep)])
 
 
-async def fit(git: Git, storage: Storage, *, most_bytes: int, pinned: AbstractSet[int] = frozenset()) -> Held:
+async def shrink_to_fit(
+    git: Git, storage: Storage, *, max_bytes: int, pinned: AbstractSet[int] = frozenset()
+) -> DiskUsage:
     """Collect, and forget the oldest until the rest fits; the first comes last, the newest never goes."""
     await collect(git, storage)
-    while (now := await run_in_thread(held, storage)).bytes > most_bytes:
-        if not await run_in_thread(_drop_share, storage, 1 - most_bytes / now.bytes, pinned):
+    while (now := await run_in_thread(disk_usage, storage)).bytes > max_bytes:
+        if not await run_in_thread(_drop_share, storage, 1 - max_bytes / now.bytes, pinned):
             break
         await collect(git, storage)
     return now
@@ -93,13 +95,13 @@ def _drop_share(storage: Storage, share: float, pinned: AbstractSet[int]) -> boo
     return bool(old)
 
 
-async def collect(git: Git, storage: Storage) -> Collected:
+async def collect(git: Git, storage: Storage) -> CollectionResult:
     """Pack what is kept and remove what is not. Snapshots can be taken meanwhile."""
     async with locked_async(storage.own / "collecting.lock"):
         return await _collect(git, storage)
 
 
-async def _collect(git: Git, storage: Storage) -> Collected:
+async def _collect(git: Git, storage: Storage) -> CollectionResult:
     before = await run_in_thread(_begin, storage)
     new: Path | None = None
     listed = b""
@@ -125,11 +127,11 @@ async def _collect(git: Git, storage: Storage) -> Collected:
     return await run_in_thread(_end, storage, before, new, listed)
 
 
-def _begin(storage: Storage) -> _Before:
+def _begin(storage: Storage) -> _StateBefore:
     """What there is; and away with what somebody left who was killed."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
-        storage.release()
+        storage.release_anchors()
         for path in packs.iterdir():
             if path.name.startswith("tmp_") or (
                 path.suffix in (".pack", ".keep") and not path.with_suffix(".idx").exists()
@@ -139,10 +141,10 @@ def _begin(storage: Storage) -> _Before:
             path.unlink()
         shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
         (storage.git_dir / "collecting").mkdir()
-        return _Before(storage.anchors(), frozenset(packs.glob("*.idx")), _bytes(packs.iterdir()))
+        return _StateBefore(storage.anchors(), frozenset(packs.glob("*.idx")), _bytes(packs.iterdir()))
 
 
-def _end(storage: Storage, before: _Before, new: Path | None, listed: bytes) -> Collected:
+def _end(storage: Storage, before: _StateBefore, new: Path | None, listed: bytes) -> CollectionResult:
     """Replace the packs from before. `listed` has a line for every object that is needed."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
@@ -152,7 +154,7 @@ def _end(storage: Storage, before: _Before, new: Path | None, listed: bytes) -> 
                 new.with_suffix(suffix).replace(packs / new.with_suffix(suffix).name)
             kept.add(packs / new.with_suffix(".idx").name)
             sync_directory(packs)
-        large = {index: _kept_object(index) for index in before.packs - kept}
+        large = {index: _object_in_large_pack(index) for index in before.packs - kept}
         wanted = {name for name in large.values() if name}
         needed = {name for name in _lines(listed) if name in wanted} if wanted else set()
         for index, name in large.items():
@@ -162,10 +164,10 @@ def _end(storage: Storage, before: _Before, new: Path | None, listed: bytes) -> 
                 index.with_suffix(suffix).unlink(missing_ok=True)
         shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
         left = list(packs.iterdir())
-        return Collected(before.bytes, _bytes(left), sum(path.suffix == ".pack" for path in left))
+        return CollectionResult(before.bytes, _bytes(left), sum(path.suffix == ".pack" for path in left))
 
 
-def _kept_object(index: Path) -> bytes:
+def _object_in_large_pack(index: Path) -> bytes:
     """The one object of a pack that is kept as it is; b"" for other packs."""
     try:
         return index.with_suffix(".keep").read_bytes()

@@ -20,21 +20,21 @@ from hutch.system.chunks import sort_in_chunks
 
 KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 OFFSET_DELTA, NAME_DELTA = 6, 7
-CHUNK = 1 << 18
+CHUNK_BYTES = 1 << 18
 MAPPED_BYTES = 1 << 18
 SMALL_BYTES = 1 << 13  # of an index; some 250 objects
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
 
 
-class Stored(NamedTuple):
+class PackLocation(NamedTuple):
     """Where an object lies in a pack."""
 
     path: Path
     offset: int
 
 
-class Objects:
+class GitObjects:
     """The objects of a git object directory and of all that it borrows from."""
 
     def __init__(self, directory: Path, *, elsewhere: Mapping[bytes, Path] | None = None) -> None:
@@ -67,14 +67,14 @@ class Objects:
         """The content of a blob, never all at once when it is large."""
         if path := self.elsewhere.get(name):
             with path.open("rb") as file:
-                while data := file.read(CHUNK):
+                while data := file.read(CHUNK_BYTES):
                     yield data
             return
         stored = self._stored(name)
         if stored is None:
             yield self.read(name, "blob")
             return
-        descriptor = _opened(stored.path)
+        descriptor = _open(stored.path)
         try:
             kind, _, at = _header(descriptor, stored.offset)
             if KINDS.get(kind) != "blob":
@@ -84,11 +84,11 @@ class Objects:
             while not stream.eof:
                 data = stream.unconsumed_tail
                 if not data:
-                    data = os.pread(descriptor, CHUNK, at)
+                    data = os.pread(descriptor, CHUNK_BYTES, at)
                     at += len(data)
                     if not data:
                         raise self._missing(name)
-                if plain := stream.decompress(data, CHUNK):
+                if plain := stream.decompress(data, CHUNK_BYTES):
                     yield plain
         finally:
             os.close(descriptor)
@@ -100,13 +100,13 @@ class Objects:
             if stored is None:
                 kind, data = self._loose(name)
                 break
-            descriptor = _opened(stored.path)
+            descriptor = _open(stored.path)
             try:
                 number, size, at = _header(descriptor, stored.offset)
                 if number == OFFSET_DELTA:
                     back, at = _distance(descriptor, at)
                     deltas.append(_inflate(descriptor, at, size))
-                    stored = Stored(stored.path, stored.offset - back)
+                    stored = PackLocation(stored.path, stored.offset - back)
                 elif number == NAME_DELTA:
                     name = os.pread(descriptor, 20, at)
                     deltas.append(_inflate(descriptor, at + 20, size))
@@ -117,10 +117,10 @@ class Objects:
             finally:
                 os.close(descriptor)
         for delta in reversed(deltas):
-            data = _patched(data, delta)
+            data = _apply_delta(data, delta)
         return kind, data
 
-    def _stored(self, name: bytes) -> Stored | None:
+    def _stored(self, name: bytes) -> PackLocation | None:
         packs = self._packs
         if (found := packs.find(name)) and found.path.exists():
             return found
@@ -167,13 +167,13 @@ class _Packs:
         self,
         listed: Sequence[Path] = (),
         large: Sequence[Path] = (),
-        small: Mapping[bytes, Stored] | None = None,
+        small: Mapping[bytes, PackLocation] | None = None,
     ) -> None:
         self.listed = listed  # their indexes
         self._large = large  # of those, the ones that are searched
         self._small = small or {}  # what the others hold
 
-    def find(self, name: bytes) -> Stored | None:
+    def find(self, name: bytes) -> PackLocation | None:
         if found := self._small.get(name):
             return found
         for path in self._large:
@@ -182,7 +182,7 @@ class _Packs:
             except FileNotFoundError:
                 continue
             if offset is not None:
-                return Stored(path.with_suffix(".pack"), offset)
+                return PackLocation(path.with_suffix(".pack"), offset)
         return None
 
     def changed(self, listed: Sequence[Path]) -> "_Packs":
@@ -199,7 +199,7 @@ class _Packs:
                     large.append(path)
                 else:
                     pack = path.with_suffix(".pack")
-                    small |= {name: Stored(pack, offset) for name, offset in _Index(path).entries()}
+                    small |= {name: PackLocation(pack, offset) for name, offset in _Index(path).entries()}
             except FileNotFoundError:
                 continue
         return _Packs(listed, large, small)
@@ -293,7 +293,7 @@ def _with_borrowed(directory: Path) -> Iterator[Path]:
         waiting += [Path(os.path.normpath(here / line)) for line in lines if line and line[0] != "#"]
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -328,7 +328,7 @@ def _inflate(descriptor: int, at: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _patched(source: bytes, delta: bytes) -> bytes:
+def _apply_delta(source: bytes, delta: bytes) -> bytes:
     at = 0
     for _ in range(2):  # the two sizes
         while delta[at] & 0x80:

@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from hutch.snapshots.ignore_rules import Ignores
+from hutch.snapshots.ignore_rules import IgnoreRules
 from hutch.snapshots.stat_cache import Listing
-from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE, refused
+from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE, is_refused_by_git
 
 
 class Base(Protocol):
@@ -31,7 +31,7 @@ class Base(Protocol):
         ...
 
 
-class Nothing:
+class EmptyBase:
     """The base of a workspace that began empty."""
 
     links: Mapping[str, bytes] = {}
@@ -47,12 +47,12 @@ class Context(NamedTuple):
     """What decides about the files of a directory."""
 
     state: int  # FILES: the rules decide; IGNORED or PRIVATE: all of it is
-    ignores: Ignores
+    ignores: IgnoreRules
     rules: bytes  # a digest of the rules
 
     @classmethod
     def top(cls) -> "Context":
-        return cls(FILES, Ignores(), b"")
+        return cls(FILES, IgnoreRules(), b"")
 
     @property
     def digest(self) -> bytes:
@@ -69,15 +69,15 @@ class Context(NamedTuple):
         if self.state == PRIVATE:
             return self, None
         link = base.links.get(path)
-        if link or refused(_name(path), plain=False):
+        if link or is_refused_by_git(_name(path), plain=False):
             return self._replace(state=PRIVATE), link
         if self.state == FILES and self.ignores.match(path, True):
             return self._replace(state=IGNORED), None
         return self, None
 
-    def place(self, path: str, mode: int, base: Base) -> int:
+    def section_of(self, path: str, mode: int, base: Base) -> int:
         """Where the file or link `path` of this directory belongs."""
-        if self.state == PRIVATE or refused(_name(path), plain=not stat.S_ISLNK(mode)):
+        if self.state == PRIVATE or is_refused_by_git(_name(path), plain=not stat.S_ISLNK(mode)):
             return PRIVATE
         if self.state == IGNORED or self.ignores.match(path, False):
             above, _, name = path.rpartition("/")

@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 
 GITIGNORE = ".gitignore"
-MOST_BYTES = 64 * 1024  # of one .gitignore; a longer one counts for nothing
-MOST_BYTES_BELOW = 2 * 1024 * 1024  # of all that one walk enters: compiling takes up to 7 seconds per MiB
+MAX_GITIGNORE_BYTES = 64 * 1024  # of one .gitignore; a longer one counts for nothing
+MAX_TOTAL_BYTES = 2 * 1024 * 1024  # of all that one walk enters: compiling takes up to 7 seconds per MiB
 
 _CLASSES = {
     b"alnum": string.ascii_letters + string.digits,
@@ -58,29 +58,29 @@ class _Group:
 
 @dataclass(slots=True)
 class _Budget:
-    left: int = MOST_BYTES_BELOW
+    remaining_bytes: int = MAX_TOTAL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Ignores:
-    """What is ignored in one directory. Begin with `Ignores()`, go down with `enter`.
+class IgnoreRules:
+    """What is ignored in one directory. Begin with `IgnoreRules()`, go down with `enter`.
 
     Nothing in an ignored directory can be taken back, so do not enter one.
     """
 
     _start: int = 0  # of names below this directory, in bytes of an encoded path
     _groups: tuple[_Group, ...] = ()
-    _above: "Ignores | None" = None
+    _above: "IgnoreRules | None" = None
     _budget: _Budget = field(default_factory=_Budget)
 
-    def enter(self, directory: str, gitignore: bytes | None) -> "Ignores":
+    def enter(self, directory: str, gitignore: bytes | None) -> "IgnoreRules":
         """The rules inside of a directory, given what its `.gitignore` says, if it has one."""
-        if not gitignore or len(gitignore) > min(MOST_BYTES, self._budget.left):
+        if not gitignore or len(gitignore) > min(MAX_GITIGNORE_BYTES, self._budget.remaining_bytes):
             return self
         groups = _groups(gitignore)
-        self._budget.left -= len(gitignore)
+        self._budget.remaining_bytes -= len(gitignore)
         start = len(os.fsencode(directory)) + 1 if directory else 0
-        return Ignores(start, groups, self, self._budget)
+        return IgnoreRules(start, groups, self, self._budget)
 
     def match(self, path: str, is_directory: bool) -> bool:
         """Whether a path in this directory is ignored. A link to a directory is not a directory."""
@@ -90,7 +90,7 @@ class Ignores:
             return True
         if is_directory:
             encoded, name = encoded + b"/", name + b"/"
-        rules: Ignores | None = self
+        rules: IgnoreRules | None = self
         while rules is not None:
             below = encoded[rules._start :]
             for group in rules._groups:

@@ -19,15 +19,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
-from hutch.snapshots.git_objects import CHUNK, KINDS, object_name
+from hutch.snapshots.git_objects import CHUNK_BYTES, KINDS, object_name
 from hutch.system.atomic_file import sync_directory
 from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
-SAMPLE = 1 << 14
+SAMPLE_BYTES = 1 << 14
 
 
-class Shrunk(Exception):
+class FileShrunk(Exception):
     """A file ended before the size it had when it was opened."""
 
 
@@ -49,9 +49,9 @@ class PackWriter:
         if name in known or name in self._entries or name in self.stored:
             return name
         if self._file is None:
-            self._file = self._path.open("w+b", buffering=CHUNK)
+            self._file = self._path.open("w+b", buffering=CHUNK_BYTES)
             self._file.write(b"PACK" + struct.pack(">II", 2, 0))
-        packed = _head(NUMBERS[kind], len(data)) + zlib.compress(data, _level(data[:SAMPLE]))
+        packed = _head(NUMBERS[kind], len(data)) + zlib.compress(data, _level(data[:SAMPLE_BYTES]))
         self._entries[name] = (self._file.tell(), zlib.crc32(packed))
         self._file.write(packed)
         self.bytes += len(data)
@@ -67,7 +67,7 @@ class PackWriter:
     ) -> bytes:
         """A blob of `size` bytes that `read` gives, as a pack of its own."""
         if private and self.refer:
-            return _hashed(read, size)
+            return _hash_stream(read, size)
         path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
         # Named by chance, not by content: a name that is new cannot be one that is being collected.
         final = self.directory / f"pack-{secrets.token_hex(20)}"
@@ -98,7 +98,7 @@ class PackWriter:
                 file.write(struct.pack(">I", len(self._entries)))
                 file.seek(0)
                 hasher = hashlib.sha1(usedforsecurity=False)
-                while data := file.read(CHUNK):
+                while data := file.read(CHUNK_BYTES):
                     hasher.update(data)
                 file.write(hasher.digest())
                 _sync(file)
@@ -122,12 +122,12 @@ class PackWriter:
             clear_in_chunks(self._entries)
 
 
-def _hashed(read: Callable[[int], bytes], size: int) -> bytes:
+def _hash_stream(read: Callable[[int], bytes], size: int) -> bytes:
     blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     while size:
-        data = read(min(CHUNK, size))
+        data = read(min(CHUNK_BYTES, size))
         if not data:
-            raise Shrunk
+            raise FileShrunk
         blob.update(data)
         size -= len(data)
     return blob.digest()
@@ -137,8 +137,8 @@ def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[b
     """Write a pack of one blob; its name, its check sum as an entry, the pack's check sum."""
     blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     pack = hashlib.sha1(usedforsecurity=False)
-    data = read(min(CHUNK, size))
-    stream = zlib.compressobj(_level(data[:SAMPLE]))
+    data = read(min(CHUNK_BYTES, size))
+    stream = zlib.compressobj(_level(data[:SAMPLE_BYTES]))
     crc = 0
 
     def put(part: bytes, *, counted: bool = True) -> None:
@@ -152,11 +152,11 @@ def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[b
     left = size
     while left:
         if not data:
-            raise Shrunk
+            raise FileShrunk
         blob.update(data)
         put(stream.compress(data))
         left -= len(data)
-        data = read(min(CHUNK, left)) if left else b""
+        data = read(min(CHUNK_BYTES, left)) if left else b""
     put(stream.flush())
     file.write(pack.digest())
     return blob.digest(), crc, pack.digest()
@@ -166,7 +166,7 @@ def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], che
     """Give a written pack its index and its name; the index comes last, since it is what is looked for."""
     index = path.with_name(path.name + "_idx")
     try:
-        with index.open("wb", buffering=CHUNK) as file:
+        with index.open("wb", buffering=CHUNK_BYTES) as file:
             hasher = hashlib.sha1(usedforsecurity=False)
             for part in _index(entries, checksum):
                 hasher.update(part)

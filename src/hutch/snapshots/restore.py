@@ -18,22 +18,38 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.snapshots.entry_reader import KINDS
-from hutch.snapshots.git_objects import Objects
+from hutch.snapshots.git_objects import GitObjects
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
-from hutch.snapshots.tree_layout import NOTHING, PERMISSIONS, Absent, Branch, Item, Leaf, items_of
-from hutch.snapshots.tree_walk import Descent, Vanished
+from hutch.snapshots.tree_layout import (
+    EMPTY_BRANCH,
+    PERMISSIONS,
+    Branch,
+    Item,
+    Leaf,
+    OmittedEntry,
+    read_items,
+)
+from hutch.snapshots.tree_walk import Descent, EntryVanished
 
-ROUNDS = 4
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-RACED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ESTALE)
+MAX_ROUNDS = 4
+NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+RACE_ERRORS = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.ESTALE,
+)
 EMPTY_KINDS = frozenset(KINDS.values())  # nothing is lost with one of these
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What restoring has done."""
 
     before: Snapshot  # how it was; restore that to undo
@@ -42,7 +58,7 @@ class Restored:
     untouched: tuple[str, ...]  # paths that differ still: what is there, or was, is in no snapshot
 
 
-def restore(snapshots: Snapshots, content: Content, number: int, path: str = "") -> Restored:
+def restore(snapshots: Snapshots, content: Content, number: int, path: str = "") -> RestoreResult:
     """Make the workspace, or what is at `path`, as it was in a snapshot."""
     storage = snapshots.storage
     names = path.split("/") if path else []
@@ -53,11 +69,11 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
         before = present = snapshots.take_locked(content, f"before restoring snapshot {number}")
         above, new = _pick(storage.objects, storage.top(target), names)
         touched: dict[str, None] = {}
-        for left in reversed(range(ROUNDS)):
+        for left in reversed(range(MAX_ROUNDS)):
             there, old = _pick(storage.objects, storage.top(present), names)
             if old is None and new is None and present is before:
                 raise NotFound(f"'{path}' is neither in the workspace nor in snapshot {number}.")
-            work = Work(snapshots, content.tree)
+            work = RestoreRound(snapshots, content.tree)
             work.run(_missing(names, there, above) if new else [], old, new, path)
             touched.update(work.touched)
             if not work.touched and not work.raced:
@@ -69,16 +85,16 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
                 )
             reason = f"restored snapshot {number}" + (f": {path}" if path else "")
             present = snapshots.take_locked(content, reason, stored=frozenset(work.stored))
-        return Restored(before, present, tuple(touched), tuple(work.untouched))
+        return RestoreResult(before, present, tuple(touched), tuple(work.untouched))
 
 
-def fill(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
+def fill_from_snapshot(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
     """Make a workspace that is as its base is, or empty, as a snapshot. Nobody else is in it yet."""
     storage = snapshots.storage
     with storage.locked():
         target = storage.get(number)
-        work = Work(snapshots, content.tree)
-        work.run([], snapshots.base.top if snapshots.base else NOTHING, storage.top(target), "")
+        work = RestoreRound(snapshots, content.tree)
+        work.run([], snapshots.base.top if snapshots.base else EMPTY_BRANCH, storage.top(target), "")
         stored = frozenset(work.stored)
         taken = snapshots.take_locked(content, f"filled from snapshot {number}", adopting=True, stored=stored)
     if taken.tree != target.tree:
@@ -88,13 +104,13 @@ def fill(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
     return taken
 
 
-def _pick(objects: Objects, top: Branch, names: Sequence[str]) -> tuple[list[Item | None], Item | None]:
+def _pick(objects: GitObjects, top: Branch, names: Sequence[str]) -> tuple[list[Item | None], Item | None]:
     """What is at a path, and what is above it, from the top."""
     item: Item | None = top
     above: list[Item | None] = []
     for name in names:
         above.append(item)
-        item = items_of(objects, item).get(name) if isinstance(item, Branch) else None
+        item = read_items(objects, item).get(name) if isinstance(item, Branch) else None
     return above, item
 
 
@@ -113,7 +129,7 @@ def _missing(
 
 
 @dataclass(slots=True)
-class Work:
+class RestoreRound:
     """One round."""
 
     snapshots: Snapshots
@@ -141,16 +157,16 @@ class Work:
         old, new, path = each.old, each.new, each.path
         if isinstance(new, Leaf):
             self.stored.add(new.name)
-        if isinstance(new, Absent) and new.why in EMPTY_KINDS and not isinstance(old, Absent):
+        if isinstance(new, OmittedEntry) and new.reason in EMPTY_KINDS and not isinstance(old, OmittedEntry):
             self.untouched.append(path)  # nobody can bring that back; but what came in its place goes
             new = None
-        if isinstance(old, Absent) and old.why in EMPTY_KINDS and isinstance(new, Leaf | Branch):
+        if isinstance(old, OmittedEntry) and old.reason in EMPTY_KINDS and isinstance(new, Leaf | Branch):
             self._attempt(descent, path, os.unlink)
             old = None
-        if isinstance(old, Absent) or isinstance(new, Absent) or path in self.holding:
+        if isinstance(old, OmittedEntry) or isinstance(new, OmittedEntry) or path in self.holding:
             if new is not None or path in self.holding:
                 self.untouched.append(path)
-            self._hold(path if isinstance(old, Absent) else "")
+            self._hold(path if isinstance(old, OmittedEntry) else "")
             return
         if isinstance(old, Branch) and not isinstance(new, Branch):
             self._attempt(descent, path, os.rmdir)
@@ -181,17 +197,17 @@ class Work:
         try:
             act(name, dir_fd=descent.at(above))
             self.touched[path] = None
-        except (Vanished, Conflict):
+        except (EntryVanished, Conflict):
             self.raced.append(path)
         except OSError as error:
-            if error.errno not in RACED:
-                raise as_house_error(error, path) from error
+            if error.errno not in RACE_ERRORS:
+                raise to_hutch_error(error, path) from error
             self.raced.append(path)
 
     def _make_directory(self, descent: Descent, path: str, permissions: int) -> None:
         def make(name: str, dir_fd: int) -> None:
             os.mkdir(name, 0o700, dir_fd=dir_fd)
-            self.tree.give(dir_fd, name)
+            self.tree.set_owner(dir_fd, name)
 
         self._attempt(descent, path, make)
         self.modes.append((path, permissions))
@@ -201,7 +217,7 @@ class Work:
             look = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
             try:
                 if stat.S_ISLNK(os.fstat(look).st_mode):
-                    raise Vanished
+                    raise EntryVanished
                 Path(f"/proc/self/fd/{look}").chmod(permissions)
             finally:
                 os.close(look)
@@ -219,15 +235,15 @@ class Work:
         try:
             if stat.S_ISLNK(leaf.mode):
                 os.symlink(os.fsdecode(b"".join(chunks)), temporary, dir_fd=fd)
-                self.tree.give(fd, temporary)
+                self.tree.set_owner(fd, temporary)
             else:
-                new = os.open(temporary, NEW, 0o600, dir_fd=fd)
+                new = os.open(temporary, NEW_FILE_FLAGS, 0o600, dir_fd=fd)
                 with os.fdopen(new, "wb", buffering=0) as file:
                     for chunk in chunks:
                         view = memoryview(chunk)
                         while view:
                             view = view[file.write(view) :]
-                    self.tree.give(new)
+                    self.tree.set_owner(new)
                     os.fchmod(new, leaf.mode & PERMISSIONS)
             if replaced is None:
                 with Directory(os.dup(fd)) as here:
@@ -247,7 +263,7 @@ class Work:
         listing = self.snapshots.cache.listings.get(above)
         key = listing.keys.get(name) if listing else None
         if key and (found.st_ctime_ns, found.st_size) != (key[0], key[3]):
-            raise Vanished
+            raise EntryVanished
         if (
             key is None
             and self.snapshots.base
@@ -256,4 +272,4 @@ class Work:
             under = self.snapshots.base.listing(above)
             key = under.keys.get(name) if under else None
             if key and (found.st_mtime_ns, found.st_size) != (key[2], key[3]):
-                raise Vanished
+                raise EntryVanished

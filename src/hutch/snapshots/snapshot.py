@@ -15,20 +15,20 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.snapshots.base_index import BaseIndex
-from hutch.snapshots.directory import Directory, as_house_error
-from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.git_objects import EMPTY_TREE
-from hutch.snapshots.git_rules import Nothing
+from hutch.snapshots.git_rules import EmptyBase
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import StatCache
-from hutch.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, commit_text
-from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf, items_of, whole
+from hutch.snapshots.storage import CONFIG, DISPLAY_NAME, Snapshot, Storage, commit_text
+from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree
 from hutch.snapshots.tree_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.snapshots.workspace_scan import Scan
 from hutch.system.atomic_file import sync_directory
 from hutch.system.terminal_text import printable
 
-DEFAULT = Limits()
+DEFAULT_LIMITS = SnapshotLimits()
 
 Clean = Callable[[str], str]
 
@@ -47,13 +47,15 @@ class Content:
 class Snapshots:
     """The snapshots of one workspace. `place` is its directory on the host."""
 
-    def __init__(self, place: Path, *, base: BaseIndex | None = None, limits: Limits = DEFAULT) -> None:
+    def __init__(
+        self, path: Path, *, base: BaseIndex | None = None, limits: SnapshotLimits = DEFAULT_LIMITS
+    ) -> None:
         self.base = base
         self.limits = limits
         self.storage = Storage(
-            place, borrowed=base.objects if base else None, elsewhere=base.elsewhere if base else None
+            path, borrowed=base.objects if base else None, elsewhere=base.elsewhere if base else None
         )
-        self.storage.clear()
+        self.storage.remove_leftovers()
         self.cache = StatCache(self.storage.own / "cache")
         self._texts: dict[bytes, bytes] = {}
         self.clean: Clean = str  # takes secrets out of reasons, which may hold a path or what a caller says
@@ -96,9 +98,9 @@ class Snapshots:
         """What a path was in a snapshot."""
         item: Item = self.storage.top(self.get(number))
         for name in path.split("/") if path else ():
-            found = items_of(self.storage.objects, item).get(name) if isinstance(item, Branch) else None
+            found = read_items(self.storage.objects, item).get(name) if isinstance(item, Branch) else None
             if found is None:
-                raise NotFound(f"'{_shown(path)}' is not in snapshot {number}.")
+                raise NotFound(f"'{_display(path)}' is not in snapshot {number}.")
             item = found
         return item
 
@@ -106,26 +108,26 @@ class Snapshots:
         """What a directory held in a snapshot, by name."""
         item = self.item(number, path)
         if not isinstance(item, Branch):
-            raise BadRequest(f"'{_shown(path)}' is not a directory in snapshot {number}.")
-        return items_of(self.storage.objects, item)
+            raise BadRequest(f"'{_display(path)}' is not a directory in snapshot {number}.")
+        return read_items(self.storage.objects, item)
 
     def read(self, number: int, path: str) -> Iterator[bytes]:
         """The content of a file, piece by piece, or the target of a link."""
         item = self.item(number, path)
-        if isinstance(item, Absent):
-            raise NotFound(f"'{_shown(path)}' was there in snapshot {number} but not kept: {item.why}.")
+        if isinstance(item, OmittedEntry):
+            raise NotFound(f"'{_display(path)}' was there in snapshot {number} but not kept: {item.reason}.")
         if not isinstance(item, Leaf):
             raise BadRequest(
-                f"'{_shown(path)}' is a directory in snapshot {number}; give the path of a file in it."
+                f"'{_display(path)}' is a directory in snapshot {number}; give the path of a file in it."
             )
         return self.storage.objects.chunks(item.name)
 
-    def fork(self, number: int, place: Path) -> "Snapshots":
+    def fork(self, number: int, path: Path) -> "Snapshots":
         """Snapshots for a new workspace on the same base, this one as its first. Files are shared."""
         try:
-            return self._fork(number, place)
+            return self._fork(number, path)
         except OSError as error:
-            raise as_house_error(error, SHOWN) from error
+            raise to_hutch_error(error, DISPLAY_NAME) from error
 
     def _fork(self, number: int, place: Path) -> "Snapshots":
         with self.storage.locked():
@@ -151,28 +153,28 @@ class Snapshots:
     ) -> Snapshot:
         """As `take`, for who has the lock. What is `stored` is held by a snapshot that stays meanwhile."""
         storage = self.storage
-        self.cache.refresh(storage.anchored)
+        self.cache.refresh(storage.is_anchored)
         writer = PackWriter(storage.git_dir / "objects", stored=stored)
         try:
             found = self._scan(content, writer, adopting=adopting).run()
             snapshot = self._commit(found.branch, reason, writer)
         except OSError as error:
-            raise as_house_error(error, SHOWN) from error
+            raise to_hutch_error(error, DISPLAY_NAME) from error
         finally:
             writer.abandon()
         anchor = (snapshot.id, snapshot.commit)
         if found.changed or self.cache.anchor != anchor:
             self.cache.update(found.changed, anchor)
         if adopting:
-            _let_pass(found.newest_ns)
+            _wait_for_later_timestamp(found.newest_ns)
         return snapshot
 
-    def glance(self, content: Content, git_dir: Path) -> str:
+    def current_tree(self, content: Content, git_dir: Path) -> str:
         """The tree of what would be committed now. What is new goes into a git directory made for that, which
         borrows the rest: no snapshot is taken, and nothing that is kept is changed."""
         objects = git_dir / "objects"
         with self.storage.locked():
-            self.cache.refresh(self.storage.anchored)
+            self.cache.refresh(self.storage.is_anchored)
             for directory in (objects / "pack", objects / "info", git_dir / "refs"):
                 directory.mkdir(mode=0o700, parents=True)
             (objects / "info/alternates").write_text(f"{self.storage.git_dir.resolve() / 'objects'}\n")
@@ -184,7 +186,7 @@ class Snapshots:
                 self.cache.release(found.changed)
                 writer.finish()
             except OSError as error:
-                raise as_house_error(error, SHOWN) from error
+                raise to_hutch_error(error, DISPLAY_NAME) from error
             finally:
                 writer.abandon()
         return (found.branch.files or EMPTY_TREE).hex()
@@ -195,7 +197,7 @@ class Snapshots:
             writer,
             self.storage.objects,
             listings=self.cache.listings,
-            base=self.base or Nothing(),
+            base=self.base or EmptyBase(),
             limits=self.limits,
             texts=self._texts,
             attributes=content.attributes if content.upper else None,
@@ -205,7 +207,7 @@ class Snapshots:
     def _commit(self, branch: Branch, reason: str, writer: PackWriter) -> Snapshot:
         storage = self.storage
         newest = storage.newest()
-        tree = whole(writer, branch)
+        tree = write_snapshot_tree(writer, branch)
         if newest and storage.whole_tree(newest) == tree:
             return newest
         reason = printable(self.clean(reason))
@@ -224,12 +226,12 @@ def _share(path: Path, target: Path) -> None:
         shutil.copyfile(path, target)
 
 
-def _let_pass(changed_ns: int) -> None:
+def _wait_for_later_timestamp(changed_ns: int) -> None:
     """Wait until a change would get a later time stamp than this."""
     slack_ns = TICK_NS if changed_ns % 1_000_000_000 else WHOLE_SECONDS_NS
     while Clock.now().began_ns <= changed_ns + slack_ns:
         time.sleep(TICK_NS / 1e9)
 
 
-def _shown(path: str) -> str:
+def _display(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")

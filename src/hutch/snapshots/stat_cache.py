@@ -23,22 +23,22 @@ from typing import Any
 
 import structlog
 
-from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf
-from hutch.snapshots.tree_walk import Key
+from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry
+from hutch.snapshots.tree_walk import StatKey
 from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
 LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob
-Packed = bytes | Branch | Absent
+PackedItem = bytes | Branch | OmittedEntry
 logger = structlog.get_logger()
 
 MAGIC = b"hutch listings 2\n"
 MARSHAL = 4  # a version of the format that every Python since 3.4 reads
 FRAME = struct.Struct(">II")
 Anchor = tuple[int, str]  # a snapshot: its number and commit
-SHAPES = (Leaf, Branch, Absent)
-Flat = tuple[Any, ...]  # a listing as plain tuples, which is all that marshal writes
-GROWN = 4  # times what is in use, and at least this many bytes, before the file is written anew
-GROWN_BYTES = 1 << 20
+SHAPES = (Leaf, Branch, OmittedEntry)
+EncodedListing = tuple[Any, ...]  # a listing as plain tuples, which is all that marshal writes
+MAX_GROWTH_FACTOR = 4  # times what is in use, and at least this many bytes, before the file is written anew
+MIN_REWRITE_BYTES = 1 << 20
 
 
 class Items(MutableMapping[str, Item]):
@@ -46,16 +46,18 @@ class Items(MutableMapping[str, Item]):
 
     __slots__ = ("packed",)
 
-    def __init__(self, items: Mapping[str, Item] | None = None, *, packed: dict[str, Packed] | None = None):
-        self.packed: dict[str, Packed] = {} if packed is None else packed
+    def __init__(
+        self, items: Mapping[str, Item] | None = None, *, packed: dict[str, PackedItem] | None = None
+    ):
+        self.packed: dict[str, PackedItem] = {} if packed is None else packed
         if items is not None:
             self.add(items)
 
     def __getitem__(self, name: str) -> Item:
-        return _unpacked(self.packed[name])
+        return _unpack_item(self.packed[name])
 
     def __setitem__(self, name: str, item: Item) -> None:
-        self.packed[name] = packed(item)
+        self.packed[name] = pack_item(item)
 
     def __delitem__(self, name: str) -> None:
         del self.packed[name]
@@ -82,16 +84,16 @@ class Items(MutableMapping[str, Item]):
         if isinstance(items, Items):
             self.packed.update(items.packed)
         else:
-            self.packed.update((name, packed(item)) for name, item in items.items())
+            self.packed.update((name, pack_item(item)) for name, item in items.items())
 
 
-def packed(item: Item) -> Packed:
+def pack_item(item: Item) -> PackedItem:
     if isinstance(item, Leaf):
-        return LEAF.pack(item.mode, item.place, item.size) + item.name
+        return LEAF.pack(item.mode, item.section, item.size) + item.name
     return item
 
 
-def _unpacked(value: Packed) -> Item:
+def _unpack_item(value: PackedItem) -> Item:
     if isinstance(value, bytes):
         mode, place, size = LEAF.unpack_from(value)
         return Leaf(mode, value[LEAF.size :], place, size)
@@ -102,7 +104,7 @@ def _unpacked(value: Packed) -> Item:
 class Listing:
     """One directory as it was found."""
 
-    keys: dict[str, Key]  # of files whose next change is sure to show
+    keys: dict[str, StatKey]  # of files whose next change is sure to show
     items: Items
     branch: Branch
     context: bytes  # which rules were in force
@@ -157,7 +159,9 @@ class StatCache:
         length = self._identity[1] if self._identity else 0
         self.anchor = anchor
         try:
-            self._write(changed, anew=anew or length > max(GROWN * self._live_bytes, GROWN_BYTES))
+            self._write(
+                changed, anew=anew or length > max(MAX_GROWTH_FACTOR * self._live_bytes, MIN_REWRITE_BYTES)
+            )
         except OSError as error:  # no room, perhaps: the next look reads more, and finds the same
             logger.warning("what a snapshot found could not be noted", error=error.strerror)
             self.listings, self.anchor, self._identity = {}, None, None
@@ -179,8 +183,8 @@ class StatCache:
             try:
                 with temporary.open("wb") as file:
                     file.write(MAGIC)
-                    file.writelines(frames(self.listings.items()))
-                    file.write(frame(self.anchor))
+                    file.writelines(encode_frames(self.listings.items()))
+                    file.write(encode_frame(self.anchor))
                 temporary.rename(self.path)
             finally:
                 temporary.unlink(missing_ok=True)
@@ -188,17 +192,17 @@ class StatCache:
             self._live_bytes = self._identity[1] if self._identity else 0
         else:
             with self.path.open("ab") as file:
-                file.writelines(frames(changed.items()))
-                file.write(frame(self.anchor))
+                file.writelines(encode_frames(changed.items()))
+                file.write(encode_frame(self.anchor))
             self._identity = _identity(self.path)
 
 
-def frames(listings: Iterable[tuple[str, Listing | None]]) -> Iterator[bytes]:
+def encode_frames(listings: Iterable[tuple[str, Listing | None]]) -> Iterator[bytes]:
     for path, listing in listings:
-        yield frame((path, None if listing is None else flat(listing)))
+        yield encode_frame((path, None if listing is None else encode_listing(listing)))
 
 
-def unframed(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
+def read_frame(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
     """What is written at a place, and where the next begins; ValueError when it is torn."""
     if at + FRAME.size > len(data):
         raise ValueError("torn")
@@ -209,54 +213,54 @@ def unframed(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
     return marshal.loads(body), at + FRAME.size + length
 
 
-def unflat(flat: Flat) -> Listing:
-    keys, items, branch, context, children, unsettled, whiteouts, opaque, below = flat
+def decode_listing(encoded: EncodedListing) -> Listing:
+    keys, items, branch, context, children, unsettled, whiteouts, opaque, below = encoded
     return Listing(
-        keys=_whole(keys),
-        items=Items(packed={name: _read(value) for name, value in _whole(items).items()}),
+        keys=_join(keys),
+        items=Items(packed={name: _read(value) for name, value in _join(items).items()}),
         branch=Branch(*branch),
         context=context,
-        children=frozenset(_whole(children)),
+        children=frozenset(_join(children)),
         unsettled=unsettled,
-        whiteouts=frozenset(_whole(whiteouts)),
+        whiteouts=frozenset(_join(whiteouts)),
         opaque=opaque,
         below=None if below is None else Branch(*below),
     )
 
 
-def flat(listing: Listing) -> Flat:
+def encode_listing(listing: Listing) -> EncodedListing:
     return (
-        _cut(listing.keys),
-        _cut({name: _written(value) for name, value in listing.items.packed.items()}),
+        _split(listing.keys),
+        _split({name: _written(value) for name, value in listing.items.packed.items()}),
         tuple(listing.branch),
         listing.context,
-        _cut(dict.fromkeys(listing.children)),
+        _split(dict.fromkeys(listing.children)),
         listing.unsettled,
-        _cut(dict.fromkeys(listing.whiteouts)),
+        _split(dict.fromkeys(listing.whiteouts)),
         listing.opaque,
         None if listing.below is None else tuple(listing.below),
     )
 
 
-def _written(value: Packed) -> Any:
+def _written(value: PackedItem) -> Any:
     return value if isinstance(value, bytes) else (SHAPES.index(type(value)), *value)
 
 
-def _read(value: Any) -> Packed:
+def _read(value: Any) -> PackedItem:
     if isinstance(value, bytes):
         return value
     kind, *rest = value
-    return packed(SHAPES[kind](*rest))  # files that an earlier version wrote are tuples, too
+    return pack_item(SHAPES[kind](*rest))  # files that an earlier version wrote are tuples, too
 
 
-def _cut(entries: dict[str, Any]) -> Any:
+def _split(entries: dict[str, Any]) -> Any:
     """Entries as they are written: of a very large directory in pieces, each marshalled by itself."""
     if len(entries) <= CHUNK_SIZE:
         return entries
     return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in chunks(entries.items()))
 
 
-def _whole(written: Any) -> Any:
+def _join(written: Any) -> Any:
     if not isinstance(written, tuple):
         return written
     entries: dict[str, Any] = {}
@@ -265,7 +269,7 @@ def _whole(written: Any) -> Any:
     return entries
 
 
-def frame(value: Any) -> bytes:
+def encode_frame(value: Any) -> bytes:
     body = marshal.dumps(value, MARSHAL)
     return FRAME.pack(len(body), zlib.crc32(body)) + body
 
@@ -277,13 +281,13 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
         return {}, None
     if not data.startswith(MAGIC):
         return {}, None
-    settled: dict[str, Flat] = {}
-    waiting: dict[str, Flat | None] = {}
+    settled: dict[str, EncodedListing] = {}
+    waiting: dict[str, EncodedListing | None] = {}
     anchor: Anchor | None = None
     at = good = len(MAGIC)
     while at < len(data):
         try:
-            value, at = unframed(data, at)
+            value, at = read_frame(data, at)
         except ValueError:
             break
         if isinstance(value[0], int):
@@ -300,7 +304,7 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
             os.truncate(path, good)  # what is added next must not stand behind half of something
         except OSError:
             return {}, None
-    return {name: unflat(found) for name, found in settled.items()}, anchor
+    return {name: decode_listing(found) for name, found in settled.items()}, anchor
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
-from hutch.snapshots.directory import as_house_error
-from hutch.snapshots.git_objects import Objects
-from hutch.snapshots.tree_layout import Branch, opened_whole
+from hutch.snapshots.directory import to_hutch_error
+from hutch.snapshots.git_objects import GitObjects
+from hutch.snapshots.tree_layout import Branch, read_snapshot_tree
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
 
-SHOWN = "the snapshots"  # what errors call it: the host's own paths are nobody's business
+DISPLAY_NAME = "the snapshots"  # what errors call it: the host's own paths are nobody's business
 CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -52,15 +52,15 @@ class Storage:
     """The files of one workspace's snapshots, below the directory that the workspace has on the host."""
 
     def __init__(
-        self, place: Path, *, borrowed: Path | None = None, elsewhere: Mapping[bytes, Path] | None = None
+        self, path: Path, *, borrowed: Path | None = None, elsewhere: Mapping[bytes, Path] | None = None
     ) -> None:
-        self.git_dir = place / "snapshots.git"
-        self.own = place / "snapshots"
+        self.git_dir = path / "snapshots.git"
+        self.own = path / "snapshots"
         self._references = self.git_dir / "refs/snapshots"
         self._last = self.git_dir / "refs/last"  # a deleted snapshot that the stat cache still stands on
         if not (self.git_dir / "HEAD").exists():
             self._make(borrowed)
-        self.objects = Objects(self.git_dir / "objects", elsewhere=elsewhere)
+        self.objects = GitObjects(self.git_dir / "objects", elsewhere=elsewhere)
         self._read: dict[str, Snapshot] = {}
 
     def _make(self, borrowed: Path | None) -> None:
@@ -80,15 +80,15 @@ class Storage:
             try:
                 stack.enter_context(locked(self.own / "lock"))
             except OSError as error:
-                raise as_house_error(error, SHOWN) from None
+                raise to_hutch_error(error, DISPLAY_NAME) from None
             yield
 
-    def clear(self) -> None:
+    def remove_leftovers(self) -> None:
         """Away with what somebody left who was killed, unless somebody is at work now."""
         try:
             held = try_lock(self.own / "lock")
         except OSError as error:
-            raise as_house_error(error, SHOWN) from None
+            raise to_hutch_error(error, DISPLAY_NAME) from None
         if held is None:
             return
         try:
@@ -100,7 +100,7 @@ class Storage:
     def numbers(self) -> Sequence[int]:
         return sorted(_numbers(self._references))
 
-    def anchored(self, number: int, commit: str) -> bool:
+    def is_anchored(self, number: int, commit: str) -> bool:
         """Whether the objects of a snapshot are kept, be it deleted."""
         return commit in (_commit(self._references / str(number)), _commit(self._last / str(number)))
 
@@ -131,7 +131,7 @@ class Storage:
 
     def top(self, snapshot: Snapshot) -> Branch:
         """The top directory of a snapshot."""
-        return opened_whole(self.objects, self.whole_tree(snapshot))
+        return read_snapshot_tree(self.objects, self.whole_tree(snapshot))
 
     def whole_tree(self, snapshot: Snapshot) -> bytes:
         text = self.objects.read(bytes.fromhex(snapshot.commit), "commit")
@@ -153,7 +153,7 @@ class Storage:
                 self._write(self._last / str(number), there[number])
             (self._references / str(number)).unlink()
 
-    def release(self) -> None:
+    def release_anchors(self) -> None:
         """Let go of what was kept for the stat cache: there are newer ones that it stands on by now."""
         newest = max([0, *_numbers(self._references)])
         for number in _numbers(self._last):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, Objects, format_tree
+from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, GitObjects, format_tree
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.system.chunks import chunks, sort_in_chunks
 
@@ -25,8 +25,8 @@ FILES, PRIVATE, IGNORED = (
     2,
 )  # where a file is laid: with git's, beside for good, beside while there is room
 PERMISSIONS = 0o1777  # a set-user-id bit is not content
-USUAL_FILE, USUAL_PROGRAM, USUAL_DIRECTORY = 0o644, 0o755, 0o755
-_LONG_NOTES = 1 << 18  # bytes
+DEFAULT_FILE_MODE, DEFAULT_PROGRAM_MODE, DEFAULT_DIRECTORY_MODE = 0o644, 0o755, 0o755
+_LARGE_NOTES_BYTES = 1 << 18  # bytes
 NOTES = b"="  # in `manifest`, beside the directories below, which are `+name`
 
 # What git refuses to track, as its own checks see names, also for other people's file systems.
@@ -55,7 +55,7 @@ class Leaf(NamedTuple):
 
     mode: int  # kind and permissions
     name: bytes  # of its blob
-    place: int  # FILES, PRIVATE or IGNORED
+    section: int  # FILES, PRIVATE or IGNORED
     size: int  # -1: not known
 
 
@@ -78,25 +78,25 @@ class Branch(NamedTuple):
         return (self.files, self.beside, self.notes, self.link)
 
 
-class Absent(NamedTuple):
+class OmittedEntry(NamedTuple):
     """Something that was seen but is not kept."""
 
-    why: str
+    reason: str
     size: int
 
 
-Item = Leaf | Branch | Absent
-NOTHING = Branch(USUAL_DIRECTORY, None, None, None, None, 0, 0, 0, 0)
+Item = Leaf | Branch | OmittedEntry
+EMPTY_BRANCH = Branch(DEFAULT_DIRECTORY_MODE, None, None, None, None, 0, 0, 0, 0)
 
 
-def refused(name: bytes, *, plain: bool) -> bool:
+def is_refused_by_git(name: bytes, *, plain: bool) -> bool:
     """Whether git would not take an entry of this name; of links and directories, it refuses more."""
     return _REFUSED.fullmatch(name) is not None or (
         not plain and _REFUSED_UNLESS_PLAIN.fullmatch(name) is not None
     )
 
 
-def build(
+def build_branch(
     items: Mapping[str, Item],
     writer: PackWriter,
     *,
@@ -113,18 +113,18 @@ def build(
     for name, item in items.items():
         raw = os.fsencode(name)
         if isinstance(item, Leaf):
-            if usual_mode(item.mode) != item.mode:
-                notes.setdefault("modes", {})[_shown(name)] = item.mode & PERMISSIONS
+            if default_mode(item.mode) != item.mode:
+                notes.setdefault("modes", {})[_encode_name(name)] = item.mode & PERMISSIONS
             entry = (git_mode(item.mode), raw, item.name)
-            if item.place == FILES:
+            if item.section == FILES:
                 files.append(entry)
                 count, size = count + 1, size + item.size
             else:
                 beside.append((entry[0], b"+" + raw, item.name))
-                ignored_size += item.size if item.place == IGNORED else 0
+                ignored_size += item.size if item.section == IGNORED else 0
         elif isinstance(item, Branch):
-            if item.permissions != USUAL_DIRECTORY:
-                notes.setdefault("modes", {})[_shown(name)] = item.permissions
+            if item.permissions != DEFAULT_DIRECTORY_MODE:
+                notes.setdefault("modes", {})[_encode_name(name)] = item.permissions
             if item.link:
                 files.append((GITLINK, raw, item.link))
             elif item.files:
@@ -136,7 +136,7 @@ def build(
             count, size = count + item.file_count, size + item.size
             ignored_size, left_out = ignored_size + item.ignored_size, left_out + item.left_out
         else:
-            notes.setdefault("absent", {})[_shown(name)] = [item.why, item.size]
+            notes.setdefault("absent", {})[_encode_name(name)] = [item.reason, item.size]
             left_out += 1
     if notes or not (files or beside or below):
         below.append((0o100644, NOTES, writer.add("blob", _format_notes(notes))))
@@ -153,7 +153,7 @@ def build(
     )
 
 
-def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
+def read_items(objects: GitObjects, branch: Branch) -> dict[str, Item]:
     """What is in a directory, read from its trees."""
     modes: dict[str, int] = {}
     items: dict[str, Item] = {}
@@ -163,9 +163,9 @@ def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
             trees.setdefault(os.fsdecode(raw[1:]), {})["notes"] = tree
         else:
             notes = _parse_notes(objects.read(tree, "blob"))
-            modes = {_meant(shown): mode for shown, mode in notes.get("modes", {}).items()}
+            modes = {_decode_name(shown): mode for shown, mode in notes.get("modes", {}).items()}
             for shown, (why, size) in notes.get("absent", {}).items():
-                items[_meant(shown)] = Absent(why, size)
+                items[_decode_name(shown)] = OmittedEntry(why, size)
     for place, entries in ((FILES, objects.tree(branch.files)), (PRIVATE, objects.tree(branch.beside))):
         for mode, raw, name in entries:
             text = os.fsdecode(raw if place == FILES else raw[1:])
@@ -181,8 +181,8 @@ def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
                 )
                 items[text] = Leaf(full, name, place, -1)
     for text, found in trees.items():
-        items[text] = NOTHING._replace(
-            permissions=modes.get(text, USUAL_DIRECTORY),
+        items[text] = EMPTY_BRANCH._replace(
+            permissions=modes.get(text, DEFAULT_DIRECTORY_MODE),
             files=found.get("files"),
             beside=found.get("beside"),
             notes=found.get("notes"),
@@ -191,15 +191,15 @@ def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
     return items
 
 
-def usual_mode(mode: int) -> int:
+def default_mode(mode: int) -> int:
     """What a mode comes back as when only git keeps it."""
     if stat.S_ISLNK(mode):
         return mode
-    return stat.S_IFREG | (USUAL_PROGRAM if mode & stat.S_IXUSR else USUAL_FILE)
+    return stat.S_IFREG | (DEFAULT_PROGRAM_MODE if mode & stat.S_IXUSR else DEFAULT_FILE_MODE)
 
 
 def git_mode(mode: int) -> int:
-    return LINK if stat.S_ISLNK(mode) else usual_mode(mode)
+    return LINK if stat.S_ISLNK(mode) else default_mode(mode)
 
 
 def _tree(
@@ -210,7 +210,7 @@ def _tree(
     return writer.add("tree", format_tree(entries), known=known)
 
 
-def whole(writer: PackWriter, branch: Branch) -> bytes:
+def write_snapshot_tree(writer: PackWriter, branch: Branch) -> bytes:
     """The tree of a snapshot's commit."""
     empty = writer.add("tree", b"") if None in branch.trees[:3] else EMPTY_TREE
     names = (b"files", b"beside", b"manifest")
@@ -222,10 +222,10 @@ def whole(writer: PackWriter, branch: Branch) -> bytes:
     )
 
 
-def opened_whole(objects: Objects, tree: bytes) -> Branch:
+def read_snapshot_tree(objects: GitObjects, tree: bytes) -> Branch:
     """The top directory of a snapshot, from its commit's tree."""
     found = {name: None if tree == EMPTY_TREE else tree for _, name, tree in objects.tree(tree)}
-    return NOTHING._replace(files=found[b"files"], beside=found[b"beside"], notes=found[b"manifest"])
+    return EMPTY_BRANCH._replace(files=found[b"files"], beside=found[b"beside"], notes=found[b"manifest"])
 
 
 def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
@@ -243,7 +243,7 @@ def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
 
 def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
     """The same back; long texts by the decoder that is written in Python, which lets others take turns."""
-    if len(text) <= _LONG_NOTES:
+    if len(text) <= _LARGE_NOTES_BYTES:
         notes: dict[str, dict[str, Any]] = json.loads(text)
         return notes
     decoder = json.JSONDecoder()
@@ -253,10 +253,10 @@ def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
     return notes
 
 
-def _shown(name: str) -> str:
+def _encode_name(name: str) -> str:
     """A name as JSON can hold it: bytes that are no UTF-8 stay apart from characters."""
     return os.fsencode(name).decode("latin-1")
 
 
-def _meant(name: str) -> str:
+def _decode_name(name: str) -> str:
     return os.fsdecode(name.encode("latin-1"))

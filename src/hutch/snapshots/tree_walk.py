@@ -21,19 +21,19 @@ from hutch.snapshots.directory import Directory
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 OPEN_ALWAYS, OPEN_EVERY, OPEN_LAST = 64, 64, 64  # levels that stay open: the first, some, the last
-LEASE_TRIES, LEASE_PAUSE_S = 5, 0.01
+MAX_LEASE_ATTEMPTS, LEASE_RETRY_DELAY_S = 5, 0.01
 CLOCK = 5  # CLOCK_REALTIME_COARSE, which files are stamped by; not named in `time`
 TICK_NS = int(time.clock_getres(CLOCK) * 1e9)
 WHOLE_SECONDS_NS = 2_000_000_000
 
-Key = tuple[int, int, int, int]  # ctime, inode, mtime, size: the same only for the same content
+StatKey = tuple[int, int, int, int]  # ctime, inode, mtime, size: the same only for the same content
 
 
-class Vanished(Exception):
+class EntryVanished(Exception):
     """What was here a moment ago is not, or is something else."""
 
 
-def key_of(found: os.stat_result) -> Key:
+def stat_key(found: os.stat_result) -> StatKey:
     return (found.st_ctime_ns, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
@@ -46,7 +46,7 @@ class Clock(NamedTuple):
     def now(cls) -> Self:
         return cls(time.clock_gettime_ns(CLOCK))
 
-    def settled(self, key: Key) -> bool:
+    def is_settled(self, key: StatKey) -> bool:
         """Whether the next change is sure to show in the key."""
         changed_ns = key[0]
         slack_ns = (
@@ -114,7 +114,7 @@ class Descent:
             level.fd = os.open(level.name, READ | os.O_DIRECTORY, dir_fd=above)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                raise Vanished from None
+                raise EntryVanished from None
             raise
 
     def _close(self, level: _Level) -> None:
@@ -137,13 +137,13 @@ class Descent:
 
 
 @contextmanager
-def opened(fd: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
+def open_file(fd: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file to read, and what it was when it was opened."""
     descriptor = _open_file(fd, name)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise Vanished
+            raise EntryVanished
         yield descriptor, found
     finally:
         os.close(descriptor)
@@ -163,17 +163,17 @@ def read_all(descriptor: int, size: int) -> bytes:
 
 
 def _open_file(fd: int, name: str) -> int:
-    for left in reversed(range(LEASE_TRIES)):
+    for left in reversed(range(MAX_LEASE_ATTEMPTS)):
         try:
             return os.open(name, READ, dir_fd=fd)
         except PermissionError:
             return _open_locked(fd, name)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENODEV):
-                raise Vanished from None
+                raise EntryVanished from None
             if error.errno != errno.EAGAIN or not left:  # somebody's lease on it is being broken
                 raise
-            time.sleep(LEASE_PAUSE_S)
+            time.sleep(LEASE_RETRY_DELAY_S)
     raise AssertionError("the last try returns or raises")
 
 
@@ -182,7 +182,7 @@ def _open_locked(fd: int, name: str) -> int:
     try:
         mode = os.fstat(look).st_mode
         if not stat.S_ISREG(mode):
-            raise Vanished
+            raise EntryVanished
         here = Path(f"/proc/self/fd/{look}")
         here.chmod(stat.S_IMODE(mode) | stat.S_IRUSR)
         try:

@@ -15,30 +15,30 @@ from dataclasses import dataclass, field
 
 from hutch.domain.errors import LimitReached
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.entry_reader import Limits, Reader
-from hutch.snapshots.git_objects import Objects, object_name
+from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
+from hutch.snapshots.git_objects import GitObjects, object_name
 from hutch.snapshots.git_rules import Base, Context
-from hutch.snapshots.ignore_rules import GITIGNORE, MOST_BYTES
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import Items, Listing
 from hutch.snapshots.tree_layout import (
+    DEFAULT_DIRECTORY_MODE,
     FILES,
     IGNORED,
     PERMISSIONS,
-    USUAL_DIRECTORY,
-    Absent,
     Branch,
     Item,
     Leaf,
-    build,
+    OmittedEntry,
+    build_branch,
 )
-from hutch.snapshots.tree_walk import Clock, Descent, Key, Vanished, key_of, opened, read_all
+from hutch.snapshots.tree_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 
-MOST_TEXTS = 256
+MAX_CACHED_TEXTS = 256
 
 
 @dataclass(slots=True)
-class _Seen:
+class _DirectoryState:
     """A directory on the way: what we know of it before the directories below are known."""
 
     path: str
@@ -51,7 +51,7 @@ class _Seen:
     same: bool = False  # its own entries are as they were
     children: dict[str, int] = field(default_factory=dict)  # directories, and their permissions
     leaves: Items = field(default_factory=Items)
-    keys: dict[str, Key] = field(default_factory=dict)
+    keys: dict[str, StatKey] = field(default_factory=dict)
     whiteouts: frozenset[str] = frozenset()
     opaque: bool = False
 
@@ -64,7 +64,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class ScanResult:
     """What a look has found, and what is new in the listings."""
 
     branch: Branch
@@ -79,11 +79,11 @@ class Scan:
         self,
         directory: Directory,
         writer: PackWriter,
-        objects: Objects,
+        objects: GitObjects,
         *,
         listings: Mapping[str, Listing],
         base: Base,
-        limits: Limits,
+        limits: SnapshotLimits,
         texts: MutableMapping[bytes, bytes],  # of .gitignore files, by their blobs
         attributes: str | None = None,
         adopting: bool = False,  # nobody else is here yet, and all is a faithful copy of the base
@@ -99,41 +99,41 @@ class Scan:
         self.adopting = adopting
         self.clock = Clock.now()
         top = listings.get("")
-        self.reader = Reader(
+        self.reader = EntryReader(
             writer, limits, ignored_bytes=top.branch.ignored_size if top else 0, attributes=attributes
         )
         self.newest_ns = 0
         self._entries = self._path_bytes = 0
 
-    def run(self) -> Scanned:
-        order: list[_Seen] = []
+    def run(self) -> ScanResult:
+        order: list[_DirectoryState] = []
         under = self.base.listing("") if self.attributes else None
-        start = _Seen("", USUAL_DIRECTORY, Context.top(), None, self.listings.get(""), under)
+        start = _DirectoryState("", DEFAULT_DIRECTORY_MODE, Context.top(), None, self.listings.get(""), under)
         waiting = [start]
         with Descent(self.directory) as descent:
             while waiting:
                 seen = waiting.pop()
                 try:
-                    waiting += self._look(seen, descent) if seen.on_disk else self._recall(seen)
-                except Vanished:
+                    waiting += self._list_directory(seen, descent) if seen.on_disk else self._use_base(seen)
+                except EntryVanished:
                     continue
                 except OSError as error:
                     if seen is start:
                         raise
                     seen.same, seen.children, seen.keys, seen.whiteouts = False, {}, {}, frozenset()
                     seen.leaves = Items(
-                        {"": Absent(error.strerror or "unreadable", 0)}
+                        {"": OmittedEntry(error.strerror or "unreadable", 0)}
                     )  # the directory itself
                 order.append(seen)
         branches: dict[str, Branch] = {}
         changed: dict[str, Listing | None] = {}
         for seen in reversed(order):
-            branches[seen.path] = self._settle(seen, branches, changed)
-        return Scanned(branches[""], changed, self.newest_ns)
+            branches[seen.path] = self._build(seen, branches, changed)
+        return ScanResult(branches[""], changed, self.newest_ns)
 
     # Down
 
-    def _look(self, seen: _Seen, descent: Descent) -> list[_Seen]:
+    def _list_directory(self, seen: _DirectoryState, descent: Descent) -> list[_DirectoryState]:
         """List a directory and read what is new in it; the directories below it."""
         fd = descent.at(seen.path)
         before = seen.before
@@ -154,7 +154,7 @@ class Scan:
                 else:
                     fresh[name] = found
         self._count(len(kept) + len(fresh) + len(seen.children), seen.path)
-        if self.reader.marked(fd, "opaque"):
+        if self.reader.has_overlay_mark(fd, "opaque"):
             seen.opaque, seen.base = True, None
         seen.context = self._own_context(seen, fd, kept, fresh)
         seen.same = (
@@ -173,10 +173,10 @@ class Scan:
             path = seen.below(name)
             context, link = seen.context.below(path, self.base)
             base = self.base.listing(path) if seen.base else None
-            wanted.append(_Seen(path, permissions, context, link, self.listings.get(path), base))
+            wanted.append(_DirectoryState(path, permissions, context, link, self.listings.get(path), base))
         return wanted + self._only_in_base(seen)
 
-    def _only_in_base(self, seen: _Seen) -> list[_Seen]:
+    def _only_in_base(self, seen: _DirectoryState) -> list[_DirectoryState]:
         """Directories of the base that hold ignored files, when other rules than its own are in force."""
         if seen.base is None or seen.base.context == seen.context.digest:
             return []
@@ -189,7 +189,7 @@ class Scan:
             path = seen.below(name)
             context, link = seen.context.below(path, self.base)
             wanted.append(
-                _Seen(
+                _DirectoryState(
                     path,
                     item.permissions,
                     context,
@@ -202,12 +202,14 @@ class Scan:
         seen.children |= {each.path[each.path.rfind("/") + 1 :]: each.permissions for each in wanted}
         return wanted
 
-    def _recall(self, seen: _Seen) -> list[_Seen]:
+    def _use_base(self, seen: _DirectoryState) -> list[_DirectoryState]:
         """Look at a directory of the base that has nothing on disk."""
         seen.context = self._own_context(seen, -1, [], {})
         return self._only_in_base(seen)
 
-    def _read(self, seen: _Seen, fd: int, kept: list[str], fresh: dict[str, os.stat_result]) -> None:
+    def _read(
+        self, seen: _DirectoryState, fd: int, kept: list[str], fresh: dict[str, os.stat_result]
+    ) -> None:
         before = seen.before
         whiteouts = set()
         for name in kept:
@@ -219,31 +221,31 @@ class Scan:
             elif before.context == seen.context.digest:
                 seen.leaves[name] = item
             else:
-                place = seen.context.place(seen.below(name), item.mode, self.base)
-                seen.leaves[name] = item._replace(place=place)
+                section = seen.context.section_of(seen.below(name), item.mode, self.base)
+                seen.leaves[name] = item._replace(section=section)
         for name in [*fresh]:
             found = fresh.pop(name)  # freed one by one: all at the end would be one long step
             leaf = self._adopted(seen.path, name, found) if self.adopting else None
-            item, key = (leaf, key_of(found)) if leaf else self._entry(seen, fd, name, found)
+            item, key = (leaf, stat_key(found)) if leaf else self._entry(seen, fd, name, found)
             if item is not None:
                 seen.leaves[name] = item
             elif key is not None:
                 whiteouts.add(name)
-            if key is not None and (self.adopting or self.clock.settled(key)):
+            if key is not None and (self.adopting or self.clock.is_settled(key)):
                 seen.keys[name] = key
                 self.newest_ns = max(self.newest_ns, key[0])
         seen.whiteouts = frozenset(whiteouts)
 
     def _entry(
-        self, seen: _Seen, fd: int, name: str, found: os.stat_result
-    ) -> tuple[Item | None, Key | None]:
+        self, seen: _DirectoryState, fd: int, name: str, found: os.stat_result
+    ) -> tuple[Item | None, StatKey | None]:
         before = seen.before.items.get(name) if seen.before else None
         base = seen.base.items.get(name) if seen.base else None
-        return self.reader.entry(
+        return self.reader.read_entry(
             fd,
             name,
             found,
-            place=seen.context.place(seen.below(name), found.st_mode, self.base),
+            section=seen.context.section_of(seen.below(name), found.st_mode, self.base),
             before=before,
             known={item.name for item in (before, base) if isinstance(item, Leaf)},
         )
@@ -257,12 +259,12 @@ class Scan:
         mode = (
             stat.S_IFLNK | 0o777 if stat.S_ISLNK(found.st_mode) else found.st_mode & (0o170000 | PERMISSIONS)
         )
-        if isinstance(item, Leaf) and key and key[2:] == key_of(found)[2:] and item.mode == mode:
+        if isinstance(item, Leaf) and key and key[2:] == stat_key(found)[2:] and item.mode == mode:
             return item
         return None
 
     def _own_context(
-        self, seen: _Seen, fd: int, kept: list[str], fresh: Mapping[str, os.stat_result]
+        self, seen: _DirectoryState, fd: int, kept: list[str], fresh: Mapping[str, os.stat_result]
     ) -> Context:
         """The context of a directory with its own .gitignore, be it on disk or in the base."""
         if seen.context.state != FILES:
@@ -270,29 +272,31 @@ class Scan:
         text: bytes | None = None
         item: Item | None = None
         if GITIGNORE in fresh:
-            with suppress(Vanished, OSError), opened(fd, GITIGNORE) as (descriptor, found):
-                text = read_all(descriptor, min(found.st_size, MOST_BYTES + 1))
+            with suppress(EntryVanished, OSError), open_file(fd, GITIGNORE) as (descriptor, found):
+                text = read_all(descriptor, min(found.st_size, MAX_GITIGNORE_BYTES + 1))
         elif seen.before and GITIGNORE in seen.before.keys and GITIGNORE in kept:
             item = None if GITIGNORE in seen.before.whiteouts else seen.before.items[GITIGNORE]
         elif seen.base and GITIGNORE not in seen.children:
             item = seen.base.items.get(GITIGNORE)
         if text is not None:
             blob = object_name("blob", text)
-        elif isinstance(item, Leaf) and stat.S_ISREG(item.mode) and item.size <= MOST_BYTES:
+        elif isinstance(item, Leaf) and stat.S_ISREG(item.mode) and item.size <= MAX_GITIGNORE_BYTES:
             blob = item.name
             text = self.texts.get(blob)
             if text is None:
                 text = self.objects.read(blob, "blob")
         else:
             return seen.context
-        if len(self.texts) >= MOST_TEXTS:
+        if len(self.texts) >= MAX_CACHED_TEXTS:
             self.texts.clear()
         self.texts[blob] = text
         return seen.context.inside(seen.path, text, blob)
 
     # Up
 
-    def _settle(self, seen: _Seen, branches: dict[str, Branch], changed: dict[str, Listing | None]) -> Branch:
+    def _build(
+        self, seen: _DirectoryState, branches: dict[str, Branch], changed: dict[str, Listing | None]
+    ) -> Branch:
         """The trees of a directory, once those below it are known."""
         before = seen.before
         below = {name: branches[path] for name in seen.children if (path := seen.below(name)) in branches}
@@ -302,7 +306,7 @@ class Scan:
                 and before.branch.link == seen.link
                 and all(before.items[name] == branch for name, branch in below.items())
             ):
-                return _allowed(before.branch, seen.permissions)
+                return _with_permissions(before.branch, seen.permissions)
             kept = (name for name in before.keys if name not in before.whiteouts)
             seen.leaves = Items(packed={name: before.items.packed[name] for name in kept})
             seen.keys, seen.whiteouts = before.keys, before.whiteouts
@@ -310,11 +314,13 @@ class Scan:
         items.add(seen.leaves)
         items.add(below)
         if before and before.items == items and before.branch.link == seen.link:
-            branch = _allowed(before.branch, seen.permissions)
+            branch = _with_permissions(before.branch, seen.permissions)
         else:
             trees = {*(before.branch.trees if before else ()), *(seen.under.trees if seen.under else ())}
             known = {tree for tree in trees if tree is not None}
-            branch = build(items, self.writer, permissions=seen.permissions, link=seen.link, known=known)
+            branch = build_branch(
+                items, self.writer, permissions=seen.permissions, link=seen.link, known=known
+            )
         if before:
             _forget([seen.below(name) for name in before.children - below.keys()], self.listings, changed)
         listing = Listing(
@@ -332,7 +338,7 @@ class Scan:
             changed[seen.path] = listing
         return branch
 
-    def _inherited(self, seen: _Seen) -> Items:
+    def _inherited(self, seen: _DirectoryState) -> Items:
         """What shows through from the base."""
         if seen.base is None:
             return Items()
@@ -340,9 +346,9 @@ class Scan:
         items = Items(packed=dict(shown))
         if seen.base.context != seen.context.digest:
             for name, item in items.items():
-                if isinstance(item, Leaf) and item.place == IGNORED:
-                    place = seen.context.place(seen.below(name), item.mode, self.base)
-                    items[name] = item._replace(place=place)
+                if isinstance(item, Leaf) and item.section == IGNORED:
+                    section = seen.context.section_of(seen.below(name), item.mode, self.base)
+                    items[name] = item._replace(section=section)
         return items
 
     def _count(self, more: int, path: str) -> None:
@@ -362,7 +368,7 @@ class Scan:
             )
 
 
-def _allowed(branch: Branch, permissions: int) -> Branch:
+def _with_permissions(branch: Branch, permissions: int) -> Branch:
     return branch if branch.permissions == permissions else branch._replace(permissions=permissions)
 
 

@@ -70,15 +70,15 @@ class EventLog(Protocol):
         """
         ...
 
-    async def settle(self, session_id: SessionId) -> None:
+    async def flush(self, session_id: SessionId) -> None:
         """Wait until all that was to be appended so far is on disk; raise when something could not be."""
         ...
 
-    def admits(self, session_id: SessionId) -> bool:
+    def can_record(self, session_id: SessionId) -> bool:
         """What `admit` says, as far as that is known without waiting."""
         ...
 
-    async def admit(self, session_id: SessionId) -> None:
+    async def check_can_record(self, session_id: SessionId) -> None:
         """Raise when something that is about to begin could not be recorded: the disk is full, say, or the
         log is as large as it may be. Ask before an effect that is recorded only after it."""
         ...

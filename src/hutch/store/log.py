@@ -151,13 +151,13 @@ class SqlLog:
                 logger.exception("log.listener_failed", session_id=session_id)
         return head
 
-    async def settle(self, session_id: SessionId) -> None:
-        await self._writer.settle(session_id)
+    async def flush(self, session_id: SessionId) -> None:
+        await self._writer.flush(session_id)
 
-    def admits(self, session_id: SessionId) -> bool:
-        return self._writer.admits(session_id)
+    def can_record(self, session_id: SessionId) -> bool:
+        return self._writer.can_record(session_id)
 
-    async def admit(self, session_id: SessionId) -> None:
+    async def check_can_record(self, session_id: SessionId) -> None:
         await self._writer.check()
         if await self._read(lambda connection: read_size(connection, session_id)) > self._log_bytes:
             raise log_is_full(session_id, self._log_bytes)

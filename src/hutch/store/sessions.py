@@ -100,10 +100,10 @@ class Sessions:
         to: SessionState,
         *,
         without_runs: bool = False,
-        but: Collection[str] = (),
+        excluding: Collection[str] = (),
     ) -> list[SessionId]:
         """After a crash: sessions that cannot be what they say they are; or only those with no run to do."""
-        here: ColumnElement[bool] = sessions.c.state.in_(states) & sessions.c.id.not_in(but)
+        here: ColumnElement[bool] = sessions.c.state.in_(states) & sessions.c.id.not_in(excluding)
         if without_runs:
             here &= sessions.c.id.not_in(select(runs.c.session_id).where(runs.c.state != "ended"))
 

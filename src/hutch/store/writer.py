@@ -112,13 +112,13 @@ class Writer:
         self._submit(Work(do, done))
         return await done
 
-    async def settle(self, session_id: SessionId) -> None:
+    async def flush(self, session_id: SessionId) -> None:
         """Wait until all that was to be appended to a log is on disk; raise when something could not be."""
         if appending := self._appending.get(session_id):
             await asyncio.wait([appending])
         await self.check()
 
-    def admits(self, session_id: SessionId) -> bool:
+    def can_record(self, session_id: SessionId) -> bool:
         """False when it is known that nothing new can be recorded in a log."""
         return not self._failing and session_id not in self._full
 

@@ -82,8 +82,8 @@ async def differences(
             compared = (workspace.git, trees.git_dir, trees.old, trees.new)
             printed = await comparison.listing(*compared, path=path)
             if start == 0:
-                patch, cut = await comparison.patch_of(
-                    *compared, path=path, most_bytes=PATCH_BYTES, binary=binary
+                patch, cut = await comparison.patch_trees(
+                    *compared, path=path, max_bytes=PATCH_BYTES, binary=binary
                 )
     files, total = await workspace.work(comparison.page, printed, start, limit)
     more = None
@@ -151,4 +151,4 @@ async def _trees(workspace: Workspace, old: int, new: int | None) -> AsyncIterat
 
 def _tree_now(workspace: Workspace, place: Path) -> str:
     with workspace.files.exclusive():
-        return workspace.snapshots.glance(content(workspace.opened), place)
+        return workspace.snapshots.current_tree(content(workspace.opened), place)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict
-from hutch.snapshots.restore import fill
+from hutch.snapshots.restore import fill_from_snapshot
 from hutch.system.uninterrupted import run_in_thread
 from hutch.workspace.files.tree_copy import copy_base
 from hutch.workspace.preparation.base import tree_path
@@ -57,7 +57,7 @@ def _fill(workspace: Workspace, number: int, place: Path, record: Record) -> Non
     snapshots = workspace.snapshots.fork(number, place)
     opened = open_at(workspace.home, place, record)
     try:
-        fill(snapshots, content(opened), snapshots.list()[-1].id)
+        fill_from_snapshot(snapshots, content(opened), snapshots.list()[-1].id)
     finally:
         opened.close()
     (place / LOCK).unlink(missing_ok=True)

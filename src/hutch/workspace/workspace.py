@@ -25,9 +25,9 @@ from hutch.jail.interface import Jail
 from hutch.jail.location import Place
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
-from hutch.snapshots.directory import Directory, as_house_error
-from hutch.snapshots.garbage_collection import MANY_PACKS, Held, drop, fit, held
-from hutch.snapshots.restore import Restored, restore
+from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
+from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uninterrupted import run_in_thread, wait_until_done
@@ -47,7 +47,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 COMPARING = "comparing"  # in a workspace's directory: git directories that are removed after use
 TIDY_S = 10.0  # for how long closing waits until snapshots are tidy
-NOTHING_HELD = Held(0, 0)
+NOTHING_HELD = DiskUsage(0, 0)
 logger = structlog.get_logger()
 
 
@@ -80,7 +80,7 @@ class Workspace:
     _is_closed: bool = False
     _tidying: asyncio.Task[None] | None = None
     _wants_tidying: bool = False
-    _held: Held = NOTHING_HELD  # after it was last tidied
+    _held: DiskUsage = NOTHING_HELD  # after it was last tidied
     _pinned: set[int] = field(default_factory=set)  # where those who use it now have begun
 
     @property
@@ -221,9 +221,9 @@ class Workspace:
     ) -> tuple[bytes, bool]:
         """The same as a patch, and whether it was cut."""
         get, storage = self.snapshots.get, self.snapshots.storage
-        return await comparison.patch(self.git, storage, get(old), get(new), path=path, most_bytes=most_bytes)
+        return await comparison.patch(self.git, storage, get(old), get(new), path=path, max_bytes=most_bytes)
 
-    async def restore(self, number: int, path: str = "") -> Restored:
+    async def restore(self, number: int, path: str = "") -> RestoreResult:
         """Make everything, or what is at `path`, as it was; the present is kept first."""
         async with self._turn:
             restored = await self.work(self._restore, number, path)
@@ -233,9 +233,9 @@ class Workspace:
     async def tidy(self) -> None:
         """Pack the snapshots when there is enough to gain; forget the oldest when they take too much."""
         storage = self.snapshots.storage
-        if self._is_due(await run_in_thread(held, storage)):
+        if self._is_due(await run_in_thread(disk_usage, storage)):
             pinned = frozenset(self._pinned)
-            self._held = await fit(self.git, storage, most_bytes=self.keep.bytes, pinned=pinned)
+            self._held = await shrink_to_fit(self.git, storage, max_bytes=self.keep.bytes, pinned=pinned)
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[Changed]]:
         """What changes while the block lasts, whoever changes it, in batches."""
@@ -292,13 +292,12 @@ class Workspace:
             await self.tidy()
         except (HutchError, OSError) as error:
             logger.warning("snapshots could not be tidied", error=str(error))
-            self._held = await run_in_thread(held, self.snapshots.storage)  # not again before there is more
+            # Not again before there is more.
+            self._held = await run_in_thread(disk_usage, self.snapshots.storage)
 
-    def _is_due(self, now: Held) -> bool:
+    def _is_due(self, now: DiskUsage) -> bool:
         more = now.packs - self._held.packs
-        return more >= MANY_PACKS or now.bytes > max(
-            self.keep.bytes, self._held.bytes + self._held.bytes // 8
-        )
+        return more >= MAX_PACKS or now.bytes > max(self.keep.bytes, self._held.bytes + self._held.bytes // 8)
 
     def _write(self, path: str, data: bytes, if_hash: str | None) -> FileChange:
         self.quota.check_room(more_bytes=len(data), more_files=1)
@@ -317,7 +316,7 @@ class Workspace:
         self._grown()
         return taken
 
-    def _restore(self, number: int, path: str) -> Restored:
+    def _restore(self, number: int, path: str) -> RestoreResult:
         with self.files.exclusive():
             restored = restore(self.snapshots, content(self.opened), number, path)
         self._grown()  # it takes snapshots too
@@ -326,8 +325,8 @@ class Workspace:
     def _grown(self) -> None:
         """Let go of what is too much, and look whether it is time to pack the rest."""
         storage = self.snapshots.storage
-        drop(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
-        self._wants_tidying = self._is_due(held(storage))
+        drop_oldest(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
+        self._wants_tidying = self._is_due(disk_usage(storage))
 
     async def _inside(self, jail: Jail, path: str) -> str:
         """A path for ripgrep, which would follow a link that it is given, wherever that leads."""
@@ -396,4 +395,4 @@ def _assemble(
             keep=keep,
         )
     except OSError as error:
-        raise as_house_error(error, f"the workspace {record.id}") from error
+        raise to_hutch_error(error, f"the workspace {record.id}") from error

@@ -28,7 +28,7 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.steps import Step, as_step_error, perform, revert, shown
 from hutch.workspace.files.syscalls import Calls
 
@@ -142,7 +142,7 @@ class Journal:
             finally:
                 os.close(fd)
         except OSError as error:
-            raise as_house_error(error, "the workspace's journal") from None
+            raise to_hutch_error(error, "the workspace's journal") from None
         finally:
             self._clean(name)
 
@@ -267,7 +267,7 @@ class Journal:
                 try:
                     self.calls.set_times(fd, times_ns)
                 except PermissionError as error:
-                    raise as_house_error(error, path) from None
+                    raise to_hutch_error(error, path) from None
                 finally:
                     os.close(fd)
 

@@ -18,8 +18,8 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
-from hutch.snapshots.directory import Directory, as_house_error
-from hutch.snapshots.ignore_rules import GITIGNORE, MOST_BYTES, Ignores
+from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
 from hutch.system.chunks import sort_in_chunks
 
 MOST_ENTRIES = 10_000  # on one page
@@ -91,7 +91,7 @@ class _Level:
     fd: int | None  # None: closed for the time being
     identity: tuple[int, int]
     names: list[str]  # still to be told, the next one last
-    rules: Ignores | None
+    rules: IgnoreRules | None
     entered: str | None = None  # the first one, told on an earlier page
 
 
@@ -143,7 +143,7 @@ class Walk:
                 if self.recursive and entry.kind == "directory":
                     self._enter(level, name, path, ())
         except OSError as error:
-            raise as_house_error(error, self.start) from None
+            raise to_hutch_error(error, self.start) from None
         finally:
             while self._levels:
                 self._close(self._levels.pop())
@@ -152,9 +152,9 @@ class Walk:
         fd = self.tree.open(self.start, os.O_RDONLY | os.O_DIRECTORY)
         rules = None
         if self._ignores:
-            rules, above = Ignores(), ""
+            rules, above = IgnoreRules(), ""
             for name in self.start.split("/") if self.start else []:
-                with self.tree.below(above) as directory:
+                with self.tree.subdirectory(above) as directory:
                     rules = rules.enter(above, _gitignore(directory.fd))
                 above = f"{above}/{name}" if above else name
         self._push(fd, self.start, rules, after)
@@ -174,7 +174,7 @@ class Walk:
             level.fd = None
         self._push(fd, path, level.rules, after)
 
-    def _push(self, fd: int, path: str, rules: Ignores | None, after: tuple[str, ...]) -> None:
+    def _push(self, fd: int, path: str, rules: IgnoreRules | None, after: tuple[str, ...]) -> None:
         at = os.fstat(fd)
         level = _Level(path, fd, (at.st_dev, at.st_ino), [], rules)
         self._levels.append(level)
@@ -262,9 +262,9 @@ def _gitignore(fd: int) -> bytes | None:
         return None
     try:
         found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_GITIGNORE_BYTES:
             return None
-        return os.read(file, MOST_BYTES)
+        return os.read(file, MAX_GITIGNORE_BYTES)
     finally:
         os.close(file)
 

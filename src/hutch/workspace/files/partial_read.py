@@ -19,7 +19,7 @@ from hutch.domain.redaction import CUT_CONTEXT_CHARS
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.encoding import decode
 from hutch.edit.text import Text, ending, split_lines
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.pending_change import open_file
 from hutch.workspace.files.steps import shown
 
@@ -106,7 +106,7 @@ def read_range(tree: Directory, path: str, start: int = 0, length: int = MOST_BY
                 at += len(part)
             return Bytes(path, b"".join(parts), start, os.fstat(file.fileno()).st_size)
         except OSError as error:
-            raise as_house_error(error, path) from None
+            raise to_hutch_error(error, path) from None
 
 
 def read_lines(
@@ -125,7 +125,7 @@ def read_lines(
                 return _of_large(fd, path, size, first, last)
             data = b"".join(_chunks(fd, WHOLE_BYTES))
         except OSError as error:
-            raise as_house_error(error, path) from None
+            raise to_hutch_error(error, path) from None
     try:
         text = decode(data)
     except BadRequest:

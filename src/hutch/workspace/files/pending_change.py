@@ -15,7 +15,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.journal import Staging
 from hutch.workspace.files.steps import Step, shown, stamp_of
 from hutch.workspace.files.syscalls import digest_of
@@ -151,7 +151,7 @@ class Change:
                     try:
                         name, mark = staging.file(new.data, new.mode, new.owner)
                     except OSError as error:
-                        raise as_house_error(error, slot.path) from None
+                        raise to_hutch_error(error, slot.path) from None
                     if slot.found is not None and id(slot.found) not in taken:
                         first.append(Step("swap", slot.path, name, mark, slot.found.mark, slot.found.stamp))
                         continue
@@ -177,7 +177,7 @@ def make_step(staging: Staging, path: str) -> Step:
     try:
         return Step("make", path, *staging.directory())
     except OSError as error:
-        raise as_house_error(error, path) from None
+        raise to_hutch_error(error, path) from None
 
 
 def _stays(slot: Slot) -> bool:
@@ -272,7 +272,7 @@ def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:
     try:
         return digest_of(fd), os.fstat(fd)
     except OSError as error:
-        raise as_house_error(error, path) from None
+        raise to_hutch_error(error, path) from None
     finally:
         os.close(fd)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.syscalls import Calls
 
 VERBS = {
@@ -210,7 +210,7 @@ def is_marked(fd: int, name: str, mark: str, calls: Calls) -> bool:
 def as_step_error(step: Step, error: HutchError | OSError) -> HutchError:
     """What stopped a step, with the step in front."""
     if isinstance(error, OSError):
-        error = as_house_error(error, step.path)
+        error = to_hutch_error(error, step.path)
     told = f"Nothing was changed, since {step} failed. {error}"
     error.args = (told,)
     return error

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.forge.process_limits import limit_command
-from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, to_hutch_error
 
 DEEPEST = 400
 MOST_OPEN = 32  # levels of directories; each takes two descriptors
@@ -136,7 +136,7 @@ def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tel
             if tell is not None and copied.files % TELL_EVERY == 0:
                 tell(copied)
     except OSError as error:
-        raise as_house_error(error, inside) from None
+        raise to_hutch_error(error, inside) from None
     finally:
         for level in stack:
             _close(level)
@@ -188,7 +188,7 @@ def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: C
     kind = os.stat(name, dir_fd=from_fd, follow_symlinks=False).st_mode
     if stat.S_ISLNK(kind):
         os.symlink(os.readlink(name, dir_fd=from_fd), name, dir_fd=to_fd)
-        target.give(to_fd, name)
+        target.set_owner(to_fd, name)
         return True
     if not stat.S_ISREG(kind):
         return False
@@ -200,7 +200,7 @@ def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: C
         new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=to_fd)
         try:
             copied.bytes += _copy_content(fd, new, found.st_size)
-            target.give(new)
+            target.set_owner(new)
             os.fchmod(new, stat.S_IMODE(found.st_mode) & PERMISSIONS)
             os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
         finally:
@@ -213,7 +213,7 @@ def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: C
 def _make_directory(target: Directory, to_fd: int, name: str) -> int:
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=to_fd)
-        target.give(to_fd, name)
+        target.set_owner(to_fd, name)
     return os.open(name, READ | os.O_DIRECTORY, dir_fd=to_fd)
 
 

@@ -55,7 +55,7 @@ def refill(fd: int, name: str, to_fd: int, to_name: str) -> None:
                 elif stat.S_ISDIR(os.stat(each, dir_fd=from_fd, follow_symlinks=False).st_mode):
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(each, 0o700, dir_fd=into_fd)
-                        target.give(into_fd, each)
+                        target.set_owner(into_fd, each)
                     below = os.open(each, READ | os.O_DIRECTORY, dir_fd=from_fd)
                     pairs.append((below, os.open(each, READ | os.O_DIRECTORY, dir_fd=into_fd)))
                     todo.append(_names(below))

@@ -228,7 +228,7 @@ def _write(place: Path, files: Mapping[str, bytes]) -> None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 with os.fdopen(os.open(name, flags, 0o644, dir_fd=fd), "wb") as file:
                     file.write(content)
-                    target.give(file.fileno())
+                    target.set_owner(file.fileno())
 
 
 def _note(copied: Copied) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Self
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.location import Place
-from hutch.snapshots.directory import LOOK, Directory
+from hutch.snapshots.directory import PATH_ONLY, Directory
 from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.repository_layout import Layout, find_layout
 
@@ -60,7 +60,7 @@ class Pinned:
         assert self.layout is not None
         path, fd = (self.path, *self.layout.elsewhere)[-1], self.layout.held[-1]
         if self.layout.elsewhere and path.name == ".git":
-            path, fd = path.parent, os.open("..", LOOK | os.O_CLOEXEC, dir_fd=fd)
+            path, fd = path.parent, os.open("..", PATH_ONLY | os.O_CLOEXEC, dir_fd=fd)
             self._stack.callback(os.close, fd)
             self._check(path, fd)
         return Place(path, path, is_resolved=True, pinned=(fd,))

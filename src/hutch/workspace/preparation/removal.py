@@ -16,7 +16,7 @@ from pathlib import Path
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.limits.growth import measure
 from hutch.jail.scratch_space import is_left_over, own_mark
-from hutch.snapshots.directory import as_house_error, remove_entry
+from hutch.snapshots.directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.record import Home
 
@@ -39,7 +39,7 @@ def discard(path: Path) -> None:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise as_house_error(error, str(path)) from None
+            raise to_hutch_error(error, str(path)) from None
 
 
 def set_aside(path: Path) -> Path:

@@ -121,7 +121,7 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
     if layout.elsewhere:
         return None
     try:
-        with _root(layout) as root, root.below("" if layout.bare else ".git") as git:
+        with _root(layout) as root, root.subdirectory("" if layout.bare else ".git") as git:
             if revision is not None:
                 ref = revision if revision.startswith("refs/") else f"refs/heads/{revision}"
             else:
