@@ -17,8 +17,8 @@ from bench.row import Row
 
 RUNS, WHOLE_RUNS = 30, 7
 LIBRARIES = (
-    "import asyncio, charset_normalizer, cryptography.hazmat.primitives.asymmetric.ed25519, h11, httpx2, "
-    "obstore, orjson, pydantic_settings, sqlalchemy.dialects.sqlite, structlog, typer, yaml"
+    "import asyncio, cryptography.hazmat.primitives.asymmetric.ed25519, h11, httpx2, "
+    "obstore, orjson, pydantic, sqlalchemy.dialects.sqlite, structlog, typer, yaml"
 )
 
 

@@ -77,6 +77,9 @@ LATE = {
         "as above",
     ),
     ("hutch.system.fast_imports", "structlog"): "only where rich is kept from it",
+    ("hutch.edit.encoding", "charset_normalizer"): "only a file in an old encoding needs a guess",
+    ("hutch.flows.passwords", "argon2"): "only who logs in has a password",
+    ("hutch.flows.passwords", "argon2.exceptions"): "as above",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

@@ -8,22 +8,17 @@ from functools import partial
 
 from hutch.app import models
 from hutch.app.hosting import local_host
-from hutch.app.jails import jail_policy, open_jail
 from hutch.app.repositories import repositories_of
-from hutch.app.workspaces import open_workspace
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.approval_files import import_approvals
-from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.services import Services
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.forge.allowed_hosts import AllowedHosts
-from hutch.jail.interface import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog, open_log
 from hutch.store.run_reservation import reservation_name
-from hutch.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +55,3 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
                 addresses=host.addresses,
             )
             yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))
-
-
-@asynccontextmanager
-async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator[EvalContext]:
-    """A session host in this process for an evaluation, and fresh jails to grade in."""
-    async with open_local(loaded, jobs=jobs) as local:
-
-        @asynccontextmanager
-        async def open_fresh(workspace_id: str) -> AsyncIterator[tuple[Workspace, Jail]]:
-            async with open_workspace(loaded, workspace_id) as workspace:
-                policy = await workspace.policy(jail_policy(loaded.settings))
-                async with open_jail(workspace.place, policy) as jail:
-                    yield workspace, jail
-
-        yield EvalContext(local.services, local.host, local.who, open_fresh, loaded.settings.tests.command)

@@ -12,8 +12,6 @@ import codecs
 import re
 from collections.abc import Iterable
 
-from charset_normalizer import from_bytes
-
 from hutch.domain.errors import BadRequest
 from hutch.edit.text import BOM, Text
 
@@ -130,6 +128,8 @@ def _guess(sample: bytes, western: str) -> str | None:
         text = sample.decode(encoding, "replace")
         if sum(map(_COMMON_CYRILLIC.__contains__, text)) * 2 >= high and _is_mostly_lower(text):
             return encoding
+    from charset_normalizer import from_bytes
+
     best = from_bytes(sample, cp_isolation=list(_OTHERS)).best()
     return best.encoding if best else None
 

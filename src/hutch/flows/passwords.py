@@ -8,11 +8,13 @@ the time an answer takes says nothing about who there is.
 
 import asyncio
 import unicodedata
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hutch.domain.errors import BadRequest
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 SHORTEST, LONGEST = 10, 1024
 AT_ONCE = 2
@@ -21,10 +23,16 @@ AT_ONCE = 2
 class Passwords:
     """Makes and checks the hashes of passwords."""
 
-    def __init__(self, hasher: PasswordHasher | None = None) -> None:
-        self._hasher = hasher or PasswordHasher(time_cost=3, memory_cost=64 * 1024, parallelism=1)
+    def __init__(self, hasher: "PasswordHasher | None" = None) -> None:
+        self._given = hasher
         self._room = asyncio.Semaphore(AT_ONCE)
         self._nobodys = ""
+
+    @cached_property
+    def _hasher(self) -> "PasswordHasher":
+        from argon2 import PasswordHasher
+
+        return self._given or PasswordHasher(time_cost=3, memory_cost=64 * 1024, parallelism=1)
 
     async def hash(self, password: str) -> str:
         """What is kept of a password that somebody chose."""
@@ -49,6 +57,8 @@ class Passwords:
         return self._hasher.check_needs_rehash(hash_)
 
     def _check(self, hash_: str, password: bytes) -> bool:
+        from argon2.exceptions import InvalidHashError, VerificationError
+
         try:
             return self._hasher.verify(hash_, password)
         except (VerificationError, InvalidHashError):

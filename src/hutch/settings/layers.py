@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import ByteSize, ValidationError
-from pydantic_settings import EnvSettingsSource
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
@@ -136,12 +135,8 @@ def _user_file(path: Path) -> dict[str, SourcedValue]:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
     """An empty variable counts as not set, as is the custom."""
-    named = {environment_variable(name): name for name in FIELDS}
-    source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): text for name, text in environ.items() if name in named and text}
-    return {
-        name: SourcedValue(one.value, environment_variable(name)) for name, one in _flat(source(), "").items()
-    }
+    variables = {name: environment_variable(name) for name in FIELDS}
+    return {name: SourcedValue(environ[each], each) for name, each in variables.items() if environ.get(each)}
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:

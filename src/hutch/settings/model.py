@@ -7,9 +7,8 @@ and times carry their unit in the name.
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ByteSize, Field
+from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from hutch.settings.repository import RepositoryAccess
 from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
@@ -189,12 +188,10 @@ class Workspace(Section):
     )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings. Made by `load`; made by hand it holds what it is given, and defaults."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix="HUTCH_", env_nested_delimiter="__"
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     persona: Annotated[Persona, RepositoryAccess.FREE] = Field(
         "engineer", description="Who works: the persona of a session's agent."
@@ -217,18 +214,6 @@ class Settings(BaseSettings):
     oidc: Oidc = Oidc()
     github: Github = Github()
     telemetry: Telemetry = Telemetry()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # Nothing is read behind the caller's back: `load` brings the layers together.
-        return (init_settings,)
 
 
 def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -6,7 +6,6 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
-from pydantic_settings import NoDecode
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import check_model_name
@@ -163,20 +162,14 @@ ModelName = Annotated[Text, AfterValidator(_model)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
 Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]
-Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], NoDecode, BeforeValidator(_texts)]
-Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
-Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
-Reachables = Annotated[
-    tuple[Annotated[str, AfterValidator(_reachable)], ...], NoDecode, BeforeValidator(_texts)
-]
-Forges = Annotated[tuple[Annotated[str, AfterValidator(_forge)], ...], NoDecode, BeforeValidator(_texts)]
-Directories = Annotated[
-    tuple[Annotated[Text, AfterValidator(_directory)], ...], NoDecode, BeforeValidator(_texts)
-]
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
-HostPatterns = Annotated[
-    tuple[Annotated[str, AfterValidator(_host_pattern)], ...], NoDecode, BeforeValidator(_texts)
-]
+Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], BeforeValidator(_texts)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_texts), Field(max_length=1000)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], BeforeValidator(_texts)]
+Reachables = Annotated[tuple[Annotated[str, AfterValidator(_reachable)], ...], BeforeValidator(_texts)]
+Forges = Annotated[tuple[Annotated[str, AfterValidator(_forge)], ...], BeforeValidator(_texts)]
+Directories = Annotated[tuple[Annotated[Text, AfterValidator(_directory)], ...], BeforeValidator(_texts)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_texts)]
+HostPatterns = Annotated[tuple[Annotated[str, AfterValidator(_host_pattern)], ...], BeforeValidator(_texts)]
 
 
 class Section(BaseModel):

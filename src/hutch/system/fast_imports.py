@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# structlog draws tracebacks with these where it finds them. Ours are plain text.
-RICH_MODULES = ("rich.console", "rich.pretty", "rich.traceback")
+# structlog draws tracebacks with rich where it finds it, and keeps context by greenlet. Our tracebacks are
+# plain text, and we have no greenlets.
+UNUSED_BY_STRUCTLOG = ("greenlet", "rich.console", "rich.pretty", "rich.traceback")
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def without_gc() -> Iterator[None]:
 def load_structlog() -> None:
     """Import structlog without rich, which with pygments and attrs takes longer than structlog itself."""
     modules: dict[str, Any] = sys.modules
-    absent = [name for name in RICH_MODULES if name not in modules]
+    absent = [name for name in UNUSED_BY_STRUCTLOG if name not in modules]
     modules.update(dict.fromkeys(absent))  # None makes an import fail as if nothing were installed
     try:
         import structlog  # noqa: F401

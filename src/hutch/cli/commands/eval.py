@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
-from hutch.app.local import open_evaluation
+from hutch.app.evaluation import open_evaluation
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events

@@ -1,0 +1,27 @@
+"""What an evaluation runs on: sessions of this process, and fresh jails to grade in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hutch.app.jails import jail_policy, open_jail
+from hutch.app.local import open_local
+from hutch.app.workspaces import open_workspace
+from hutch.flows.evaluation.evaluate import EvalContext
+from hutch.jail.interface import Jail
+from hutch.settings import LoadedSettings
+from hutch.workspace.workspace import Workspace
+
+
+@asynccontextmanager
+async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator[EvalContext]:
+    """A session host in this process for an evaluation, and fresh jails to grade in."""
+    async with open_local(loaded, jobs=jobs) as local:
+
+        @asynccontextmanager
+        async def open_fresh(workspace_id: str) -> AsyncIterator[tuple[Workspace, Jail]]:
+            async with open_workspace(loaded, workspace_id) as workspace:
+                policy = await workspace.policy(jail_policy(loaded.settings))
+                async with open_jail(workspace.place, policy) as jail:
+                    yield workspace, jail
+
+        yield EvalContext(local.services, local.host, local.who, open_fresh, loaded.settings.tests.command)
