@@ -1,4 +1,4 @@
-"""Entries of a log reach a client only as `domain.audience.show` gives them to one reader."""
+"""Entries of a log reach a client only as `domain.audience.filter_entry` gives them to one reader."""
 
 import ast
 
@@ -7,7 +7,7 @@ GATEWAY = "hutch.gateway"
 RAW_READS = {"read", "page", "follow", "evidence"}  # methods of `EventLog`
 
 
-def test_only_show_makes_what_can_be_sent(modules: dict[str, ast.Module]) -> None:
+def test_only_the_filter_makes_what_can_be_sent(modules: dict[str, ast.Module]) -> None:
     makers = [
         name
         for name, tree in modules.items()
