@@ -19,7 +19,7 @@ from hutch.flows.passwords import Passwords
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller import Admin, Reader, Writer
-from hutch.gateway.auth.request_filter import ALL, Check, RequestFilter
+from hutch.gateway.auth.request_filter import ALL_CHECKS, Check, RequestFilter
 from hutch.gateway.problem import handle_problems
 from hutch.settings.server_sections import Server
 from hutch.store.log import SqlLog, open_log
@@ -68,7 +68,7 @@ async def answering(
     place: Path,
     *routers: Any,
     server: Server | None = None,
-    checks: tuple[Check, ...] = ALL,
+    checks: tuple[Check, ...] = ALL_CHECKS,
     filtered: bool = True,
     state: Any = None,
     **guarding: Any,
@@ -94,7 +94,7 @@ async def answering(
             "server": settings,
             "buckets": authenticator.buckets,
             "checks": checks,
-            "refused": authenticator.refused,
+            "refused": authenticator.note_refusal,
         }
         behind: Any = RequestFilter(app, **options, is_known=authenticator.is_known) if filtered else app
         config = uvicorn.Config(

@@ -204,7 +204,7 @@ async def test_keys_that_cannot_be_used(place: Place, keys: Any) -> None:
 
 async def test_new_keys_are_fetched_when_they_are_needed(place: Place) -> None:
     assert (await place.logs_in()).status_code == 303
-    place.login.provider.new_keys_s = 0
+    place.login.provider.new_keys_interval_s = 0
     place.provider.rotate()
     assert (await place.logs_in()).status_code == 303
     assert place.provider.calls.count("keys") == 2

@@ -72,18 +72,18 @@ async def _drip() -> AsyncIterator[bytes]:
 
 
 async def test_a_provider_that_drips_does_not_hold_up_logins_for_good(place: Place) -> None:
-    place.login.provider.patience_s = 0.5
+    place.login.provider.timeout_s = 0.5
     place.provider.keys = lambda provider: StreamingResponse(_drip())
     async with asyncio.timeout(DEADLINE_S):
         answers = await asyncio.gather(*(place.logs_in() for _ in range(3)))
     assert {answer.status_code for answer in answers} == {503}
-    place.provider.keys, place.login.provider.patience_s = None, DEADLINE_S
+    place.provider.keys, place.login.provider.timeout_s = None, DEADLINE_S
     assert (await place.logs_in()).status_code == 303
 
 
 async def test_those_who_wait_behind_a_slow_answer_do_not_wait_one_after_the_other(place: Place) -> None:
     """Ten at once ask for keys that never come: each gives up in its own time, not in turn."""
-    place.login.provider.patience_s = 2.0
+    place.login.provider.timeout_s = 2.0
     place.provider.keys = lambda provider: StreamingResponse(_drip())
     async with asyncio.timeout(DEADLINE_S):
         await asyncio.gather(*(place.logs_in() for _ in range(10)))

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.flows.users import Actor
 from hutch.gateway.auth.cookies import csrf_token
-from hutch.gateway.auth.refusal_audit import MAX_ADDRESSES, OTHERS, WRITTEN, Refusals
+from hutch.gateway.auth.refusal_audit import MAX_ADDRESSES, MAX_ROWS_PER_MINUTE, OTHERS, RefusalAudit
 from hutch.store.audit import AuditEntry
 from tests.gateway.answering import Answering, answering
 from tests.gateway.api import eventually
@@ -35,7 +35,7 @@ async def test_a_refused_origin_is_in_the_audit(served: Answering) -> None:
         assert (await http.get("/api/v1/open", headers=EVIL)).status_code == 200
     (entry,) = await refused(served)
     assert (entry.ok, entry.object, entry.address) == (False, "/api/v1/open", "127.0.0.1")
-    assert entry.detail == "from https://evil.example: This was sent by a page that is not of this server."
+    assert entry.detail == "from https://evil.example: This request was sent by a page of another site."
 
 
 async def test_a_wrong_csrf_token_is_in_the_audit_with_whose_cookie_it_was(served: Answering) -> None:
@@ -53,10 +53,10 @@ async def test_a_wrong_csrf_token_is_in_the_audit_with_whose_cookie_it_was(serve
 
 async def test_a_flood_is_counted_and_not_written(served: Answering) -> None:
     async with served.client() as http:
-        for _ in range(WRITTEN + 37):
+        for _ in range(MAX_ROWS_PER_MINUTE + 37):
             await http.post("/api/v1/open", headers=EVIL)
     found = await refused(served)
-    assert len(found) == WRITTEN + 1
+    assert len(found) == MAX_ROWS_PER_MINUTE + 1
     assert (found[-1].detail, found[-1].address) == ("and 37 more", "127.0.0.1")
 
 
@@ -66,20 +66,23 @@ async def test_after_a_minute_it_begins_anew_and_many_addresses_are_one() -> Non
     async def note(actor: Actor, action: str, path: str, why: str) -> None:
         written.append((actor.address, why))
 
-    refusals = Refusals(note, minute_s=0.05)
+    refusals = RefusalAudit(note, window_s=0.05)
     for minutes in (1, 2):
-        for _ in range(WRITTEN + 1):
+        for _ in range(MAX_ROWS_PER_MINUTE + 1):
             refusals.add("a", Actor(address="a"), "/", "no")
 
         async def is_over(minutes: int = minutes) -> bool:
             return sum(why == "and 1 more" for _, why in written) == minutes
 
         await eventually(is_over)
-    assert written == [*[("a", "no")] * WRITTEN, ("a", "and 1 more")] * 2
+    assert written == [*[("a", "no")] * MAX_ROWS_PER_MINUTE, ("a", "and 1 more")] * 2
     written.clear()
-    refusals = Refusals(note)
+    refusals = RefusalAudit(note)
     for number in range(MAX_ADDRESSES + 100):
         refusals.add(str(number), Actor(address=str(number)), "/", "no")
     await refusals.close()
-    assert [why for address, why in written if address == OTHERS] == [*["no"] * WRITTEN, "and 95 more"]
-    assert len(written) == MAX_ADDRESSES + WRITTEN + 1
+    assert [why for address, why in written if address == OTHERS] == [
+        *["no"] * MAX_ROWS_PER_MINUTE,
+        "and 95 more",
+    ]
+    assert len(written) == MAX_ADDRESSES + MAX_ROWS_PER_MINUTE + 1

@@ -11,9 +11,9 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.auth.rate_limits import MAX_KEPT, Buckets, address_key
+from hutch.gateway.auth.rate_limits import MAX_BUCKETS, RateLimiter, address_key
 from hutch.gateway.auth.request_filter import check_frequency, check_host, check_origin
-from hutch.gateway.auth.server_names import Names
+from hutch.gateway.auth.server_names import ServerNames
 from hutch.settings.server_sections import Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering, bearer
@@ -308,7 +308,7 @@ async def test_every_answer_says_how_to_treat_it(served: Answering) -> None:
 
 def test_a_bucket_refills_evenly() -> None:
     now = [0.0]
-    buckets = Buckets(60, clock=lambda: now[0])
+    buckets = RateLimiter(60, clock=lambda: now[0])
     assert [buckets.take("a") for _ in range(62)] == [0] * 60 + [1, 1]
     assert buckets.take("b") == 0
     now[0] += 2
@@ -318,10 +318,10 @@ def test_a_bucket_refills_evenly() -> None:
 
 
 def test_strangers_do_not_make_the_buckets_grow() -> None:
-    buckets = Buckets(60, clock=lambda: 0.0)
-    for number in range(MAX_KEPT * 2):
+    buckets = RateLimiter(60, clock=lambda: 0.0)
+    for number in range(MAX_BUCKETS * 2):
         buckets.take(str(number))
-    assert len(buckets._full_at) <= MAX_KEPT
+    assert len(buckets._full_at) <= MAX_BUCKETS
 
 
 def test_an_address_of_ipv6_is_its_network() -> None:
@@ -330,8 +330,8 @@ def test_an_address_of_ipv6_is_its_network() -> None:
 
 
 def test_what_it_listens_on_is_a_name_unless_that_is_everything() -> None:
-    assert "10.1.2.3" in Names.of(Server(host="10.1.2.3")).hosts
-    assert "0.0.0.0" not in Names.of(Server(host="0.0.0.0")).hosts
+    assert "10.1.2.3" in ServerNames.of(Server(host="10.1.2.3")).hosts
+    assert "0.0.0.0" not in ServerNames.of(Server(host="0.0.0.0")).hosts
 
 
 async def raw(served: Answering, text: str) -> bytes:

@@ -134,7 +134,7 @@ def make_app(server: Server) -> FastAPI:
         RequestFilter,
         server=serving,
         buckets=authenticator.buckets,
-        refused=authenticator.refused,
+        refused=authenticator.note_refusal,
         is_preview=previews.is_named,
         is_known=authenticator.is_known,
     )

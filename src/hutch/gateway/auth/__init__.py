@@ -1,1 +1,1 @@
-"""Who comes in, and how."""
+"""Authentication, login and the filter in front of all requests."""

@@ -1,8 +1,8 @@
-"""Who is it? From a token or a cookie to a user, quickly, and not for longer than it holds.
+"""Finds the user behind a token or a cookie.
 
-What was recognised is remembered for a few seconds, so that a request costs neither a
-read of the database nor waiting. Whatever is revoked through this server is forgotten
-at once; what another process revokes, within those seconds.
+Results are cached for a few seconds, so most requests do not read the database.
+A credential that this server revokes leaves the cache at once. One that another
+process revokes is accepted until its cache entry expires.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from hutch.domain.secret import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.users import Accounts, Actor
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
-from hutch.gateway.auth.rate_limits import Buckets, address_key
-from hutch.gateway.auth.refusal_audit import Refusals
+from hutch.gateway.auth.rate_limits import RateLimiter, address_key
+from hutch.gateway.auth.refusal_audit import RefusalAudit
 from hutch.gateway.auth.request_filter import SAFE_METHODS, is_own_origin
-from hutch.gateway.auth.server_names import Names, one, values
+from hutch.gateway.auth.server_names import ServerNames, one, values
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 from hutch.store.browser_sessions import BrowserSession
@@ -32,14 +32,14 @@ CACHE_S = 3.0
 MAX_CACHED = 4096
 TOUCH_INTERVAL_S = 60.0
 MAX_ORIGIN_CHARS = 80
-ANONYMOUS = "Nobody is logged in. Send the header Authorization: Bearer TOKEN, or log in."
+ANONYMOUS = "You are not logged in. Send the header Authorization: Bearer TOKEN, or log in."
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCaller:
-    """Somebody who was recognised, and by what."""
+    """A caller with the credential that identified them."""
 
     caller: Caller
     credential: Token | BrowserSession
@@ -47,7 +47,7 @@ class KnownCaller:
 
 
 class Authenticator:
-    """Recognises callers, counts their requests, and remembers for a moment."""
+    """Identifies callers and limits their request rate."""
 
     def __init__(
         self,
@@ -58,26 +58,26 @@ class Authenticator:
         check_csrf: bool = True,
     ) -> None:
         self.accounts = accounts
-        self.names = Names.of(server)
-        self.buckets = Buckets(server.requests_per_minute)
+        self.names = ServerNames.of(server)
+        self.buckets = RateLimiter(server.requests_per_minute)
         self._cache_s = cache_s
-        self._check_csrf = check_csrf  # False only in the test that shows what would happen
+        self._check_csrf = check_csrf  # False only in the test that shows the attack
         self._known: OrderedDict[str, KnownCaller] = OrderedDict()
         self._touched: OrderedDict[str, float] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._forgotten = 0
-        self.refusals = Refusals(self._note_refused)
+        self.refusals = RefusalAudit(self._note_refused)
 
     async def recognise(self, scope: Any) -> Caller:
-        """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
+        """The caller of a request. Refuses unknown callers, forged requests and too many requests."""
         known = await self._recognise_credential(scope)
         self.count(scope, known.caller.credential_id)
         self._touch(known)
         return known.caller
 
     def count(self, scope: Any, credential_id: str) -> None:
-        """Count a request by who was recognised, and no longer by the address it came from."""
-        counted = scope.pop("hutch.counted", "")  # once: a connection that stays is counted here again
+        """Count a request against its credential instead of against its address."""
+        counted = scope.pop("hutch.counted", "")  # removed: a long-lived connection counts here again
         if counted:
             self.buckets.put_back(counted)
         wait_s = self.buckets.take(credential_id)
@@ -89,13 +89,13 @@ class Authenticator:
             )
 
     async def recheck(self, scope: Any) -> Caller:
-        """The same, for a connection that stays: asked again and again, it counts as no request."""
+        """The caller of an open connection, as of now. Does not count as a request."""
         known = await self._recognise_credential(scope)
         self._touch(known)
         return known.caller
 
     def is_known(self, scope: Any) -> bool | None:
-        """Whether the token or cookie of a request was recognised before; None where it shows none."""
+        """True if the request's token or cookie is cached; None if the request has none."""
         secret, kind = _credential(scope)
         return f"{kind}{hash_of(secret)}" in self._known if secret else None
 
@@ -103,17 +103,17 @@ class Authenticator:
         secret, kind = _credential(scope)
         known = await self._lookup(secret, kind) if secret else None
         if known is None:
-            raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
+            raise Unauthenticated("This token or login is not valid or has ended." if secret else ANONYMOUS)
         if kind == "cookie":
             try:
-                self._must_be_ours(scope, secret)
+                self._require_own_page(scope, secret)
             except Denied as error:
-                self.refused(scope, str(error), known.caller)
+                self.note_refusal(scope, str(error), known.caller)
                 raise
         return known
 
     async def browser(self, scope: Any) -> tuple[Caller, BrowserSession, str] | None:
-        """The browser session of a request, if there is one, with its secret; nothing is counted."""
+        """The browser session of a request with its secret, if there is one. Counts as no request."""
         secret = read_cookie(scope)
         known = await self._lookup(secret, "cookie") if secret else None
         if secret is None or known is None or not isinstance(known.credential, BrowserSession):
@@ -121,14 +121,14 @@ class Authenticator:
         return known.caller, known.credential, secret
 
     def forget(self, *, user_id: str | None = None, credential_id: str | None = None) -> None:
-        """Ask the database anew about a user or a credential, from now on."""
+        """Remove a user or a credential from the cache."""
         self._forgotten += 1
         for key, known in list(self._known.items()):
             if known.caller.user.id == user_id or known.caller.credential_id == credential_id:
                 del self._known[key]
 
     def actor(self, scope: Any, caller: Caller | None = None) -> Actor:
-        """Who does this, for the audit."""
+        """The actor of a request, for the audit."""
         return Actor(
             user_id=caller.user.id if caller else "",
             credential_id=caller.credential_id if caller else "",
@@ -136,8 +136,8 @@ class Authenticator:
             trace_id=current_trace_id(),
         )
 
-    def refused(self, scope: Any, why: str, caller: Caller | None = None) -> None:
-        """Somebody else's page may have sent it: that is for the audit."""
+    def note_refusal(self, scope: Any, why: str, caller: Caller | None = None) -> None:
+        """Record in the audit a request that a page of another site may have sent."""
         origin = ", ".join(values(scope["headers"], b"origin"))
         detail = f"from {origin[:MAX_ORIGIN_CHARS]}: {why}" if origin else why
         key = address_key(client_of(scope))
@@ -147,7 +147,7 @@ class Authenticator:
         await self.accounts.note(actor, action, path, ok=False, detail=why)
 
     async def close(self) -> None:
-        """Write what is still to be written."""
+        """Wait for all pending writes."""
         await self.refusals.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -184,8 +184,8 @@ class Authenticator:
         caller = Caller(user, scopes, "token" if kind == "token" else "cookie", credential.id)
         return KnownCaller(caller, credential, time.monotonic() + self._cache_s)
 
-    def _must_be_ours(self, scope: Any, secret: str) -> None:
-        """A cookie is sent by any page that names us: what acts must come from a page of ours, and say so."""
+    def _require_own_page(self, scope: Any, secret: str) -> None:
+        """Refuse a request that another site's page may have sent with the browser's cookie."""
         if not self._check_csrf:
             return
         if scope["type"] == "websocket":
@@ -194,12 +194,12 @@ class Authenticator:
         elif scope["method"] not in SAFE_METHODS:
             token = one(scope["headers"], CSRF_HEADER.lower().encode())
             if is_own_origin(self.names, scope) is not True:
-                raise Denied("This was sent with a cookie, and not by a page of this server.")
+                raise Denied("This request has a cookie but was not sent by a page of this server.")
             if token is None or not is_equal(token, csrf_token(secret)):
-                raise Denied(f"The header {CSRF_HEADER} is missing or wrong. GET /api/v1/login tells it.")
+                raise Denied(f"The header {CSRF_HEADER} is missing or wrong. GET /api/v1/login returns it.")
 
     def _touch(self, known: KnownCaller) -> None:
-        """Note that it was used, once a minute, without making the caller wait."""
+        """Record at most once a minute that a credential was used, in the background."""
         credential, now = known.caller.credential_id, time.monotonic()
         if now - self._touched.get(credential, -TOUCH_INTERVAL_S) < TOUCH_INTERVAL_S:
             return
@@ -223,19 +223,19 @@ class Authenticator:
 
 
 def client_of(scope: Any) -> str:
-    """The address of the caller, as the doors found it."""
+    """The address of the caller, as the request filter determined it."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 def _credential(scope: Any) -> tuple[str, str]:
-    """What a request shows, and its kind; with a token, a cookie does not count."""
+    """The credential of a request and its kind. A token takes precedence over a cookie."""
     credential = values(scope["headers"], b"authorization")
     return (_bearer(credential), "token") if credential else (read_cookie(scope) or "", "cookie")
 
 
 def _bearer(credential: list[str]) -> str:
-    """The token in the header, or something that is none."""
+    """The token in the header, or `-`, which is no valid token."""
     scheme, _, value = credential[0].partition(" ") if len(credential) == 1 else ("", "", "")
     value = value.strip()
     return value if scheme.lower() == "bearer" and value.startswith(TOKEN) and len(value) < 200 else "-"

@@ -1,4 +1,4 @@
-"""The caller of a request, for whoever handles it: `Reader`, `Writer`, `Admin`."""
+"""The caller of a request, as a dependency of a route: `Reader`, `Writer`, `Admin`."""
 
 from typing import Annotated, cast
 
@@ -12,12 +12,12 @@ from hutch.gateway.auth.authenticator import Authenticator
 
 
 def authenticator_of(connection: HTTPConnection) -> Authenticator:
-    """The guard of the application that a request came to."""
+    """The authenticator of the application."""
     return cast(Authenticator, connection.app.state.authenticator)
 
 
 class RequireScope(SecurityBase):
-    """A dependency that knows who asks, by HTTP or WebSocket, and refuses strangers."""
+    """A dependency that identifies the caller and requires a scope, for HTTP and WebSocket."""
 
     def __init__(self, scope: Scope) -> None:
         self.model = HTTPBearer(
@@ -33,7 +33,7 @@ class RequireScope(SecurityBase):
 
 
 def require(scope: Scope) -> RequireScope:
-    """Whoever holds this scope: `Depends(require("write"))`."""
+    """Callers with this scope: `Depends(require("write"))`."""
     return _KINDS[scope]
 
 

@@ -1,7 +1,7 @@
-"""The cookie that keeps a browser logged in, and the word that shows it is our own page that speaks.
+"""The cookie that keeps a browser logged in, and the CSRF token of our own pages.
 
-Under TLS the name begins with `__Host-`, which browsers keep for this very host and for TLS.
-Without TLS it carries the port, since cookies of one machine are shared by all its ports.
+Under TLS the name begins with `__Host-`, which browsers reserve for this exact host and for TLS.
+Without TLS it carries the port, because all ports of a machine share their cookies.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def cookie_name(scope: Any, what: str = "hutch") -> str:
 
 
 def read_cookie(scope: Any, what: str = "hutch") -> str | None:
-    """The value of our cookie; None when there is none, or two of the name."""
+    """The value of our cookie; None if there is none, or more than one of that name."""
     wanted, found = cookie_name(scope, what), []
     for header in values(scope["headers"], b"cookie"):
         for pair in header.split(";"):
@@ -41,7 +41,7 @@ def read_cookie(scope: Any, what: str = "hutch") -> str | None:
 def set_cookie(
     response: Response, scope: Any, value: str, *, what: str = "hutch", life_s: int = ABSOLUTE_MS // 1000
 ) -> None:
-    # Lax: a link from elsewhere opens the page as the one who is logged in; nothing else is sent along.
+    # Lax: a link from another site opens the page logged in; other cross-site requests have no cookie.
     response.set_cookie(
         cookie_name(scope, what),
         value,
@@ -60,5 +60,5 @@ def clear_cookie(response: Response, scope: Any, what: str = "hutch") -> None:
 
 
 def csrf_token(secret: str) -> str:
-    """What a page of ours sends along. It follows from the cookie, which no page can read."""
+    """The token that our pages send. It is derived from the cookie, which no script can read."""
     return derive(secret, "csrf")

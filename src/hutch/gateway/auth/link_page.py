@@ -1,8 +1,8 @@
 """The page that a one-time link opens.
 
-It asks the server for nothing until a person presses the button: whatever looks at links
-ahead of people, in mail and chat, spends nothing. The secret stands behind the # of the
-address, which is never sent, and is taken out of the address at once.
+It sends no request until a person presses the button, so mail and chat programs that
+prefetch links do not use the link up. The secret is in the fragment of the URL, which
+browsers do not send; the page removes it from the address bar at once.
 """
 
 import base64
@@ -36,11 +36,11 @@ HEADERS = {
 
 @routes.get("/link")
 async def link_page() -> Response:
-    """The same for everybody: it holds nothing, and tells nothing."""
+    """The same page for every caller; it contains no data."""
     return Response(PAGE, media_type="text/html; charset=utf-8", headers=HEADERS)
 
 
 @routes.get("/")
 async def home_page() -> Response:
-    """What a browser finds that was just logged in."""
+    """The page that a browser opens after login."""
     return Response(HOME, media_type="text/html; charset=utf-8", headers=HEADERS)

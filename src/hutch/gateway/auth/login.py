@@ -1,4 +1,4 @@
-"""A browser is logged in: the cookie is new each time, and what it replaces is over."""
+"""Logs a browser in: each login sets a new cookie and ends the session of the old one."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ async def log_in(
     user: User,
     began_by: LoginMethod,
 ) -> str:
-    """Set the cookie; what a page of ours must send along with it is returned."""
+    """Set the cookie and return the CSRF token for it."""
     scope = connection.scope
     before = await authenticator.browser(scope)
     actor = authenticator.actor(scope)
@@ -44,6 +44,6 @@ async def log_in(
     return csrf_token(secret)
 
 
-def base_of(authenticator: Authenticator, scope: Any) -> str:
-    """Where links of this server begin, as the caller sees it."""
+def base_url(authenticator: Authenticator, scope: Any) -> str:
+    """The URL at which the caller reaches this server."""
     return authenticator.names.public or scope.get("hutch.origin") or ""

@@ -1,10 +1,9 @@
 """Login by an identity provider: OpenID Connect, the authorization code flow with PKCE.
 
-Nothing that comes back is believed before it is checked: the state against what this very
-browser was sent off with, the code by exchanging it ourselves, the token's signature by
-the provider's published keys and no other algorithm than theirs, and its issuer, audience,
-time and nonce. What the browser carries meanwhile is sealed in a cookie, so strangers who
-begin a thousand logins take no room here.
+Everything that comes back is checked: the state against the browser's own login, the code
+by exchanging it, the token's signature against the provider's published keys and
+algorithms, and its issuer, audience, time and nonce. The state of a login is in an
+encrypted cookie, so unauthenticated callers cannot fill the server's memory.
 """
 
 import base64
@@ -31,25 +30,25 @@ from hutch.gateway.auth.oidc_provider import Provider
 from hutch.gateway.auth.provider_login import LIFE_S, Identity
 from hutch.settings.server_sections import Oidc
 
-LEEWAY_S = 60  # between the clocks of two machines
+LEEWAY_S = 60  # tolerated difference between two clocks
 MAX_SPENT = 10_000
-# None of a shared secret: who can read the provider's public keys could sign with them.
+# No shared-secret algorithms: the provider's public keys would then be valid signing keys.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-_PLACE = re.compile(r"/(?![/\\])[!-\[\]-~]{0,500}")
+_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]{0,500}")
 _EMAIL = re.compile(r"[^@\s]{1,200}@[^@\s]{1,253}")
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A login under way: what the browser must bring back."""
+    """A login in progress: the values that the browser must return."""
 
     state: str
     nonce: str
     verifier: str
     redirect_uri: str
     next: str
-    began_s: float  # by a clock that nobody sets
+    began_s: float  # monotonic
 
 
 class OidcLogin:
@@ -69,20 +68,20 @@ class OidcLogin:
 
     @property
     def role(self) -> Role:
-        """What somebody becomes who comes for the first time."""
+        """The role of a user at their first login."""
         return self._settings.role
 
     async def close(self) -> None:
         await self.provider.close()
 
     async def begin(self, redirect_uri: str, next_: str) -> tuple[str, str]:
-        """Where to send the browser, and what it keeps in a cookie until it is back."""
-        if not _PLACE.fullmatch(next_):
+        """The URL to redirect to, and the cookie to set until the browser returns."""
+        if not _PATH.fullmatch(next_):
             raise BadRequest("'next' is a path on this server, such as /sessions.")
         metadata = await self.provider.metadata()
         flow = Flow(_random(), _random(), _random(), redirect_uri, next_, self._clock())
         challenge = hashlib.sha256(flow.verifier.encode()).digest()
-        asked = {
+        query = {
             "response_type": "code",
             "client_id": self._client_id,
             "redirect_uri": redirect_uri,
@@ -93,53 +92,55 @@ class OidcLogin:
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
-        url = f"{metadata.authorization_endpoint}{joint}{urlencode(asked)}"
+        url = f"{metadata.authorization_endpoint}{joint}{urlencode(query)}"
         return url, self._seal.encrypt(json.dumps(asdict(flow)).encode()).decode()
 
     async def finish(
         self, sealed: str | None, *, state: str, code: str, error: str, iss: str | None
     ) -> tuple[Identity, str]:
-        """Who came back, and where they wanted to go; refused when anything is not as it was sent."""
-        flow = self._opened(sealed)
+        """The identity that the provider confirms, and the path to continue at."""
+        flow = self._unseal(sealed)
         if not is_equal(state, flow.state):
-            raise Denied("This login was not begun in this browser. Begin again.")
+            raise Denied("This login was not started in this browser. Start again.")
         self._spend(state)
         metadata = await self.provider.metadata()
         if (iss is not None or metadata.says_issuer) and iss != self._issuer:
-            raise Denied("This answer is of another provider than the one that was asked.")
+            raise Denied("This response is from another provider than the one that was asked.")
         if error:
             raise Unauthenticated(f"The provider has refused: {error[:100]!r}.")
         if not code:
-            raise Denied("The provider has sent no code.")
+            raise Denied("The provider sent no code.")
         tokens = await self.provider.exchange(code, flow.redirect_uri, flow.verifier)
         claims = await self._claims(tokens.id_token, flow.nonce)
-        if "email" not in claims:  # then what the token says of its verification is of no address
-            claims = {**claims, **await self._more_claims(tokens.access_token, claims["sub"])}
+        if "email" not in claims:  # the token's email_verified then refers to no address
+            claims = {**claims, **await self._userinfo_claims(tokens.access_token, claims["sub"])}
         return self._identity(claims), flow.next
 
-    def _opened(self, sealed: str | None) -> Flow:
+    def _unseal(self, sealed: str | None) -> Flow:
         try:
             flow = Flow(**json.loads(self._seal.decrypt((sealed or "").encode())))
         except (InvalidToken, ValueError):
-            raise Denied("This login was not begun in this browser, or too long ago. Begin again.") from None
-        # As long as states are remembered that came back, also when the wall clock is set back meanwhile.
+            raise Denied(
+                "This login was not started in this browser, or too long ago. Start again."
+            ) from None
+        # Monotonic, like the list of used states: setting the wall clock back must not revive a login.
         if self._clock() - flow.began_s > LIFE_S:
-            raise Denied("This login was begun too long ago. Begin again.")
+            raise Denied("This login was started too long ago. Start again.")
         return flow
 
     def _spend(self, state: str) -> None:
-        """A state comes back once."""
+        """Each state is accepted once."""
         now = self._clock()
         while self._spent and (
             len(self._spent) >= MAX_SPENT or next(iter(self._spent.values())) < now - LIFE_S
         ):
             self._spent.popitem(last=False)
         if state in self._spent:
-            raise Denied("This login was finished already. Begin again.")
+            raise Denied("This login was finished already. Start again.")
         self._spent[state] = now
 
     async def _claims(self, id_token: str, nonce: str) -> dict[str, Any]:
-        """What the provider says of the user; checked in every way that the specification names."""
+        """The claims of the ID token, after all checks that the specification requires."""
         registry = jwt.JWTClaimsRegistry(
             leeway=LEEWAY_S,
             iss={"essential": True, "value": self._issuer},
@@ -158,39 +159,41 @@ class OidcLogin:
         claims = token.claims
         audience, party = claims["aud"], claims.get("azp")
         if isinstance(audience, list) and len(audience) > 1 and party is None:
-            raise Denied("The provider's token is not valid: it is for several, and does not say for whom.")
+            raise Denied("The provider's token is not valid: it has several audiences and no azp.")
         if party is not None and party != self._client_id:
-            raise Denied("The provider's token is not valid: it was given to somebody else.")
+            raise Denied("The provider's token is not valid: it was issued to another client.")
         if not 0 < len(claims["sub"]) <= 255 or not _is_text(claims["sub"]):
-            raise Denied("The provider's token is not valid: it names nobody.")
+            raise Denied("The provider's token is not valid: its subject is empty or malformed.")
         return claims
 
-    async def _more_claims(self, access_token: str, subject: str) -> dict[str, Any]:
-        """What the token leaves out; said of the same user, or it does not count."""
-        told = await self.provider.userinfo(access_token)
-        if told.get("sub") != subject:
-            raise Denied("The provider speaks of two users at once.")
-        return {name: told.get(name) for name in ("email", "email_verified")}
+    async def _userinfo_claims(self, access_token: str, subject: str) -> dict[str, Any]:
+        """Claims that the token omits; refused if they are about another user."""
+        claims_found = await self.provider.userinfo(access_token)
+        if claims_found.get("sub") != subject:
+            raise Denied("The provider's token and user info are about different users.")
+        return {name: claims_found.get(name) for name in ("email", "email_verified")}
 
     def _identity(self, claims: dict[str, Any]) -> Identity:
         email = claims.get("email")
         if not isinstance(email, str) or not _EMAIL.fullmatch(email) or not _is_text(email):
-            raise Denied("The provider has told no e-mail address.")
+            raise Denied("The provider sent no e-mail address.")
         if claims.get("email_verified") is not True:
             raise Denied(f"The provider has not verified the address {email[:100]!r}.")
-        # Users are found by that key: it would be another's address. Not by str.lower(), which makes an
-        # ASCII letter of the Kelvin sign.
+        # Users are looked up by that key, so a look-alike would match another user. Not str.lower(), which
+        # turns the Kelvin sign into an ASCII letter.
         if name_key(email) != email.translate(_ASCII_LOWER):
-            raise Denied(f"The address {email[:100]!r} can be mistaken for another one. Use a plain one.")
+            raise Denied(
+                f"The address {email[:100]!r} can be mistaken for another one. Use ASCII characters."
+            )
         if not self._is_allowed(email):
-            raise Denied(f"{email[:100]!r} may not log in here. oidc.allowed_emails lists who may.")
+            raise Denied(f"{email[:100]!r} may not log in here. Add it to oidc.allowed_emails.")
         return Identity(self._issuer, claims["sub"], email)
 
     def _is_allowed(self, email: str) -> bool:
-        """Whether an address is on the list; an empty list has nobody on it."""
-        plain = name_key(email)
-        domain = plain.rpartition("@")[2]
-        return plain in {name_key(each) for each in self._settings.allowed_emails} or any(
+        """Whether an address is on the list; an empty list allows no address."""
+        key = name_key(email)
+        domain = key.rpartition("@")[2]
+        return key in {name_key(each) for each in self._settings.allowed_emails} or any(
             domain == each or (each.startswith("*.") and domain.endswith(each[1:]))
             for each in self._settings.allowed_domains
         )
@@ -206,11 +209,11 @@ def _is_text(value: str) -> bool:
 
 
 def _kid(token: str) -> str | None:
-    """Which key a token says that it was signed with; nothing else in it is read before it is checked."""
+    """The key id in a token's header, the only part that is read before the signature is checked."""
     head = token.partition(".")[0]
     try:
-        told = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+        claims_found = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     except ValueError:
         raise ValueError("it is not a token") from None
-    kid = told.get("kid") if isinstance(told, dict) else None
+    kid = claims_found.get("kid") if isinstance(claims_found, dict) else None
     return kid if isinstance(kid, str) else None

@@ -1,7 +1,7 @@
-"""The provider's side of a login, over HTTP: what it says of itself, its keys, and codes for tokens.
+"""HTTP client for the identity provider: metadata, keys, and the exchange of codes for tokens.
 
-The provider is trusted to say who somebody is, and for nothing else: what it sends is small,
-comes in time, and from where it is expected; no redirect is followed.
+The provider is trusted to identify users and for nothing else. Its responses are limited
+in size and time, and redirects are not followed.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from hutch.domain.errors import Denied, Unavailable
 
 MAX_BYTES = 512 * 1024
 TIMEOUT_S = 10.0
-METADATA_S = 3600.0
-KEYS_S = 3600.0
-NEW_KEYS_S = 10.0  # between two looks for a key that is not there
-KINDS = ("RSA", "EC", "OKP")  # never a shared secret: anybody who can read it could sign
+METADATA_LIFE_S = 3600.0
+KEYS_LIFE_S = 3600.0
+NEW_KEYS_INTERVAL_S = 10.0  # between two requests for a missing key
+KINDS = ("RSA", "EC", "OKP")  # no shared secrets: all their readers could sign
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a provider says of itself."""
+    """The provider's published metadata."""
 
     authorization_endpoint: str
     token_endpoint: str
     jwks_uri: str
     userinfo_endpoint: str | None
-    says_issuer: bool  # in its answers, too
-    basic: bool  # whether a secret goes into the header, or into the form
+    says_issuer: bool  # its responses name the issuer
+    basic: bool  # the secret goes into the header, not into the form
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Tokens:
 
 
 class Provider:
-    """One provider, asked as little as possible."""
+    """One provider, with cached metadata and keys."""
 
     def __init__(self, issuer: str, client_id: str, secret: str | None) -> None:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
         self._http = httpx2.AsyncClient(timeout=TIMEOUT_S)
-        self.patience_s = TIMEOUT_S
-        self.new_keys_s = NEW_KEYS_S
+        self.timeout_s = TIMEOUT_S
+        self.new_keys_interval_s = NEW_KEYS_INTERVAL_S
         self._lock = asyncio.Lock()
         self._metadata: Metadata | None = None
         self._metadata_until = 0.0
@@ -66,25 +66,25 @@ class Provider:
         await self._http.aclose()
 
     async def metadata(self) -> Metadata:
-        async with self._in_time(self._issuer), self._lock:
+        async with self._time_limit(self._issuer), self._lock:
             if self._metadata is None or time.monotonic() > self._metadata_until:
                 self._metadata = await self._discover()
-                self._metadata_until = time.monotonic() + METADATA_S
+                self._metadata_until = time.monotonic() + METADATA_LIFE_S
             return self._metadata
 
     async def keys(self, kid: str | None) -> KeySet:
-        """The provider's keys; asked for anew when a token names one that is not among them."""
+        """The provider's keys; fetched again when a token names an unknown one."""
         metadata = await self.metadata()
-        async with self._in_time(metadata.jwks_uri), self._lock:
+        async with self._time_limit(metadata.jwks_uri), self._lock:
             age_s = time.monotonic() - self._keys_at
             known = self._keys is not None and (kid is None or any(key.kid == kid for key in self._keys))
-            if self._keys is None or age_s > KEYS_S or (not known and age_s > self.new_keys_s):
+            if self._keys is None or age_s > KEYS_LIFE_S or (not known and age_s > self.new_keys_interval_s):
                 self._keys = _key_set(await self._get(metadata.jwks_uri))
                 self._keys_at = time.monotonic()
             return self._keys
 
     async def exchange(self, code: str, redirect_uri: str, verifier: str) -> Tokens:
-        """A code for tokens; it works once, and only for who knows the verifier."""
+        """Exchange a code for tokens. It works once, and only with the verifier."""
         metadata = await self.metadata()
         form = {
             "grant_type": "authorization_code",
@@ -100,10 +100,10 @@ class Provider:
         else:
             form["client_id"] = self._client_id
         request = self._http.build_request("POST", metadata.token_endpoint, data=form)
-        told = await self._ask(request, auth, refused="The provider does not take this code.")
-        id_token, access_token = told.get("id_token"), told.get("access_token", "")
+        document = await self._fetch_json(request, auth, refused="The provider does not accept this code.")
+        id_token, access_token = document.get("id_token"), document.get("access_token", "")
         if not isinstance(id_token, str) or not isinstance(access_token, str):
-            raise Denied("The provider has sent no token.")
+            raise Denied("The provider sent no token.")
         return Tokens(id_token, access_token)
 
     async def userinfo(self, access_token: str) -> dict[str, Any]:
@@ -114,105 +114,103 @@ class Provider:
 
     async def _discover(self) -> Metadata:
         self._check_encrypted(self._issuer)
-        told = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-        if told.get("issuer") != self._issuer:
+        document = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if document.get("issuer") != self._issuer:
             raise Unavailable(
-                f"The provider at {self._issuer} calls itself {str(told.get('issuer'))[:200]!r}. "
-                "Set oidc.issuer to what it calls itself, to the letter."
+                f"The provider at {self._issuer} calls itself {str(document.get('issuer'))[:200]!r}. "
+                "Set oidc.issuer to exactly that value."
             )
-        methods = told.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         return Metadata(
-            self._endpoint(told, "authorization_endpoint"),
-            self._endpoint(told, "token_endpoint"),
-            self._endpoint(told, "jwks_uri"),
-            self._endpoint(told, "userinfo_endpoint") if told.get("userinfo_endpoint") else None,
-            told.get("authorization_response_iss_parameter_supported") is True,
+            self._endpoint(document, "authorization_endpoint"),
+            self._endpoint(document, "token_endpoint"),
+            self._endpoint(document, "jwks_uri"),
+            self._endpoint(document, "userinfo_endpoint") if document.get("userinfo_endpoint") else None,
+            document.get("authorization_response_iss_parameter_supported") is True,
             "client_secret_basic" in methods,
         )
 
-    def _endpoint(self, told: dict[str, Any], name: str) -> str:
-        url = told.get(name)
+    def _endpoint(self, document: dict[str, Any], name: str) -> str:
+        url = document.get(name)
         if not isinstance(url, str) or len(url) > 2048:
-            raise Unavailable(f"The provider at {self._issuer} does not say its {name}.")
+            raise Unavailable(f"The provider at {self._issuer} publishes no {name}.")
         self._check_encrypted(url)
         return url
 
     def _check_encrypted(self, url: str) -> None:
-        """Accept https; and http on this machine, but only if the owner has put the provider there."""
-        place, issuer = _split(url), _split(self._issuer)
-        is_here = issuer.scheme == "http" and _is_loopback(issuer.hostname) and _is_loopback(place.hostname)
-        if place.scheme != "https" and not (place.scheme == "http" and is_here):
-            raise Unavailable(f"{url[:200]} is not encrypted. A provider is spoken with by https.")
+        """Accept https. Accept http on this machine only if the issuer itself is there."""
+        target, issuer = _split(url), _split(self._issuer)
+        is_local = issuer.scheme == "http" and _is_loopback(issuer.hostname) and _is_loopback(target.hostname)
+        if target.scheme != "https" and not (target.scheme == "http" and is_local):
+            raise Unavailable(f"{url[:200]} is not encrypted. Providers must use https.")
 
     @asynccontextmanager
-    async def _in_time(self, url: str) -> AsyncIterator[None]:
-        """Limit the whole of an exchange: the client's own timeout begins anew with every byte.
+    async def _time_limit(self, url: str) -> AsyncIterator[None]:
+        """Limit the whole exchange: the HTTP client's own timeout restarts with every byte.
 
-        Waiting for the lock counts too, else logins behind a slow answer would time out one by one.
+        Waiting for the lock counts too, else logins behind a slow response would time out one by one.
         """
         try:
-            async with asyncio.timeout(self.patience_s):
+            async with asyncio.timeout(self.timeout_s):
                 yield
         except TimeoutError:
             raise Unavailable(
-                f"The provider at {_split(url).netloc} has not answered in {self.patience_s:g} s. Try again."
+                f"The provider at {_split(url).netloc} did not answer within {self.timeout_s:g} s. Try again."
             ) from None
 
     async def _get(self, url: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        asked = {"Accept": "application/json", **(headers or {})}
-        request = self._http.build_request("GET", url, headers=asked)
-        return await self._ask(request, None)
+        all_headers = {"Accept": "application/json", **(headers or {})}
+        request = self._http.build_request("GET", url, headers=all_headers)
+        return await self._fetch_json(request, None)
 
-    async def _ask(
+    async def _fetch_json(
         self, request: httpx2.Request, auth: httpx2.Auth | None, refused: str | None = None
     ) -> dict[str, Any]:
-        """A JSON object, whatever else may come."""
-        place = f"{request.url.scheme}://{request.url.netloc.decode()}"
-        request.headers["Accept-Encoding"] = "identity"  # few bytes could unfold to many
+        """The JSON object of a response; anything else is an error."""
+        target = f"{request.url.scheme}://{request.url.netloc.decode()}"
+        request.headers["Accept-Encoding"] = "identity"  # a compressed body could expand beyond the limit
         try:
-            async with self._in_time(place):
+            async with self._time_limit(target):
                 answer = await self._http.send(request, stream=True, auth=auth, follow_redirects=False)
                 try:
                     body = b""
-                    async for piece in answer.aiter_raw():
-                        body += piece
+                    async for chunk in answer.aiter_raw():
+                        body += chunk
                         if len(body) > MAX_BYTES:
-                            raise Unavailable(f"The provider at {place} says too much.")
+                            raise Unavailable(f"The provider at {target} sent a response that is too large.")
                 finally:
                     await answer.aclose()
         except httpx2.HTTPError as error:
-            raise Unavailable(f"The provider at {place} does not answer: {type(error).__name__}.") from None
+            raise Unavailable(f"The provider at {target} does not answer: {type(error).__name__}.") from None
         if refused and answer.status_code in (400, 401, 403):
             raise Denied(refused)
         try:
-            told = json.loads(body) if answer.status_code == 200 else None
+            document = json.loads(body) if answer.status_code == 200 else None
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
+            document = None
+        if not isinstance(document, dict):
             raise Unavailable(
-                f"The provider at {place} answers with {answer.status_code} and no JSON object."
+                f"The provider at {target} answers with {answer.status_code} and no JSON object."
             )
-        return told
+        return document
 
 
-def _key_set(told: dict[str, Any]) -> KeySet:
-    """The keys that sign; those of other kinds, and what is no key, are passed over."""
-    found = told.get("keys")
+def _key_set(document: dict[str, Any]) -> KeySet:
+    """The signing keys; entries of other kinds and malformed entries are skipped."""
+    found = document.get("keys")
     listed = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     keys = [each for each in listed if each.get("kty") in KINDS and each.get("use", "sig") == "sig"]
     try:
         return KeySet.import_key_set({"keys": keys})
     except (JoseError, ValueError, KeyError, TypeError):
-        raise Unavailable("The provider publishes no key that could be used.") from None
+        raise Unavailable("The provider publishes no usable key.") from None
 
 
 def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise Unavailable(
-            f"{url[:200]!r} is not a URL. A provider is at one that begins with https."
-        ) from None
+        raise Unavailable(f"{url[:200]!r} is not a URL. A provider's URL begins with https.") from None
 
 
 def _is_loopback(host: str | None) -> bool:

@@ -1,6 +1,6 @@
 """Login by an identity provider, as the rest of the gateway sees it.
 
-The libraries for it take a while to load; only who has named a provider waits for them.
+Its libraries take long to load, so they are imported only if a provider is set.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hutch.store.vault import Vault
 if TYPE_CHECKING:
     from hutch.gateway.auth.oidc import OidcLogin
 
-LIFE_S = 600  # from being sent off to coming back
+LIFE_S = 600  # of a login, from the redirect to the callback
 SECRET = "oidc_client_secret"  # in the vault
 
 

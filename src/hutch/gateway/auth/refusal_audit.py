@@ -1,7 +1,7 @@
-"""What was refused because a page of somebody else sent it, in the audit, without a flood of rows.
+"""Audit rows for refused cross-site requests, limited in number.
 
-Of one address a few are written each minute; the rest are counted, and the count is
-written when the minute is over.
+A few rows per address are written each minute. Further refusals are counted, and the
+count is written when the minute has passed.
 """
 
 import asyncio
@@ -12,66 +12,68 @@ import structlog
 
 from hutch.flows.users import Actor
 
-WRITTEN = 5  # of one address, in a minute
-MINUTE_S = 60.0
-MAX_ADDRESSES = 256  # at one time; what comes from others is counted together
+MAX_ROWS_PER_MINUTE = 5  # of one address, in a minute
+WINDOW_S = 60.0
+MAX_ADDRESSES = 256  # at one time; further addresses are counted together
 OTHERS = "other addresses"
 ACTION = "request.refused"
 
-Note = Callable[[Actor, str, str, str], Awaitable[None]]  # who, what was done, to what, and how
+Note = Callable[[Actor, str, str, str], Awaitable[None]]  # actor, action, object and detail
 logger = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class _Minute:
-    """What came from an address since the first of it."""
+class _Window:
+    """The refusals of one address in the present minute."""
 
     actor: Actor
-    over: asyncio.TimerHandle
+    timer: asyncio.TimerHandle
     count: int = 0
 
 
-class Refusals:
-    """Notes what was refused, and never holds up who refuses."""
+class RefusalAudit:
+    """Records refusals in the background."""
 
-    def __init__(self, note: Note, *, minute_s: float = MINUTE_S) -> None:
+    def __init__(self, note: Note, *, window_s: float = WINDOW_S) -> None:
         self._note = note
-        self._minute_s = minute_s
-        self._minutes: dict[str, _Minute] = {}
+        self._window_s = window_s
+        self._windows: dict[str, _Window] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
     def add(self, key: str, actor: Actor, path: str, why: str) -> None:
-        """One more; `key` stands for the address, or for the network that it is in."""
-        if key not in self._minutes and len(self._minutes) >= MAX_ADDRESSES:
+        """Record one refusal; `key` is the address or its network."""
+        if key not in self._windows and len(self._windows) >= MAX_ADDRESSES:
             key, actor = OTHERS, Actor(address=OTHERS)
-        minute = self._minutes.get(key)
-        if minute is None:
-            over = asyncio.get_running_loop().call_later(self._minute_s, self._end, key)
-            minute = self._minutes[key] = _Minute(actor, over)
-        minute.count += 1
-        if minute.count <= WRITTEN:
+        window = self._windows.get(key)
+        if window is None:
+            timer = asyncio.get_running_loop().call_later(self._window_s, self._end, key)
+            window = self._windows[key] = _Window(actor, timer)
+        window.count += 1
+        if window.count <= MAX_ROWS_PER_MINUTE:
             self._write(actor, path, why)
 
     async def close(self) -> None:
-        """Write what was counted."""
-        for key in list(self._minutes):
-            self._minutes[key].over.cancel()
+        """Write all pending rows and counts."""
+        for key in list(self._windows):
+            self._windows[key].timer.cancel()
             self._end(key)
         if self._writing:
             await asyncio.wait(self._writing)
 
     def _end(self, key: str) -> None:
-        minute = self._minutes.pop(key)
-        if minute.count > WRITTEN:
-            self._write(Actor(address=minute.actor.address), "", f"and {minute.count - WRITTEN} more")
+        window = self._windows.pop(key)
+        if window.count > MAX_ROWS_PER_MINUTE:
+            self._write(
+                Actor(address=window.actor.address), "", f"and {window.count - MAX_ROWS_PER_MINUTE} more"
+            )
 
     def _write(self, actor: Actor, path: str, why: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._written(actor, path, why))
+        task = asyncio.get_running_loop().create_task(self._write_row(actor, path, why))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    async def _written(self, actor: Actor, path: str, why: str) -> None:
+    async def _write_row(self, actor: Actor, path: str, why: str) -> None:
         try:
             await self._note(actor, ACTION, path, why)
-        except Exception as error:  # noqa: BLE001  it was refused all the same
+        except Exception as error:  # noqa: BLE001  the request was refused regardless
             logger.warning("refusal.not_noted", problem=str(error))

@@ -1,8 +1,8 @@
-"""The doors: every request and every WebSocket passes here before anything else sees it.
+"""Middleware that checks every request and WebSocket before the application sees it.
 
-Refused is what comes under a name that is not ours, what a page of another origin sends,
-what is too large or too slow to arrive, and who asks too often. Plain ASGI, so that it
-holds for whatever stands behind, and costs next to nothing.
+It refuses requests for an unknown host name, from a page of another origin, with a body
+that is too large or too slow, and in too great a number. It is plain ASGI, so it covers
+every route and costs little.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hutch.gateway.auth.rate_limits import Buckets, address_key
-from hutch.gateway.auth.server_names import Names, values
+from hutch.gateway.auth.rate_limits import RateLimiter, address_key
+from hutch.gateway.auth.server_names import ServerNames, values
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
 
@@ -30,13 +30,13 @@ ALWAYS = (
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-DRAINED_BYTES, DRAINED_S = 64 * 1024 * 1024, 1.0
+MAX_DRAINED_BYTES, DRAIN_TIMEOUT_S = 64 * 1024 * 1024, 1.0
 HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer from the door."""
+    """The response of a check that failed."""
 
     status: int
     title: str
@@ -45,7 +45,7 @@ class Refusal:
     more: tuple[tuple[str, Any], ...] = ()
 
     def body(self) -> bytes:
-        told = {
+        fields = {
             "type": "about:blank",
             "title": self.title,
             "status": self.status,
@@ -53,7 +53,7 @@ class Refusal:
             "detail": self.detail,
             "trace_id": current_trace_id(),
         }
-        return json.dumps({**told, **dict(self.more)}).encode()
+        return json.dumps({**fields, **dict(self.more)}).encode()
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         headers = [
@@ -70,34 +70,33 @@ Check = Callable[["RequestFilter", Scope], Refusal | None]
 
 
 def check_host(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
-    """A name that a stranger points at this machine is not answered."""
+    """Refuse host names that are not set for this server: DNS rebinding uses such names."""
     if scope["hutch.host"]:
         return None
     return Refusal(
         421,
         "Misdirected Request",
         "denied",
-        "This server is not called by that name. Names of its own are set in server.hostnames.",
+        "This server does not answer to that host name. Add it to server.hostnames if it should.",
     )
 
 
 def check_origin(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
-    """What a page of another origin sends is refused, whoever it says it is from."""
-    if scope["hutch.preview"]:  # a page of a jail, with an origin of its own: the preview checks it
+    """Refuse changes that a page of another origin sends, whatever credential they have."""
+    if scope["hutch.preview"]:  # a preview has its own origin and checks it itself
         return None
     if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
         return None
     if is_own_origin(request_filter.names, scope) is not False:
         return None
-    return Refusal(403, "Forbidden", "denied", "This was sent by a page that is not of this server.")
+    return Refusal(403, "Forbidden", "denied", "This request was sent by a page of another site.")
 
 
 def check_frequency(request_filter: "RequestFilter", scope: Scope) -> Refusal | None:
-    """Whoever is recognised later gets it back, and is counted by what they showed.
+    """Limit requests by address until the caller is identified; then the credential is counted instead.
 
-    Requests that show a token or a cookie and those that show nothing are counted apart, so that the one
-    kind cannot use up what the other needs. A token that was recognised before passes in any case: it has a
-    bucket of its own.
+    Requests with a credential and requests without one are counted separately, so neither kind can use up
+    the limit of the other. A cached credential always passes: it has its own bucket.
     """
     address, is_known_credential = address_key(scope["client"][0]), request_filter.is_known(scope)
     key = address if is_known_credential is None else f"{address} with a credential"
@@ -116,7 +115,7 @@ def check_frequency(request_filter: "RequestFilter", scope: Scope) -> Refusal | 
     )
 
 
-ALL: tuple[Check, ...] = (check_host, check_origin, check_frequency)
+ALL_CHECKS: tuple[Check, ...] = (check_host, check_origin, check_frequency)
 
 
 class RequestFilter:
@@ -127,24 +126,24 @@ class RequestFilter:
         app: App,
         *,
         server: Server,
-        buckets: Buckets,
-        checks: tuple[Check, ...] = ALL,
+        buckets: RateLimiter,
+        checks: tuple[Check, ...] = ALL_CHECKS,
         refused: Callable[[Scope, str], None] = lambda scope, why: None,
         is_preview: Callable[[Scope], bool] = lambda scope: False,
         is_known: Callable[[Scope], bool | None] = lambda scope: None,
     ) -> None:
         self._app = app
-        self._is_known = is_known  # whether a credential is known to be good; None where none is shown
-        self._is_preview = is_preview  # whether the Host is that of a page in a jail
-        self.names = Names.of(server)
+        self._is_known = is_known  # whether the credential is cached as valid; None without one
+        self._is_preview = is_preview  # whether the Host is that of a preview
+        self.names = ServerNames.of(server)
         self.buckets = buckets
         self._checks = checks
-        self._refused = refused  # told of what a page of another origin sent
+        self._refused = refused  # called for requests that a page of another origin sent
         self._body_bytes = int(server.body_bytes)
         self._body_timeout_s = float(server.body_timeout_s)
 
     def is_known(self, scope: Scope) -> bool | None:
-        """Whether the credential of a request was recognised before; None without one, and from a jail."""
+        """Whether the credential of a request is cached as valid; None without one, and for previews."""
         return None if scope["hutch.preview"] else self._is_known(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -175,26 +174,26 @@ class RequestFilter:
             await _Exchange(self._app, scope, receive, send, self._body_bytes, self._body_timeout_s).run()
 
 
-def is_own_origin(names: Names, scope: Scope) -> bool | None:
-    """Whether it comes from a page of ours; None when it does not come from a page at all."""
-    sites = values(scope["headers"], b"sec-fetch-site")
+def is_own_origin(names: ServerNames, scope: Scope) -> bool | None:
+    """Whether one of our pages sent the request; None if no page sent it."""
+    fetch_sites = values(scope["headers"], b"sec-fetch-site")
     origins = values(scope["headers"], b"origin")
-    if sites and sites not in (["same-origin"], ["none"]):  # none: typed by a person
+    if fetch_sites and fetch_sites not in (["same-origin"], ["none"]):  # none: the user entered the address
         return False
     if origins:
         return len(origins) == 1 and origins[0].lower() in {scope.get("hutch.origin"), names.public}
-    return True if sites == ["same-origin"] else None
+    return True if fetch_sites == ["same-origin"] else None
 
 
 class _Exchange:
-    """One request, watched while its body arrives."""
+    """One request whose body is limited in size and time."""
 
     def __init__(
-        self, app: App, scope: Scope, receive: Receive, send: Send, most_bytes: int, timeout_s: float
+        self, app: App, scope: Scope, receive: Receive, send: Send, max_bytes: int, timeout_s: float
     ) -> None:
         self._app, self._scope, self._receive, self._send = app, scope, receive, send
-        self._left_bytes = most_bytes
-        self._most_bytes = most_bytes
+        self._remaining_bytes = max_bytes
+        self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._until = time.monotonic() + timeout_s
         self._arrived = False
@@ -203,7 +202,7 @@ class _Exchange:
 
     async def run(self) -> None:
         length = values(self._scope["headers"], b"content-length")
-        if length and length[0].isascii() and length[0].isdigit() and int(length[0][:20]) > self._most_bytes:
+        if length and length[0].isascii() and length[0].isdigit() and int(length[0][:20]) > self._max_bytes:
             self._refusal = self._too_large()
             await self._drain()
             await _refuse(self._scope, self._send, self._refusal)
@@ -218,19 +217,19 @@ class _Exchange:
             await _refuse(self._scope, self._send, self._refusal)
 
     async def _drain(self) -> None:
-        """Hear a little more of it: who is still speaking when the line is cut never hears why."""
-        if values(self._scope["headers"], b"expect"):  # it waits for our word before it sends
+        """Read some of the body: a client that is still sending when we close does not read the response."""
+        if values(self._scope["headers"], b"expect"):  # the client waits for our response before it sends
             return
-        left_bytes = DRAINED_BYTES
+        remaining_bytes = MAX_DRAINED_BYTES
         with suppress(TimeoutError):
-            async with asyncio.timeout(DRAINED_S):
-                while left_bytes > 0 and not self._arrived:
+            async with asyncio.timeout(DRAIN_TIMEOUT_S):
+                while remaining_bytes > 0 and not self._arrived:
                     message = await self._receive()
-                    left_bytes -= len(message.get("body", b""))
+                    remaining_bytes -= len(message.get("body", b""))
                     self._arrived = not message.get("more_body", False)
 
     async def receive(self) -> Message:
-        """The next piece of the body; when it is refused, the application hears that the caller left."""
+        """The next chunk of the body. After a refusal the application sees a disconnect."""
         if self._refusal is not None:
             return {"type": "http.disconnect"}
         if self._arrived:
@@ -243,15 +242,15 @@ class _Exchange:
             return {"type": "http.disconnect"}
         if message["type"] != "http.request":
             return message
-        self._left_bytes -= len(message.get("body", b""))
+        self._remaining_bytes -= len(message.get("body", b""))
         self._arrived = not message.get("more_body", False)
-        if self._left_bytes < 0:
+        if self._remaining_bytes < 0:
             self._refusal = self._too_large()
             return {"type": "http.disconnect"}
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass an answer on, unless the door gives one of its own."""
+        """Forward the response, unless the request was refused."""
         if self._refusal is not None and not self._started:
             return
         if message["type"] == "http.response.start":
@@ -260,7 +259,7 @@ class _Exchange:
         await self._send(message)
 
     def _with_ours(self, headers: Any) -> list[tuple[bytes, bytes]]:
-        """What every answer says, unless it says otherwise itself; a page of a jail says what it likes."""
+        """Add our default headers that the response does not set itself. Previews get none."""
         if self._scope["hutch.preview"]:
             return list(headers)
         ours = list(ALWAYS)
@@ -268,15 +267,15 @@ class _Exchange:
             ours.append(HSTS)
         if self._scope["path"].startswith("/api/"):
             ours.append((b"cache-control", b"private, no-cache"))
-        said = {name.lower() for name, _ in headers}
-        return [*headers, *((name, value) for name, value in ours if name not in said)]
+        present = {name.lower() for name, _ in headers}
+        return [*headers, *((name, value) for name, value in ours if name not in present)]
 
     def _too_large(self) -> Refusal:
         return Refusal(
             413,
             "Content Too Large",
             "limit_reached",
-            f"A request carries at most {self._most_bytes} bytes. Send less, or raise server.body_bytes.",
+            f"A request body has at most {self._max_bytes} bytes. Send less, or raise server.body_bytes.",
             (("limit", "server.body_bytes"),),
         )
 
@@ -285,7 +284,7 @@ class _Exchange:
             408,
             "Request Timeout",
             "limit_reached",
-            f"The request did not arrive within {self._timeout_s:g} s. Send it faster, or in smaller pieces.",
+            f"The request did not arrive within {self._timeout_s:g} s. Send it faster, or in smaller parts.",
             (("limit", "server.body_timeout_s"),),
         )
 

@@ -1,8 +1,8 @@
-"""By which names this server is called, and for whom a proxy asks.
+"""The host names of this server, and the client behind a trusted proxy.
 
-A page of a stranger can point its own name at this machine, and then speak with us as
-if it were ours (DNS rebinding): only names that were given to this server are
-answered. An address is no such name; a page under it is ours.
+A hostile site can point its own name at this machine, so that its pages count as ours
+(DNS rebinding). So the server answers only to configured names. IP addresses are safe:
+DNS cannot redirect them.
 """
 
 import ipaddress
@@ -22,21 +22,21 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """What this server is called."""
+class ServerNames:
+    """The names under which this server answers."""
 
-    hosts: frozenset[str]  # `*.example.org` stands for all under it
-    public: str | None = None  # the origin at which people open it, through a proxy
+    hosts: frozenset[str]  # `*.example.org` matches all names below it
+    public: str | None = None  # the origin at which users open it, through a proxy
     proxies: tuple[Network, ...] = ()
 
     @classmethod
-    def of(cls, server: Server) -> "Names":
+    def of(cls, server: Server) -> "ServerNames":
         hosts = LOOPBACK | set(server.hostnames)
         public = None
         if server.public_url:
-            place = urlsplit(server.public_url)
-            public = f"{place.scheme}://{place.netloc.lower()}"
-            hosts |= {place.hostname or ""}
+            public_url = urlsplit(server.public_url)
+            public = f"{public_url.scheme}://{public_url.netloc.lower()}"
+            hosts |= {public_url.hostname or ""}
         if server.host not in ("0.0.0.0", "::"):
             hosts |= {server.host}
         return cls(
@@ -44,27 +44,27 @@ class Names:
         )
 
     def host_of(self, scope: Any) -> str | None:
-        """The Host of a request, if it is one of ours; with its port, as the browser sees it."""
-        given = values(scope["headers"], b"host")
-        found = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+        """The Host of a request with its port, if it is one of ours."""
+        hosts_sent = values(scope["headers"], b"host")
+        found = _HOST.fullmatch(hosts_sent[0]) if len(hosts_sent) == 1 else None
         if found is None:
             return None
         name = found[1].strip("[]").lower().rstrip(".")
-        return given[0].lower() if self._is_ours(name, scope) else None
+        return hosts_sent[0].lower() if self._is_ours(name, scope) else None
 
     def scheme_of(self, scope: Any, host: str) -> str:
         """http or https, as the browser sees it."""
-        plain = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        own_scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
         if self.public and self.public.partition("://")[2] == host:
             return self.public.partition(":")[0]
         if self._is_proxy(_peer(scope)):
-            said = values(scope["headers"], b"x-forwarded-proto")
-            if len(said) == 1 and said[0].lower() in ("http", "https"):
-                return said[0].lower()
-        return str(plain)
+            forwarded_proto = values(scope["headers"], b"x-forwarded-proto")
+            if len(forwarded_proto) == 1 and forwarded_proto[0].lower() in ("http", "https"):
+                return forwarded_proto[0].lower()
+        return str(own_scheme)
 
     def client_of(self, scope: Any) -> str:
-        """Who asks: the nearest address that is not one of our proxies."""
+        """The client: the nearest address that is not a trusted proxy."""
         address = _peer(scope)
         forwarded = ",".join(values(scope["headers"], b"x-forwarded-for")).split(",")
         for hop in reversed([hop.strip() for hop in forwarded if hop.strip()]):
@@ -73,7 +73,7 @@ class Names:
             try:
                 address = str(ipaddress.ip_address(hop))
             except ValueError:
-                break  # whoever wrote this is not to be believed further back
+                break  # a malformed entry: earlier entries cannot be trusted
         return address
 
     def _is_ours(self, name: str, scope: Any) -> bool:
@@ -82,7 +82,7 @@ class Names:
         if any(each.startswith("*.") and name.endswith(each[1:]) for each in self.hosts):
             return True
         server = scope.get("server")
-        try:  # by the very address that the connection came to
+        try:  # the address on which the connection arrived
             return bool(server) and ipaddress.ip_address(name) == ipaddress.ip_address(server[0])
         except ValueError:
             return False
@@ -96,12 +96,12 @@ class Names:
 
 
 def values(headers: Headers, name: bytes) -> list[str]:
-    """All values that a header has; several are a trick more often than not."""
+    """All values of a header. Several are often an attack."""
     return [value.decode("latin-1") for key, value in headers if key == name]
 
 
 def one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
-    """The value of a header; None when there is none, or more than one."""
+    """The value of a header; None if there is none, or more than one."""
     found = [value.decode("latin-1") for key, value in headers if key == name]
     return found[0] if len(found) == 1 else None
 

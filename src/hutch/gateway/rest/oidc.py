@@ -11,7 +11,7 @@ from hutch.flows.users import Actor
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.caller import AuthenticatorDep
 from hutch.gateway.auth.cookies import clear_cookie, read_cookie, set_cookie
-from hutch.gateway.auth.login import base_of, log_in
+from hutch.gateway.auth.login import base_url, log_in
 from hutch.gateway.auth.provider_login import LIFE_S, Identity
 from hutch.gateway.rest.route import PREFIX, router
 
@@ -35,7 +35,7 @@ def _provider_login(request: Request) -> "OidcLogin":
 @routes.get("/login/oidc", status_code=303, response_class=RedirectResponse)
 async def begin_oidc(request: Request, authenticator: AuthenticatorDep, next: Text = "/") -> Response:
     """Send the browser to the provider."""
-    redirect_uri = f"{base_of(authenticator, request.scope)}{PREFIX}{CALLBACK}"
+    redirect_uri = f"{base_url(authenticator, request.scope)}{PREFIX}{CALLBACK}"
     url, sealed = await _provider_login(request).begin(redirect_uri, next)
     response = RedirectResponse(url, 303)
     set_cookie(response, request.scope, sealed, what=COOKIE, life_s=LIFE_S)

@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
 from hutch.flows.users import MAX_INVITE_S
 from hutch.gateway.auth.caller import Admin, AuthenticatorDep, Reader
-from hutch.gateway.auth.login import base_of, log_in
+from hutch.gateway.auth.login import base_url, log_in
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.gateway.rest.route import router
@@ -122,7 +122,7 @@ async def new_link(user_id: Id, request: Request, caller: Admin, authenticator: 
     created = await authenticator.accounts.new_link(user, authenticator.actor(request.scope, caller))
     return LinkOut(
         id=created.link.id,
-        url=created.url(base_of(authenticator, request.scope)),
+        url=created.url(base_url(authenticator, request.scope)),
         expires_ms=created.link.expires_ms,
     )
 
@@ -150,7 +150,7 @@ async def invite(
     )
     return LinkOut(
         id=created.link.id,
-        url=created.url(base_of(authenticator, request.scope)),
+        url=created.url(base_url(authenticator, request.scope)),
         expires_ms=created.link.expires_ms,
     )
 
