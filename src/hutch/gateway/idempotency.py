@@ -1,13 +1,10 @@
-"""A request that is sent twice is done once: the header `Idempotency-Key`.
+"""The header `Idempotency-Key`: a repeated request is executed once.
 
-The answer to a POST with a key is kept for a day, for that user, and given again to the
-same request. Where what was asked for is a row of the database, the answer is written
-in the same transaction: after a crash either both are there or neither. For the rest
-a note is written first; when only that is found after a crash, nobody knows how far it
-came, and the caller is told so rather than served twice.
-
-A kept answer is given only to a caller who may still make the request: a share, a role
-or a scope may have been taken away since.
+The response to a POST with a key is stored for a day and user, and replayed to the same
+request. If the request creates a database row, one transaction writes row and response.
+Otherwise a marker is written first. After a crash that left only the marker, the outcome
+is unknown: the caller gets an error, and the request is not executed again.
+A response is replayed only to callers who may still make the request.
 """
 
 import asyncio
@@ -39,8 +36,8 @@ from hutch.store.answered_requests import (
 from hutch.store.rows import ExtraWrite, Rows
 
 SWEEP_INTERVAL_S = 600.0
-TIMEOUT_S = 30.0  # for the first of two that came at once
-MAX_BYTES = 64 * 1024  # of an answer that is kept
+TIMEOUT_S = 30.0  # for the first of two concurrent requests
+MAX_BYTES = 64 * 1024  # of a response that is stored
 REPLAYED = "Idempotency-Replayed"
 STORED_HEADERS = ("content-type", "etag", "location")
 OPENING = ("/fork", "/review")  # requests about one session that open another
@@ -51,22 +48,22 @@ Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 
 @dataclass(slots=True)
 class KeyedRequest:
-    """One request with a key, or without; `store_answer` writes its answer beside what it asked for."""
+    """One request, with or without a key."""
 
     request: RequestKey | None = None
     is_stored: bool = False
-    tried_ms: int = 0  # when a server ended while it did this; 0 when none did
+    tried_ms: int = 0  # when a server ended while executing this; 0 if none did
 
     @property
     def mark(self) -> str:
-        """What is the same each time that this is asked for, and not known to others; empty without a key."""
+        """A secret that is the same for each repetition of the request; empty without a key."""
         if self.request is None:
             return ""
         parts = f"{self.request.user_id}\n{self.request.key}\n{self.request.request_hash}"
         return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
     def store_answer(self, of: Callable[[T], Response]) -> ExtraWrite[T] | None:
-        """For a flow, which writes the answer in its transaction; None without a key."""
+        """For a flow, which writes the response in its transaction; None without a key."""
         if self.request is None:
             return None
 
@@ -79,21 +76,21 @@ class KeyedRequest:
 
 @dataclass(slots=True)
 class Replay(Exception):
-    """It was answered before."""
+    """The request was answered before."""
 
     response: Response
 
 
 @dataclass(slots=True)
 class Answered:
-    """The requests with keys of one server: those of the last day, and those under way."""
+    """The keyed requests of one server: those of the last day, and those in progress."""
 
     rows: Rows
     in_progress: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     swept_at: float = float("-inf")
 
     async def begin(self, request: RequestKey, *, atomic: bool) -> KeyedRequest:
-        """Let a request go on as the first with its key; another hears what that was answered."""
+        """Start the first request with a key. Repetitions raise `Replay` or an error."""
         name = (request.user_id, request.key)
         try:
             async with asyncio.timeout(TIMEOUT_S):
@@ -114,7 +111,7 @@ class Answered:
         return KeyedRequest(request, tried_ms=tried_ms)
 
     async def finish(self, keyed: KeyedRequest, response: Response) -> None:
-        """Keep what was answered, unless that was done already."""
+        """Store the response, unless that was done already."""
         if keyed.request is None:
             return
         try:
@@ -124,7 +121,7 @@ class Answered:
             self._end(keyed.request)
 
     async def refused(self, keyed: KeyedRequest) -> None:
-        """Nothing came of it, unless an answer was kept before it failed."""
+        """Release the key: the request had no effect, unless a response was stored before it failed."""
         if keyed.request is None:
             return
         try:
@@ -133,7 +130,7 @@ class Answered:
             self._end(keyed.request)
 
     def failed(self, keyed: KeyedRequest) -> None:
-        """Nobody knows what came of it; the note stays."""
+        """The outcome is unknown: the marker stays."""
         if keyed.request is not None:
             self._end(keyed.request)
 
@@ -150,7 +147,7 @@ class Answered:
 
 
 def to_answer(response: Response) -> Answer:
-    """A response as it is kept: without its body when that is a stream, or too long."""
+    """A response in stored form: without its body if that is a stream or too long."""
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = getattr(response, "body", None)
     if body is None or len(body) > MAX_BYTES:
@@ -159,17 +156,17 @@ def to_answer(response: Response) -> Answer:
 
 
 def _answer_to_reused_key(earlier: EarlierRequest) -> Exception:
-    """What a request hears whose key was used before."""
+    """The response for a reused idempotency key."""
     answer = earlier.answer
     if not earlier.is_same:
-        return KeyReused("This Idempotency-Key was used for another request. Take a new one for each.")
+        return KeyReused("This Idempotency-Key was used for another request. Use a new key for each request.")
     if answer.status == IN_PROGRESS:
         return Conflict(
-            "The server ended while it did this, and nobody knows how far it came. Look at what is there, "
-            "and send it with another Idempotency-Key if it is still wanted."
+            "The server stopped during this request, and its outcome is unknown. Check the result, and send the "
+            "request with a new Idempotency-Key if it is still needed."
         )
     if answer.status == NOT_STORED:
-        return Conflict("This was done already, and its answer was not kept: it was too long, or was erased.")
+        return Conflict("This was done already. Its response was not stored: it was too long, or was erased.")
     return Replay(Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"}))
 
 
@@ -181,10 +178,7 @@ ActionOf = Callable[[bytes], Action]  # by the body of the request
 
 
 class Key:
-    """A dependency that lets a POST with a key be done once; every POST has it.
-
-    `action` is what the request does with the session, change or run that its path names.
-    """
+    """A dependency of every POST. `action` is what it does with the session, change or run in its path."""
 
     def __init__(self, *, atomic: bool = False, action: Action | ActionOf = "input") -> None:
         self._atomic = atomic
@@ -197,8 +191,8 @@ class Key:
         idempotency_key: Annotated[
             str | None,
             Header(
-                description="Made up by the caller. The same request with the same key is done once, and "
-                "answered again for 24 hours.",
+                description="Chosen by the client. A repeated request with the same key is not executed again "
+                "for 24 hours: it gets the same response.",
                 max_length=200,
                 pattern=r"^[!-~]+$",
                 examples=["5f0c6d4e-0b9c-4a55-9f0e-7f6a1a8f7f10"],
@@ -222,7 +216,7 @@ class Key:
 
 
 async def _authorise(request: Request, caller: Caller, action: Action) -> None:
-    """Refuse a caller who could not make this request now. Whether they are known was checked before."""
+    """Refuse an authenticated caller who may no longer make this request."""
     services, names = request.app.state.server.services, request.path_params
     if session_id := names.get("session_id"):
         await sessions.allowed(services, caller, session_id, action)
@@ -242,12 +236,12 @@ ByKeyToManage = Annotated[KeyedRequest, Depends(Key(action="manage"))]
 
 
 async def handle_once(request: Request, handle: Handle) -> Response:
-    """Answer a request, and see to it that what its key stands for is noted."""
+    """Handle a request, and record the outcome for its key."""
     try:
         response = await handle(request)
     except Replay as replay:
         return replay.response
-    except (NotRecorded, DoneUnrecorded):  # it was done, and must not be done again
+    except (NotRecorded, DoneUnrecorded):  # it was executed, and must not be executed again
         if keyed := getattr(request.state, "keyed", None):
             answered_of(request).failed(keyed)
         raise
