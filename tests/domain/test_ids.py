@@ -51,7 +51,7 @@ def test_a_part_of_an_id_names_it() -> None:
         assert not matches_id(id, name), name
 
 
-def test_who_names_many_is_told_which() -> None:
+def test_an_ambiguous_id_lists_its_matches() -> None:
     ids = [f"chg_01jd2m4c9k7w6t0q8n5x3vba{end}" for end in ("000", "001", "002", "100")]
     assert resolve_id(ids, "002", "changes") == ids[2]
     assert resolve_id(ids, ids[1], "changes") == ids[1]

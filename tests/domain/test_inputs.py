@@ -7,7 +7,7 @@ from hutch.domain.inputs import Cancel, End, Message, Prompt, parse_input
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("data", "expected"),
     [
         ({"type": "prompt", "text": "fix it"}, Prompt(text="fix it")),
         ({"type": "message", "text": "hello"}, Message(text="hello")),
@@ -15,12 +15,12 @@ from hutch.domain.inputs import Cancel, End, Message, Prompt, parse_input
         ({"type": "end", "reason": "enough"}, End(reason="enough")),
     ],
 )
-def test_an_input_is_known_by_its_type(given: dict[str, str], expected: object) -> None:
-    assert parse_input.validate_python(given) == expected
+def test_an_input_is_known_by_its_type(data: dict[str, str], expected: object) -> None:
+    assert parse_input.validate_python(data) == expected
 
 
 @pytest.mark.parametrize(
-    "given",
+    "data",
     [
         {},
         {"type": "sudo"},
@@ -29,6 +29,6 @@ def test_an_input_is_known_by_its_type(given: dict[str, str], expected: object) 
         {"type": "cancel", "force": True},
     ],
 )
-def test_anything_else_is_refused(given: dict[str, object]) -> None:
+def test_anything_else_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        parse_input.validate_python(given)
+        parse_input.validate_python(data)

@@ -1,4 +1,4 @@
-"""The stand-in is known by its name, and everybody is told of it in their own words."""
+"""The offline script is recognised by its name, and each kind of caller gets its own message."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def test_others(model: str) -> None:
     assert not is_offline_script(model)
 
 
-def test_the_script_names_no_option_since_it_does_not_know_who_reads_it() -> None:
-    said = OFFLINE.read_text()
-    assert "hutch config set-secret" in said and "--model" not in said
+def test_the_script_names_no_option_because_its_reader_is_unknown() -> None:
+    script = OFFLINE.read_text()
+    assert "hutch config set-secret" in script and "--model" not in script
 
 
-def test_who_asked_a_server_is_not_told_to_set_a_key_on_their_own_machine() -> None:
+def test_clients_of_a_server_are_not_asked_to_set_a_key_on_their_own_machine() -> None:
     assert "--model" in no_model_message() and "server" not in no_model_message()
     for by, other in ((BY_FIELD, "--model"), (BY_OPTION, "`model`")):
-        told = no_model_on_server_message(by)
-        assert by in told and other not in told and "sets a key there" in told
+        message = no_model_on_server_message(by)
+        assert by in message and other not in message and "Its operator can set a key" in message

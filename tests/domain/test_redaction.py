@@ -59,7 +59,7 @@ def test_a_well_known_shape_is_replaced_by_its_name(secret: str, name: str) -> N
         assert redactor.redact(before + secret + after) == f"{before}[redacted:{name}]{after}"
 
 
-def test_a_private_key_goes_whole_when_indented_escaped_encrypted_or_cut_off() -> None:
+def test_a_private_key_is_redacted_whole_when_indented_escaped_encrypted_or_cut_off() -> None:
     indented = PEM.replace("\n", "\n    ")
     escaped = PEM.replace("\n", "\\n")
     encrypted = PEM.replace(
@@ -192,7 +192,7 @@ def test_a_known_value_is_found_as_other_programs_spell_it(spelled: str) -> None
     assert "".join([*map(stream.add, f"a={spelled}&b"), stream.end()]) == "a=[redacted:secret]&b"
 
 
-def test_a_private_key_goes_whole_when_its_lines_are_numbered_or_signed() -> None:
+def test_a_private_key_is_redacted_whole_when_its_lines_are_numbered_or_signed() -> None:
     lines = PEM.splitlines()
     for before in ("{:>6}\t", "{:>6}: ", "{:>6}- ", "{}:", "+", "-", " "):
         text = "\n".join(before.format(number) + line for number, line in enumerate(lines, start=9))
@@ -205,7 +205,7 @@ def test_a_private_key_that_is_known_hides_no_other() -> None:
     assert Redactor().redact(PEM.replace("\n", "\n  | ")) == "[redacted:private_key]"
 
 
-def test_of_two_values_that_begin_alike_the_longer_goes_whole() -> None:
+def test_of_two_values_that_begin_alike_the_longer_is_redacted_whole() -> None:
     assert Redactor(["password1", "password1-and-more"]).redact("password1-and-more") == "[redacted:secret]"
 
 
@@ -343,15 +343,15 @@ PRINTED = (
 SPOKEN = Redactor(["süß-K3yK3y-süß"])
 
 
-def told(data: bytes) -> str:
+def redact(data: bytes) -> str:
     return SPOKEN.redact(data.decode(errors="replace"))
 
 
 def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> None:
-    assert told(PRINTED).count("[redacted") == 4
+    assert redact(PRINTED).count("[redacted") == 4
     for start in range(len(PRINTED)):
         for end in (start + 1, start + 7, start + 60, len(PRINTED)):
-            shown = redacted_excerpt(PRINTED, start, end, told)
+            shown = redacted_excerpt(PRINTED, start, end, redact)
             assert not any(part in shown for part in ("K3", "3y", "sk-a", "ant-", "MI", "cKj")), (start, end)
 
 
@@ -359,14 +359,14 @@ def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> N
 def test_excerpts_one_after_another_leave_nothing_out(cuts: list[int], more: bytes) -> None:
     for data in (PRINTED, more):
         places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-        shown = [redacted_excerpt(data, start, end, told) for start, end in itertools.pairwise(places)]
+        shown = [redacted_excerpt(data, start, end, redact) for start, end in itertools.pairwise(places)]
         # Of a key that is cut at the end of a line, that end may be shown as well as the key's.
-        assert "".join(shown).split() == told(data).split()
+        assert "".join(shown).split() == redact(data).split()
 
 
-def test_a_line_that_is_told_otherwise_by_now_is_shown_again() -> None:
+def test_a_line_that_is_redacted_in_another_way_by_now_is_repeated() -> None:
     def last_written(data: bytes) -> str:
-        return "\n".join(line.rpartition("\r")[2] for line in told(data).split("\n"))
+        return "\n".join(line.rpartition("\r")[2] for line in redact(data).split("\n"))
 
     data = b"one\n40%\r45%\ntwo\n"
     assert redacted_excerpt(data, 7, len(data), last_written) == "5%\ntwo\n"

@@ -1,4 +1,4 @@
-"""What is done for a request can be told from what is done for another."""
+"""Log lines of one request can be told from those of another."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ def test_what_is_done_inside_belongs_to_the_trace_and_what_comes_after_does_not(
     assert trace_id() == ""
 
 
-def test_what_nobody_asked_for_has_a_trace_of_its_own() -> None:
+def test_work_outside_of_a_request_has_its_own_trace() -> None:
     found = []
     for _ in range(2):
         with traced(""):

@@ -17,7 +17,7 @@ from hutch.domain.user import (
 
 
 @pytest.mark.parametrize(
-    ("given", "scopes"),
+    ("names", "scopes"),
     [
         (["read"], {"read"}),
         (["write"], {"read", "write"}),
@@ -26,14 +26,14 @@ from hutch.domain.user import (
         ([" read , admin "], {"read", "write", "admin"}),
     ],
 )
-def test_a_scope_holds_those_below_it(given: list[str], scopes: set[str]) -> None:
-    assert parse_scopes(given) == scopes
+def test_a_scope_implies_those_below_it(names: list[str], scopes: set[str]) -> None:
+    assert parse_scopes(names) == scopes
 
 
-@pytest.mark.parametrize("given", [[], [""], ["root"], ["read", "READ"]])
-def test_what_is_no_scope(given: list[str]) -> None:
+@pytest.mark.parametrize("names", [[], [""], ["root"], ["read", "READ"]])
+def test_unknown_scopes_are_refused(names: list[str]) -> None:
     with pytest.raises(BadRequest, match="read, write, admin"):
-        parse_scopes(given)
+        parse_scopes(names)
 
 
 def test_what_is_no_role() -> None:

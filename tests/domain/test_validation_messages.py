@@ -1,4 +1,4 @@
-"""Whatever a library finds wrong is told in words of ours, with what is allowed."""
+"""Validation errors are described in plain words, with the allowed values."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ class Dog(BaseModel):
     kind: Literal["dog"]
 
 
-class Wanted(BaseModel):
+class Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     turns: int = Field(1, ge=1, le=9)
@@ -37,7 +37,7 @@ class Wanted(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("given", "at", "told"),
+    ("value", "at", "message"),
     [
         ({"turns": 0}, "turns", "It must be at least 1"),
         ({"turns": 10}, "turns", "It must be at most 9"),
@@ -63,29 +63,29 @@ class Wanted(BaseModel):
         ([], "", "It must be an object"),
     ],
 )
-def test_how_it_is_told(given: Any, at: str, told: str) -> None:
+def test_the_message_of_each_error(value: Any, at: str, message: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        Wanted.model_validate(given)
-    [fault] = raised.value.errors()
-    assert (location(fault), describe(fault)) == (at, told)
+        Options.model_validate(value)
+    [error] = raised.value.errors()
+    assert (location(error), describe(error)) == (at, message)
 
 
 def test_a_field_that_is_missing() -> None:
     with pytest.raises(ValidationError) as raised:
         Cat.model_validate({})
-    [fault] = raised.value.errors()
-    assert describe(fault) == "It is missing"
+    [error] = raised.value.errors()
+    assert describe(error) == "It is missing"
 
 
-def test_a_fault_that_nobody_has_met_is_told_as_it_is() -> None:
+def test_an_unlisted_error_keeps_its_message() -> None:
     assert describe({"type": "new_in_pydantic", "msg": "What?", "loc": ()}) == "What?"
     assert describe({"type": "greater_than", "msg": "Input should", "loc": ()}) == "It is not valid"
 
 
 def test_the_message_names_the_wrong_field() -> None:
     with pytest.raises(ValidationError) as raised:
-        Wanted.model_validate({"turns": 0, "parts": [1], "extra" * 100: 3, "pet": {}, "odd": 2})
-    assert [describe_with_location(fault, max_chars=20) for fault in raised.value.errors()] == [
+        Options.model_validate({"turns": 0, "parts": [1], "extra" * 100: 3, "pet": {}, "odd": 2})
+    assert [describe_with_location(error, max_chars=20) for error in raised.value.errors()] == [
         "`turns` must be at least 1",
         "`parts.0` must be text",
         "`pet`: 'kind' is missing",
@@ -93,5 +93,5 @@ def test_the_message_names_the_wrong_field() -> None:
         "`extraextraextraextra`: There is no such field",
     ]
     with pytest.raises(ValidationError) as raised:
-        Wanted.model_validate([])
-    assert [describe_with_location(fault) for fault in raised.value.errors()] == ["It must be an object"]
+        Options.model_validate([])
+    assert [describe_with_location(error) for error in raised.value.errors()] == ["It must be an object"]

@@ -36,7 +36,7 @@ def test_a_clock_that_is_set_back_is_followed() -> None:
     assert clock.now_ms() == times.wall_ms
 
 
-def test_what_was_noted_while_the_clock_was_behind_is_not_old_when_it_is_mended() -> None:
+def test_times_from_a_clock_that_was_behind_are_not_old_after_its_correction() -> None:
     times = Times()
     times.wall_ms -= 30 * DAY_MS  # no battery, no network yet
     clock = SteadyClock(lambda: times.wall_ms, lambda: times.boot_ms)

@@ -36,14 +36,14 @@ def test_structlog_is_loaded_without_rich_which_others_can_still_load() -> None:
 
 
 def test_what_was_loaded_before_stays() -> None:
-    told = run(
+    output = run(
         "import sys, rich.console\n"
         "from hutch.system.fast_imports import load_structlog\n"
         "load_structlog()\n"
         "print(sys.modules['rich.console'] is rich.console, 'rich.pretty' in sys.modules)"
     )
-    assert told.split()[0] == "True"
-    assert "None" not in told
+    assert output.split()[0] == "True"
+    assert "None" not in output
 
 
 def test_garbage_is_searched_again_after_an_import_that_fails() -> None:

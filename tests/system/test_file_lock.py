@@ -33,7 +33,7 @@ async def test_one_holder_or_several_readers(tmp_path: Path) -> None:
     os.close(alone)
 
 
-async def test_who_waits_comes_in_when_the_holder_leaves(tmp_path: Path) -> None:
+async def test_a_waiter_gets_the_lock_when_its_holder_releases_it(tmp_path: Path) -> None:
     order = []
 
     async def work(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Output that nobody reads holds nobody up, and what is missing is named."""
+"""Output without a reader blocks no writer, and missing lines are counted."""
 
 import logging
 import os
@@ -33,17 +33,17 @@ def test_what_does_not_fit_is_counted_and_named_where_it_is_missing() -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(read_all(reading)))
     reader.start()
-    while output.drops:
+    while output.is_dropping:
         output.drain()
     output.write("later\n")
     output.drain()
     os.close(writing)
     reader.join()
     lines = read[0].splitlines()
-    kept = lines.count(LINE.strip())
-    assert 0 < kept < count
-    assert lines[kept:] == [
-        f"hutch: {count - kept} lines are missing here, since nobody read them.",
+    written = lines.count(LINE.strip())
+    assert 0 < written < count
+    assert lines[written:] == [
+        f"hutch: {count - written} lines are missing here, because the reader stopped.",
         "later",
     ]
 
@@ -60,16 +60,16 @@ def test_missing_lines_of_a_log_are_named_as_one_of_its_lines() -> None:
         read: list[str] = []
         reader = threading.Thread(target=lambda: read.append(read_all(reading)))
         reader.start()
-        while output.drops:
+        while output.is_dropping:
             output.drain()
         output.drain()
     finally:
         logging.getLogger().removeHandler(handler)
     os.close(writing)
     reader.join()
-    kept = read[0].count(LINE)
-    missing = 2 * MAX_QUEUED_CHARS // len(LINE) - kept
-    assert read[0].removeprefix(LINE * kept) == f"WARNING output.lines_missing {missing}\n"
+    written = read[0].count(LINE)
+    missing = 2 * MAX_QUEUED_CHARS // len(LINE) - written
+    assert read[0].removeprefix(LINE * written) == f"WARNING output.lines_missing {missing}\n"
 
 
 def test_a_reader_that_is_gone_holds_nobody_up() -> None:
@@ -86,9 +86,9 @@ def test_one_line_that_is_too_long_is_named_and_the_next_ones_come() -> None:
     reading, writing = os.pipe()
     output = QueuedOutput(writing)
     output.write("x" * (MAX_QUEUED_CHARS + 1) + "\n")
-    while output.drops:
+    while output.is_dropping:
         output.drain()
     output.write("later\n")
     output.drain()
     os.close(writing)
-    assert read_all(reading) == "hutch: 1 lines are missing here, since nobody read them.\nlater\n"
+    assert read_all(reading) == "hutch: 1 lines are missing here, because the reader stopped.\nlater\n"

@@ -1,4 +1,4 @@
-"""What somebody on a forge wants of Hutch."""
+"""Requests that reach Hutch through a forge: assigned issues, comments and reviews."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,29 +8,29 @@ ForgeRequestKind = Literal["issue", "comment", "line_comment", "review"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeRequest:
-    """An issue that was handed over, or something that was said below one or about a pull request."""
+    """An issue assigned to Hutch, or a comment on an issue or a pull request."""
 
     kind: ForgeRequestKind
-    repository: str  # its address
+    repository: str  # its URL
     number: int  # of the issue or pull request
-    url: str  # of what was said, for people
-    by: str  # who wants it
-    text: str = ""  # what they said
-    mentioned: bool = False  # whether they called Hutch by its name
+    url: str  # the page of the issue or comment
+    by: str  # the login of the requester
+    text: str = ""  # of the comment
+    mentioned: bool = False  # whether the text mentions Hutch
     on_pull: bool = False
     title: str = ""  # of the issue or pull request
     body: str = ""
-    author: str = ""  # who wrote these two
-    comment_id: int = 0  # on a line, to be answered
-    path: str = ""  # and what it is about
+    author: str = ""  # of title and body
+    comment_id: int = 0  # of the line comment to reply to
+    path: str = ""  # of the line comment
     line: int = 0
     hunk: str = ""
-    mark: str = ""  # of the answer, which nobody can know before it is there
+    mark: str = ""  # a random mark by which Hutch finds its own reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDelivery:
-    """A wish as a forge delivered it, and how far it came."""
+    """A forge request as a webhook delivered it, and its progress."""
 
     id: str
     digest: str

@@ -1,12 +1,11 @@
 """Secrets never reach the jail, the model, the log or a client.
 
-A `Redactor` knows two things: the values that this installation keeps secret,
-and the shapes that well-known credentials have. Both become one regular
-expression that walks a text once. Every repeat in it is either possessive or
-bounded, so a hostile text costs no more than an honest one of the same length.
-Both are looked for in the text as it stands, and in views of it (`text_view`):
-without the escapes of a terminal, and for known values without line breaks and with
-the spellings of URLs, JSON and HTML read.
+A `Redactor` finds the secret values of this installation and the patterns of
+well-known credentials. Both become one regular expression that walks a text
+once. Every repeat in it is either possessive or bounded, so a hostile text costs
+no more than an honest one of the same length. Both are searched for in the text
+itself and in views of it (`text_view`): without terminal escapes, and for known
+values without line breaks and with URL, JSON and HTML spellings decoded.
 """
 
 import codecs
@@ -39,31 +38,29 @@ from hutch.domain.text_view import (
     unfinished_escape_start,
 )
 
-MIN_VALUE_CHARS = 8  # a shorter one would blank out ordinary words
-MIN_LINE_CHARS = 12  # of a value of several lines: these are less of a secret each
-MIN_PREFIX_CHARS = 4  # of a value, that is kept back however long its rest takes to come
+MIN_VALUE_CHARS = 8  # shorter values would redact ordinary words
+MIN_LINE_CHARS = 12  # of a value with several lines, where each line is searched for by itself
+MIN_PREFIX_CHARS = 4  # a streamed text that ends with this much of a value is held back
 
-CUT_CONTEXT_CHARS = (
-    64 * 1024
-)  # around a part of a text, among which a secret that lies across its ends is found
-VALUE_CONTEXT_CHARS = 1024  # characters around a value, for the line breaks and colours that may be in it
-MAX_BREAK_CHARS = 160  # that may stand before each character of a value that is broken into lines
-CHUNK_CHARS = 32 * 1024  # of a long text that are looked at together
-MAX_HELD_CHARS = 64 * 1024  # letters of a stream that may be kept back
+CUT_CONTEXT_CHARS = 64 * 1024  # around a part of a text, to find a secret that crosses its ends
+VALUE_CONTEXT_CHARS = 1024  # around a value, for line breaks and colours inside it
+MAX_BREAK_CHARS = 160  # before each character of a value that is broken into lines
+CHUNK_CHARS = 32 * 1024  # of a long text that are searched together
+MAX_HELD_CHARS = 64 * 1024  # of a stream that may be held back
 
 
 def _value_and_lines(value: str) -> Iterator[str]:
-    """A value, and each of its lines, since many a text is shown line by line."""
+    """A value and each of its lines, since many texts are shown line by line."""
     yield value
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) > 1:
-        # Not the frame of a key: every key has it, and without it another one is not recognised.
+        # Not the first and last line of a key: all keys share them.
         yield from (line for line in lines if len(line) >= MIN_LINE_CHARS and not line.startswith("-----"))
 
 
 def _spellings(value: str) -> set[str]:
-    """A value as it stands, inside a JSON string, inside a URL, and inside what Python's `repr` gives."""
-    # The quotes around it depend on the rest of the string, and so whether ' is escaped: with a " it is.
+    """A value as it is, and as JSON, URLs and Python's `repr` spell it."""
+    # `repr` escapes ' only in a string that also contains ".
     printed = {
         repr('"' + value)[2:-1],
         ascii('"' + value)[2:-1],
@@ -87,7 +84,7 @@ def _spelling_pattern(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a secret stands in a text, and what is shown instead."""
+    """The position of a secret in a text, and its replacement."""
 
     start: int
     end: int
@@ -102,21 +99,21 @@ class Redactor:
         self.set_values(values)
 
     def add_values(self, values: Iterable[str]) -> None:
-        """Hide these values too."""
+        """Redact these values too."""
         self.set_values({*self._all_values, *values})
 
     def set_values(self, values: Iterable[str]) -> None:
-        """From now on these are the values to hide."""
+        """Replace the values to redact."""
         values = self._all_values = frozenset(values)
         long = [value for value in values if len(value) >= MIN_VALUE_CHARS]
         spellings = {text for value in long for part in _value_and_lines(value) for text in _spellings(part)}
-        # Longest first: of two values that begin alike, the longer one must go as a whole.
+        # Longest first: of two values with the same beginning, the longer one must match.
         known = [_spelling_pattern(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
         self._pattern = re.compile("|".join([*known, *shape_patterns()]))
         self._spellings = tuple(spellings)
-        # Of a value of several lines the longest one, since what is between them may differ.
+        # The longest line of a value with several lines, since the line breaks may differ.
         self._signs = (*SIGNS, *{max(text.split("\n"), key=len) for text in spellings})
-        # Of values that a word's end does not end, so many letters are held back in a stream.
+        # Values with spaces continue after the end of a word: so many characters of a stream are held back.
         self.spaced_value_chars = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
         self._unbroken = {text for each in spellings if len(text := BREAKS.sub("", each)) >= MIN_VALUE_CHARS}
         self._outlines = tuple((text, outline(text)) for text in self._unbroken)
@@ -126,15 +123,17 @@ class Redactor:
         openings = {spelling_pattern(text[:MIN_PREFIX_CHARS]) for text in self._values}
         self._opening = re.compile("|".join(openings)) if openings else None
         self.max_value_chars = max(map(len, spellings), default=0)
-        self.window = 2 * self.max_value_chars + VALUE_CONTEXT_CHARS  # in which a value lies, as a rule
+        self.window = (
+            2 * self.max_value_chars + VALUE_CONTEXT_CHARS
+        )  # characters in which a value usually fits
 
     def redact(self, text: str) -> str:
         return self._render(text, self._find(text))
 
     def mask(self, data: bytes) -> bytes:
-        """The same bytes with a `*` for each byte of a secret, so that all others stay at their places.
+        """The same bytes with a `*` for each byte of a secret, so that all other bytes keep their position.
 
-        What moves the cursor or ends a line in the middle of a secret stays.
+        Escape sequences and line ends in the middle of a secret stay.
         """
         text = data.decode("utf-8", "surrogateescape")
         shown, at = [], 0
@@ -145,11 +144,11 @@ class Redactor:
         return b"".join([*shown, text[at:].encode("utf-8", "surrogateescape")]) if shown else data
 
     def _is_suspect(self, text: str) -> bool:
-        """Whether there may be a secret in it, at a quarter of what it takes to be sure."""
+        """Whether the text may contain a secret; takes a quarter of the time of the full search."""
         return any(sign in text for sign in self._signs) or "uthorization" in text.lower()
 
     def _find(self, text: str) -> list[Span]:
-        """All secrets in a text, in order; none overlaps another."""
+        """All secrets in a text, in order and without overlaps."""
         found = [_span(each) for each in self._pattern.finditer(text)] if self._is_suspect(text) else []
         bare = CONTROLS.sub("", text) if has_controls(text) else text
         if bare is not text:
@@ -161,7 +160,7 @@ class Redactor:
         return found
 
     def _find_among_controls(self, text: str, bare: str) -> Iterator[Span]:
-        """Those with colours, carriage returns and the like in them; `bare` is the text without these."""
+        """Secrets with colours, carriage returns and the like in them; `bare` is the text without these."""
         if not self._is_suspect(bare):
             return
         view = TextView(text, CONTROLS)
@@ -171,7 +170,7 @@ class Redactor:
             yield Span(start, end, span.name, span.instead + _escapes(text[start:end]))
 
     def _find_broken(self, text: str, bare: str) -> Iterator[Span]:
-        """Known values that go on in another line; `bare` is the text without controls."""
+        """Known values with line breaks in them; `bare` is the text without control characters."""
         if not self._outlines or not any(sign in bare for sign in ("\n", "\\n")):
             return
         if not self._may_be_broken(bare):
@@ -188,12 +187,12 @@ class Redactor:
                     yield replace(span, start=start + span.start, end=start + span.end)
 
     def _may_be_broken(self, text: str) -> bool:
-        """Whether a known value may go on in another line, at a tenth of what it takes to be sure."""
+        """Whether a known value may have line breaks in it; takes a tenth of the time of the full search."""
         quick = outline(text)
         return any(_is_broken(text, quick, *each) for each in self._outlines)
 
     def _find_spelled(self, text: str) -> Iterator[Span]:
-        """Known values as some other program spells them in a URL, in JSON or in HTML."""
+        """Known values in the spellings of URLs, JSON or HTML."""
         if self._opening and SPELLINGS.search(text) and self._opening.search(text):
             yield from _find_values(TextView(text, SPELLINGS, decode_spelling), self._values, text)
 
@@ -201,17 +200,17 @@ class Redactor:
         shown = []
         for span in spans:
             shown.append(text[at : max(at, span.start)])
-            # Of a secret that began before, not even what stands before its credential is shown again.
+            # The secret began before this part, so the text before its credential was shown already.
             shown.append(span.instead if span.start >= at else f"[redacted:{span.name}]")
             at = span.end
         return "".join([*shown, text[at:]])
 
-    def redact_after(self, text: str, place: int) -> str:
-        """What follows a place, when all before it was shown: of a secret across it, not the rest either."""
-        return self._render(text, [span for span in self._find(text) if span.end > place], place)
+    def redact_after(self, text: str, position: int) -> str:
+        """The redacted text after a position; a secret that crosses the position is redacted, too."""
+        return self._render(text, [span for span in self._find(text) if span.end > position], position)
 
     def partial_secret_start(self, text: str) -> int:
-        """Where the end of a text begins that looks like the first part of a secret; else its length."""
+        """Where a possible first part of a secret at the end of the text begins; else the text's length."""
         places = [self._partial_credential_start(text), *self.partial_value_starts(text, MIN_PREFIX_CHARS)]
         if has_controls(text):
             view = TextView(text, CONTROLS)
@@ -220,7 +219,7 @@ class Redactor:
         return min(places)
 
     def _partial_credential_start(self, text: str) -> int:
-        """The same for the shapes of credentials."""
+        """The same for well-known credentials."""
         places = [len(text)]
         word = len(text.rstrip(WORD_CHARS))
         if found := CREDENTIAL_PREFIX.search(text, word):
@@ -232,46 +231,48 @@ class Redactor:
             places.append(found.start())
         return min(places)
 
-    def partial_value_starts(self, text: str, least: int) -> Iterator[int]:
-        """Where known values begin of which the text has not all, but `least` letters."""
+    def partial_value_starts(self, text: str, min_chars: int) -> Iterator[int]:
+        """Where known values begin that the text ends with a part of, of at least `min_chars` characters."""
         before = max(0, len(text) - self.window)
         tail = text[before:]
         yield before + unfinished_escape_start(tail)
-        yield from (before + place for place in _partial_starts(tail, self._spellings, least))
+        yield from (before + place for place in _partial_starts(tail, self._spellings, min_chars))
         views = [
             (TextView(tail, each), self._unbroken) for each in (BREAKS, MARKED_BREAKS) if each.search(tail)
         ]
         if SPELLINGS.search(tail):
             views.append((TextView(tail, SPELLINGS, decode_spelling), self._values))
         for view, values in views:
-            for place in _partial_starts(view.text, values, least):
+            for place in _partial_starts(view.text, values, min_chars):
                 yield before + view.span(place, place + 1)[0]
 
-    def safe_cut(self, text: str, place: int) -> int:
-        """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
-        if not 0 < place < len(text):
-            return place
-        return min((span.start for span in self._find(text) if span.start < place < span.end), default=place)
+    def safe_cut(self, text: str, position: int) -> int:
+        """A position to cut a text at: `position`, or the start of the secret that crosses it."""
+        if not 0 < position < len(text):
+            return position
+        return min(
+            (span.start for span in self._find(text) if span.start < position < span.end), default=position
+        )
 
     def drop_partial_secret(self, text: str) -> str:
-        """A text that goes on later, without what may be the first part of a secret at its end."""
+        """The start of a longer text, without a possible first part of a secret at its end."""
         return text[: self.safe_cut(text, self.partial_secret_start(text))]
 
     def held_start(self, data: bytes) -> int:
-        """Where the end of bytes begins that is not shown before more has come; else their length."""
+        """Where the bytes at the end begin that must wait for more input; else the length."""
         text = data[-MAX_HELD_CHARS:].decode(errors="surrogateescape")
-        begun = self.safe_cut(text, self.partial_secret_start(text))
-        if held := len(text[begun:].encode(errors="surrogateescape")):
+        start = self.safe_cut(text, self.partial_secret_start(text))
+        if held := len(text[start:].encode(errors="surrogateescape")):
             return len(data) - held
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         decoder.decode(data[-4:])
-        return len(data) - len(decoder.getstate()[0])  # not half a letter either
+        return len(data) - len(decoder.getstate()[0])  # nor half of a character
 
 
 def mask_across(data: bytes, start: int, end: int, mask: Callable[[bytes], bytes]) -> bytes:
-    """The bytes from `start` to `end`, with a `*` for each byte of a secret that lies across either place.
+    """The bytes from `start` to `end`, with a `*` for each byte of a secret that crosses either end.
 
-    A secret that lies whole between them stays as it is, to be redacted by its name.
+    A secret that lies completely between them stays, to be redacted by its name later.
     """
     part = data[start:end]
     if len(part) == len(data):
@@ -279,7 +280,7 @@ def mask_across(data: bytes, start: int, end: int, mask: Callable[[bytes], bytes
     alone, among = mask(part), mask(data)[start:end]
     if among == alone:
         return part
-    # What is hidden only among what is around belongs to a secret that is cut.
+    # Bytes that are masked only together with their surroundings belong to a secret that is cut.
     pairs = zip(part, alone, among, strict=True)
     return bytes(byte if shown == hidden else hidden for byte, shown, hidden in pairs)
 
@@ -293,12 +294,12 @@ def redacted_excerpt(
     by_line: bool = False,
     redact_before: Callable[[bytes], str] | None = None,
 ) -> str:
-    """A part of bytes as they are redact, with nothing of a secret that begins before it or goes on after it.
+    """A redacted part of some bytes, without parts of secrets that cross its ends.
 
-    What is around the part is redact too, and then left away: so whatever is shown was in a text without
-    secrets. Half a letter at an end belongs to the part that it ends in. `by_line`: where the end of
-    what stands before is redact otherwise by now, all of its line is shown again. `redact_before`: how what
-    stands before was redact then, when it was not known how it goes on.
+    All of the bytes are redacted, and the text around the part is then dropped. Half a character at
+    an end belongs to the part that it ends in. `by_line`: if the text before the part is redacted in
+    another way by now, its last line is repeated. `redact_before` is the function that redacted the
+    text before the part at that time, without the text after it.
     """
     whole, before = redact(data), (redact_before or redact)(data[:start])
     first = _common_prefix_chars(before, whole)
@@ -309,7 +310,7 @@ def redacted_excerpt(
 
 
 def _common_prefix_chars(one: str, other: str) -> int:
-    """How many letters two texts have in common from their beginning."""
+    """The length of the common prefix of two texts."""
     alike, differ = 0, min(len(one), len(other)) + 1
     while differ - alike > 1:
         middle = (alike + differ) // 2
@@ -320,10 +321,10 @@ def _common_prefix_chars(one: str, other: str) -> int:
     return alike
 
 
-def _partial_starts(text: str, values: Iterable[str], least: int) -> Iterator[int]:
-    """Where the end of a text begins that a value begins with, for each value."""
+def _partial_starts(text: str, values: Iterable[str], min_chars: int) -> Iterator[int]:
+    """For each value, where the text's end begins that is a prefix of the value."""
     for value in values:
-        first, place = value[:least], max(0, len(text) - len(value) + 1)
+        first, place = value[:min_chars], max(0, len(text) - len(value) + 1)
         while (place := text.find(first, place)) >= 0:
             if value.startswith(text[place:]):
                 yield place
@@ -332,7 +333,7 @@ def _partial_starts(text: str, values: Iterable[str], least: int) -> Iterator[in
 
 
 def _overlapping_chunks(text: str, *, around: int) -> Iterator[tuple[int, str]]:
-    """A long text in parts that overlap by so many characters on either side; each with where it begins."""
+    """A long text in chunks that overlap by `around` characters; each with its offset."""
     if len(text) <= 2 * CHUNK_CHARS or around > CHUNK_CHARS:
         yield 0, text
         return
@@ -342,8 +343,8 @@ def _overlapping_chunks(text: str, *, around: int) -> Iterator[tuple[int, str]]:
 
 
 def _is_broken(text: str, text_outline: bytes, value: str, value_outline: bytes) -> bool:
-    """Whether a value may be in a text with line breaks in it, at little cost."""
-    if len(value_outline) < MIN_PREFIX_CHARS:  # it says too little
+    """Whether a text may contain a value with line breaks in it; a quick check."""
+    if len(value_outline) < MIN_PREFIX_CHARS:  # too short to be significant
         return value[:MIN_PREFIX_CHARS] in text or value[-MIN_PREFIX_CHARS:] in text
     if value_outline not in text_outline:
         return False
@@ -361,7 +362,7 @@ def _find_values(view: TextView, values: Iterable[str], text: str) -> Iterator[S
 
 
 def _merge(spans: list[Span]) -> list[Span]:
-    """Those that overlap as one, under the name of the first."""
+    """Join spans that overlap, under the name of the first."""
     merged = spans[:1]
     for span in spans[1:]:
         last = merged[-1]
@@ -373,12 +374,12 @@ def _merge(spans: list[Span]) -> list[Span]:
 
 
 def _escapes(text: str) -> str:
-    """The escapes in a text: what follows must not be in another colour than it was."""
+    """The escape sequences in a text, which keep the colour of the text after it."""
     return "".join(ESCAPES.findall(text)) if "\x1b" in text else ""
 
 
 def _mask_text(text: str) -> bytes:
-    """A `*` for each byte of a secret, but for what stands in the middle of it."""
+    """A `*` for each byte of a secret; escapes and line breaks inside it stay."""
     shown, at = [], 0
     for found in BREAKS.finditer(text):
         shown.append(b"*" * len(text[at : found.start()].encode("utf-8", "surrogateescape")))
@@ -389,6 +390,6 @@ def _mask_text(text: str) -> bytes:
 
 def _span(found: re.Match[str]) -> Span:
     name, text = (found.lastgroup or "secret").lower(), found[0]
-    # What comes before a credential stays: it says where the secret was.
+    # The text before the credential stays: it shows where the secret was.
     before = text.removesuffix(text.split()[-1]) if name == "authorization" else ""
     return Span(found.start(), found.end(), name, f"{before}[redacted:{name}]")

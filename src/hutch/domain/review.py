@@ -1,4 +1,4 @@
-"""What people and reviewers say about a change: comments on lines, and verdicts."""
+"""Reviews of a change: comments on lines, and verdicts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,12 +7,12 @@ from hutch.domain.patch import Side
 
 Severity = Literal["blocker", "should", "could"]
 Verdict = Literal["approved", "changes_requested", "commented"]
-AGENT = "hutch"  # who a review by the agent is by; ids of users look otherwise
+AGENT = "hutch"  # the author of the agent's reviews; no user id looks like this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """Something to be said about a line."""
+    """A comment on a line before it is stored."""
 
     path: str
     line: int
@@ -23,16 +23,16 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A remark that was made, by whom, and about which commit."""
+    """A stored comment on a line of one commit."""
 
     id: str
     change_id: str
-    review_id: str = ""  # that it belongs to; empty when it was made by itself
+    review_id: str = ""  # empty when it does not belong to a review
     author: str
     path: str
     line: int
     side: Side
-    severity: str  # empty when it was not said
+    severity: str  # empty when not set
     body: str
     commit: str
     created_ms: int
@@ -46,7 +46,7 @@ class Review:
 
     id: str
     change_id: str = ""
-    pull_url: str = ""  # of a pull request, when it is no change of ours
+    pull_url: str = ""  # of a pull request that is not a change of this installation
     author: str
     verdict: Verdict
     title: str = ""
@@ -54,10 +54,10 @@ class Review:
     commit: str
     session_id: str = ""
     run_id: str = ""
-    url: str = ""  # where it was posted; empty when it is only here
+    url: str = ""  # where it was posted; empty until then
     created_ms: int
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is to be posted, and it is not known that it was."""
+        """Whether it must be posted and is not known to be."""
         return bool(self.pull_url and not self.url)

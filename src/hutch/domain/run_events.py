@@ -1,4 +1,4 @@
-"""What can happen while an agent works: replies, tools, approvals, tests, the change it proposes."""
+"""Events of a run: replies, tool calls, approvals, tests, the proposed change."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from hutch.domain.event import Event
 
 
 class RunQueued(Event):
-    """Somebody wants the agent to take up a prompt; it begins when there is room."""
+    """A prompt was queued; the run starts when a worker is free."""
 
     type: Literal["run.queued"] = "run.queued"
     run_id: str
@@ -17,7 +17,7 @@ class RunQueued(Event):
 
 
 class RunStarted(Event):
-    """The agent took up a prompt."""
+    """The agent started to work on a prompt."""
 
     type: Literal["run.started"] = "run.started"
     run_id: str
@@ -38,7 +38,7 @@ class RunStarted(Event):
 
 
 class CallMade(BaseModel):
-    """A tool that a model wanted to be used; its arguments are JSON text, which may be wrong."""
+    """A tool call of a model; its arguments are JSON text, which may be invalid."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -48,7 +48,7 @@ class CallMade(BaseModel):
 
 
 class ModelReplied(Event):
-    """A model said something, wanted tools to be used, or both."""
+    """A model replied with text, tool calls, or both."""
 
     type: Literal["model.replied"] = "model.replied"
     run_id: str
@@ -67,7 +67,7 @@ class ModelReplied(Event):
 
 
 class ToolCalled(Event):
-    """A tool began to work."""
+    """A tool call started."""
 
     type: Literal["tool.called"] = "tool.called"
     run_id: str
@@ -77,7 +77,7 @@ class ToolCalled(Event):
 
 
 class ToolReturned(Event):
-    """A tool is done; `text` is what the model reads of it."""
+    """A tool call ended; `text` is the result that the model reads."""
 
     type: Literal["tool.returned"] = "tool.returned"
     run_id: str
@@ -89,7 +89,7 @@ class ToolReturned(Event):
 
 
 class ApprovalAsked(Event):
-    """A tool waits until somebody allows it."""
+    """A tool call waits for approval."""
 
     type: Literal["approval.asked"] = "approval.asked"
     call_id: str
@@ -100,7 +100,7 @@ class ApprovalAsked(Event):
 
 
 class ApprovalGiven(Event):
-    """Somebody has answered whether a tool may be used."""
+    """A user allowed or denied a tool call."""
 
     type: Literal["approval.given"] = "approval.given"
     call_id: str
@@ -118,7 +118,7 @@ class QuestionAsked(Event):
 
 
 class QuestionAnswered(Event):
-    """Somebody has answered a question of the agent."""
+    """A user answered a question of the agent."""
 
     type: Literal["question.answered"] = "question.answered"
     call_id: str
@@ -140,7 +140,7 @@ class FileChanged(Event):
 
 
 class SnapshotTaken(Event):
-    """The content of the workspace at this moment was kept."""
+    """The content of the workspace was stored."""
 
     type: Literal["snapshot.taken"] = "snapshot.taken"
     snapshot: int
@@ -163,7 +163,7 @@ class RanTests(Event):
 
 
 class ContextCompacted(Event):
-    """What the model sees of events up to `upto_seq` is this summary from now on."""
+    """From now on the model sees this summary instead of the events up to `upto_seq`."""
 
     type: Literal["context.compacted"] = "context.compacted"
     run_id: str
@@ -178,7 +178,7 @@ class ContextCompacted(Event):
 
 
 class ChangeProposed(Event):
-    """A branch with a commit was put where people can review and merge it."""
+    """A branch with a commit was published for review and merge."""
 
     type: Literal["change.proposed"] = "change.proposed"
     change_id: str
@@ -190,7 +190,7 @@ class ChangeProposed(Event):
 
 
 class StepReached(Event):
-    """Preparing a workspace or delivering a change has come to its next step."""
+    """The preparation of a workspace or the delivery of a change reached its next step."""
 
     type: Literal["step.reached"] = "step.reached"
     step: Literal["cloning", "looking", "branching", "committing", "pushing", "opening"]
@@ -199,7 +199,7 @@ class StepReached(Event):
 
 
 class DeliveryAsked(Event):
-    """Somebody wants what a run did to be handed over once more; `failing` says that its tests may fail."""
+    """A user asked to deliver the work of a run once more; `failing` accepts failing tests."""
 
     type: Literal["delivery.asked"] = "delivery.asked"
     run_id: str
@@ -208,9 +208,9 @@ class DeliveryAsked(Event):
 
 
 class DeliveryEnded(Event):
-    """What a run did was handed over, or why it was not; the last word on a run that was to be delivered.
+    """The delivery of a run's work ended: the result of a run that delivers.
 
-    `cancelled`: nobody wants it any more, and what was said when it was asked for no longer holds.
+    `cancelled`: a user cancelled the delivery, and the options of its request no longer apply.
     """
 
     type: Literal["delivery.ended"] = "delivery.ended"
@@ -225,7 +225,7 @@ class DeliveryEnded(Event):
 
 
 class ReviewGiven(Event):
-    """A change was read, and this is what was found; the last word on a run that was to review."""
+    """A change was reviewed: the result of a run that reviews."""
 
     type: Literal["review.given"] = "review.given"
     run_id: str
@@ -240,7 +240,7 @@ class ReviewGiven(Event):
 
 
 class RunResumed(Event):
-    """Somebody wants a run that has ended to go on. Limits that are given replace those of before."""
+    """A user resumed a run that had ended. Limits that are set replace the earlier ones."""
 
     type: Literal["run.resumed"] = "run.resumed"
     run_id: str
@@ -253,7 +253,7 @@ class RunResumed(Event):
 
 
 class RunEnded(Event):
-    """The agent is done with a prompt, in exactly one way."""
+    """A run ended, with exactly one outcome."""
 
     type: Literal["run.ended"] = "run.ended"
     run_id: str

@@ -1,4 +1,4 @@
-"""How much a run may take: turns, tokens, money and time."""
+"""The limits of a run: turns, tokens, money and time."""
 
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -8,7 +8,7 @@ LimitName = Literal["turns", "tokens", "cost_usd", "timeout_s"]
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """How far a run may go. None: no limit here, so the next one that says something counts."""
+    """The limits of a run. None means not set here, so the next source decides."""
 
     turns: int | None = None
     tokens: int | None = None
@@ -16,23 +16,23 @@ class RunLimits:
     timeout_s: float | None = None
 
     def tightened(self, other: "RunLimits") -> "RunLimits":
-        """The smaller of each."""
+        """The smaller of each pair of limits."""
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return RunLimits(
             *(min((value for value in pair if value is not None), default=None) for pair in pairs)
         )
 
     def or_else(self, other: "RunLimits") -> "RunLimits":
-        """These where they are set, and the others elsewhere."""
+        """These limits where they are set, and the other ones elsewhere."""
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
 
     def given(self) -> dict[str, int | float]:
-        """Those that are set, by name."""
+        """The limits that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def event_fields(self) -> dict[str, Any]:
-        """The same by the names that `run.started` and `run.resumed` have for them."""
+        """All limits under the field names of `run.started` and `run.resumed`."""
         return {
             "max_turns": self.turns,
             "max_tokens": self.tokens,

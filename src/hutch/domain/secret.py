@@ -1,7 +1,7 @@
-"""What lets somebody in: random, told once, and kept only as a hash.
+"""Random credentials, shown once and stored only as a hash.
 
-256 bits from the system, so that a plain SHA-256 is enough: there is nothing to
-guess from. Passwords are another matter, see `flows/passwords.py`.
+They have 256 bits from the system, so a plain SHA-256 is enough.
+Passwords need more, see `flows/passwords.py`.
 """
 
 import hashlib
@@ -10,10 +10,10 @@ import secrets
 import string
 
 _ALPHABET = string.ascii_letters + string.digits
-_SECRET_CHARS = 43  # of 62 letters each: 256 bits
+_SECRET_CHARS = 43  # of 62 possible ones each: 256 bits
 
 TOKEN, LINK, INVITE = "hutch_", "hutchlink_", "hutchinvite_"
-VISIBLE_CHARS = 6  # of a token, beside its prefix, by which its owner knows it again
+VISIBLE_CHARS = 6  # of a token, after its prefix, by which its owner recognises it
 
 
 def new_secret(prefix: str = "") -> str:
@@ -21,20 +21,20 @@ def new_secret(prefix: str = "") -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret. Any text has one, so that strangers' input needs no check before."""
+    """The stored form of a secret. Accepts any text, so untrusted input needs no check before."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def visible_prefix(secret: str, prefix: str = TOKEN) -> str:
-    """The beginning, by which people tell theirs apart."""
+    """The first characters, by which people recognise their tokens."""
     return secret[: len(prefix) + VISIBLE_CHARS]
 
 
 def derive(secret: str, purpose: str) -> str:
-    """Another secret that follows from this one, and does not tell it."""
+    """Derive another secret, from which this one cannot be computed."""
     return hmac.new(secret.encode(errors="surrogatepass"), purpose.encode(), hashlib.sha256).hexdigest()
 
 
 def is_equal(one: str, other: str) -> bool:
-    """Compare without telling by the time it takes how much was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass"))

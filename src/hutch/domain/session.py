@@ -1,4 +1,4 @@
-"""A session of a server, a run in its queue, and an input that was given to it."""
+"""A session of a server, a queued run, and an input of a session."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,30 +7,30 @@ from hutch.domain.ids import RunId, SessionId
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 
 SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]
-"""`queued` and `starting` before its workspace is there; `idle` with a jail and nothing to do; `waiting`
-for an approval or an answer; `parked` without a jail, until somebody needs it."""
+"""`queued` and `starting` before its workspace is there; `idle` with a jail and without a run; `waiting`
+for an approval or an answer; `parked` without a jail, until its next use."""
 RunState = Literal["queued", "running", "held", "ended"]  # held: stopped by a pause
 RunKind = Literal["prepare", "prompt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """How what is done is to be handed over."""
+    """How the work of a session is delivered."""
 
-    title: str = ""  # empty: as the agent calls it
-    branch: str = ""  # that it is for; empty: where the workspace began
+    title: str = ""  # empty: the agent chooses it
+    branch: str = ""  # to merge into; empty: the branch that the workspace started from
     draft: bool = False
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
-    tests: str = ""  # the command that has the last word; empty: found by looking
-    issue: str = ""  # the address of what asked for it
-    once: bool = False  # it is one request: what it leaves on disk is kept for hours, not for days
-    plain_directory: bool = False  # the repository may be a directory without git, which is copied whole
-    unattended: bool = False  # nobody answers: what would be asked is denied at once
-    author: str = ""  # `Name <address>`; empty: as the settings say
-    uncommitted: bool = False  # begin with what is changed and not committed, too
-    record: str = ""  # a file in which the model's replies are kept as a cassette
-    review: str = ""  # a change's id or a pull request's address, when it is read and nothing is delivered
+    tests: str = ""  # the test command that decides; empty: detected
+    issue: str = ""  # the URL of the issue or comment that asked for it
+    once: bool = False  # a single request: its files are kept for hours, not for days
+    plain_directory: bool = False  # the repository may be a directory without git, which is copied completely
+    unattended: bool = False  # no user answers: approvals are denied at once
+    author: str = ""  # `Name <address>`; empty: from the settings
+    uncommitted: bool = False  # include uncommitted changes
+    record: str = ""  # a cassette file that records the model's replies
+    review: str = ""  # the change id or pull request URL to review; then nothing is delivered
 
 
 DEFAULT_DELIVERY = Delivery()
@@ -38,13 +38,13 @@ DEFAULT_DELIVERY = Delivery()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """A request for a session; empty fields are as the persona and the settings say."""
+    """A request for a session; empty fields take the values of the persona and the settings."""
 
     purpose: str = ""
     role: str = ""
     expectations: str = ""
     repository: str = ""
-    plain_directory: bool = False  # it may be one without git, which is copied whole
+    plain_directory: bool = False  # it may be one without git, which is copied completely
     revision: str = ""
     persona: str = ""
     model: str = ""
@@ -52,25 +52,25 @@ class NewSession:
     limits: RunLimits = NO_LIMITS
     deliver: bool = False
     delivery: Delivery = DEFAULT_DELIVERY
-    prompt: str = ""  # the first one; without, the session is only made ready
+    prompt: str = ""  # the first one; empty: the session is only prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a session is for and what it may; its log tells what happened."""
+    """The purpose and the permissions of a session; its events are in its log."""
 
     id: SessionId
     owner: str
     purpose: str = ""
     role: str = ""
     expectations: str = ""
-    repository: str = ""  # empty: it begins with nothing
+    repository: str = ""  # empty: the workspace starts empty
     revision: str = ""
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
-    limits: RunLimits = NO_LIMITS  # beside those of the persona and the usual ones
-    deliver: bool = False  # a run that changed something ends in a Change
+    limits: RunLimits = NO_LIMITS  # besides those of the persona and the defaults
+    deliver: bool = False  # a run that changed files ends in a Change
     delivery: Delivery = DEFAULT_DELIVERY
     workspace_id: str = ""
     forked_from: str = ""  # `SESSION@SNAPSHOT`
@@ -82,11 +82,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryResult:
-    """How handing over what a run did ended, the last time."""
+    """The result of the latest delivery of a run."""
 
     outcome: str  # proposed, nothing, failed
     reason: str = ""
-    failing: bool = False  # its tests fail, and nobody had said that this is known
+    failing: bool = False  # its tests fail, and no user had accepted that
     change_id: str = ""
     url: str = ""
     at_ms: int = 0
@@ -94,7 +94,7 @@ class DeliveryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRun:
-    """A run as the queue knows it."""
+    """A run in the queue."""
 
     id: RunId
     session_id: SessionId
@@ -110,13 +110,13 @@ class QueuedRun:
     ended_ms: int = 0
     outcome: str = ""
     reason: str = ""
-    trace_id: str = ""  # of the request that wanted it
-    delivered: DeliveryResult | None = None  # None where that was not tried
+    trace_id: str = ""  # of the request that queued it
+    delivered: DeliveryResult | None = None  # None when no delivery was tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInput:
-    """An input at its place in the session's log of inputs."""
+    """An input with its number in the session's log of inputs."""
 
     session_id: SessionId
     seq: int

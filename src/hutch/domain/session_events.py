@@ -1,4 +1,4 @@
-"""What can happen to a session as a whole."""
+"""Events of a session as a whole."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from hutch.domain.event import Event
 
 
 class SessionOpened(Event):
-    """A session began; always the first event of its log."""
+    """A session was opened; always the first event of its log."""
 
     type: Literal["session.opened"] = "session.opened"
     purpose: str = ""
@@ -18,7 +18,7 @@ class SessionOpened(Event):
 
 
 class InputTaken(Event):
-    """An input was taken up; what came of it stands beside or after this."""
+    """An input was processed; its effects are recorded with this event or after it."""
 
     type: Literal["input.taken"] = "input.taken"
     input: int
@@ -38,21 +38,21 @@ class SessionPrepared(Event):
 
 
 class SessionPaused(Event):
-    """Nothing is begun in a session until somebody lets it go on."""
+    """A session was paused: nothing starts in it until it is resumed."""
 
     type: Literal["session.paused"] = "session.paused"
     by: str = ""
 
 
 class SessionResumed(Event):
-    """A session that was paused goes on."""
+    """A paused session continues."""
 
     type: Literal["session.resumed"] = "session.resumed"
     by: str = ""
 
 
 class SessionParked(Event):
-    """The jail of a session was closed, since nobody used it or its server ended; the workspace is kept."""
+    """The jail of a session was closed because it was idle or its server ended; the workspace stays."""
 
     type: Literal["session.parked"] = "session.parked"
     snapshot: int = 0
@@ -60,13 +60,13 @@ class SessionParked(Event):
 
 
 class SessionWoken(Event):
-    """A session that was parked has a jail again."""
+    """A parked session has a jail again."""
 
     type: Literal["session.woken"] = "session.woken"
 
 
 class SessionRewound(Event):
-    """Files and conversation are again what they were after the event `to_seq`."""
+    """Files and conversation were restored to their state after the event `to_seq`."""
 
     type: Literal["session.rewound"] = "session.rewound"
     to_seq: int
@@ -78,7 +78,7 @@ class SessionRewound(Event):
 
 
 class MessageSent(Event):
-    """Somebody said something: a person, the agent, or Hutch itself."""
+    """A message of a person, the agent, or Hutch itself."""
 
     type: Literal["message.sent"] = "message.sent"
     author: Literal["user", "agent", "hutch"]
@@ -88,10 +88,10 @@ class MessageSent(Event):
 
 
 class EventsOmitted(Event):
-    """Things happened of which this log has no event: the disk was full, the log was at its bound, or the
-    server was killed. After that, nobody knows how many there were: `count` is 0.
+    """Events are missing from this log: the disk was full, the log reached its limit, or the server was
+    killed. After a kill their number is unknown: `count` is 0.
 
-    `late` events follow at once: they happened meanwhile, and were written when that was possible again.
+    `late` events follow directly: they happened meanwhile, and were written once that was possible again.
     """
 
     type: Literal["events.omitted"] = "events.omitted"
@@ -106,7 +106,7 @@ class EventsOmitted(Event):
 
 
 class SessionEnded(Event):
-    """A session is over; always the last event of its log, and signed as such."""
+    """A session ended; always the last event of its log, and signed as such."""
 
     type: Literal["session.ended"] = "session.ended"
     outcome: Literal["done", "failed", "cancelled", "abandoned"]

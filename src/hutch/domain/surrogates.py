@@ -1,6 +1,6 @@
 """Text without lone surrogates, which JSON and UTF-8 cannot hold.
 
-They stand for bytes that are no UTF-8, in names of files and in files themselves.
+They stand for bytes that are not UTF-8, in file names and in files.
 """
 
 import re
@@ -9,5 +9,5 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def replace_surrogates(text: str) -> str:
-    """Text that can be sent to anybody: what is no character becomes U+FFFD."""
+    """Replace lone surrogates by U+FFFD, so that the text can be encoded."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

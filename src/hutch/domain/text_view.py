@@ -1,4 +1,4 @@
-"""A text as a person reads it, with the way back to where each character stood.
+"""A text as a person reads it, with a mapping back to the position of each character.
 
 A terminal shows a value whole although colours, a carriage return or the end of a row are in
 the middle of it; a URL, JSON and HTML spell some characters in another way. A `View` is the
@@ -12,14 +12,14 @@ from html import escape, unescape
 
 _ESCAPE = (
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]"  # CSI: colours, cursor
-    r"|[\]P^_X][^\x07\x1b\x9c]{0,256}(?:\x07|\x1b\\|\x9c)"  # OSC and others that carry a text
+    r"|[\]P^_X][^\x07\x1b\x9c]{0,256}(?:\x07|\x1b\\|\x9c)"  # OSC and others with a text
     r"|[ -/]{1,4}[0-~]|[0-OQ-WYZ\\`-~])?"
 )
 _SPELLED = r"\\(?:x1[bB]|u001[bB]|033|e)\[[0-9;]{0,32}[A-Za-z]"  # a colour, as JSON or `repr` spell it
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 _MARK = r"(?:[0-9]{1,7}[\t:-][\t ]?|[+-])"  # before a line: its number, or its sign in a patch
-# Readline writes a space and a carriage return where a line goes on in the next row.
-_BREAK = r"(?:\r{0,4}\n|(?:\\r){0,2}\\n)(?:[ \t|]|\\t){0,64}"  # as it is, or as JSON spells it
+# Readline writes a space and a carriage return where a line continues on the next row.
+_BREAK = r"(?:\r{0,4}\n|(?:\\r){0,2}\\n)(?:[ \t|]|\\t){0,64}"  # literal, or as JSON spells it
 _ROW_END = rf"(?: \r(?!\n)|{_BREAK})"
 
 _ANY_CONTROL, _ANY_SPELLED = re.compile(_CONTROL), re.compile(_SPELLED)
@@ -32,49 +32,49 @@ SPELLINGS = re.compile(
     r"|\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[/\"'\\])"
     r"|&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 )
-# A sequence that the text ends in the middle of.
+# An escape sequence that the text ends inside of.
 _OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]P^_X][^\x07\x1b\x9c]{0,256}\x1b?|[ -/]{0,4})$")
 _IN_BREAKS = bytes([*range(33), 127, *b"|+-:\\nrt0123456789"])  # also as JSON spells them
 
 
 class TextView:
-    """A text without some of its parts, or with others in their place."""
+    """A text with some of its parts removed or replaced."""
 
-    def __init__(self, text: str, parts: re.Pattern[str], put: Callable[[str], str] | None = None) -> None:
-        # Of each run: where it begins in the view, where it stands in the text, whether it was put.
+    def __init__(self, text: str, parts: re.Pattern[str], decode: Callable[[str], str] | None = None) -> None:
+        # For each run: its start in the view, its start and end in the text, whether it was replaced.
         self._runs: list[tuple[int, int, int, bool]] = []
         self._begins: list[int] = []
-        kept: list[str] = []
+        shown: list[str] = []
         here = at = 0
 
-        def add(run: str, there: int, end: int, *, is_put: bool = False) -> None:
+        def add(run: str, there: int, end: int, *, is_replaced: bool = False) -> None:
             nonlocal here
             if run:
-                self._runs.append((here, there, end, is_put))
+                self._runs.append((here, there, end, is_replaced))
                 self._begins.append(here)
-                kept.append(run)
+                shown.append(run)
                 here += len(run)
 
         for found in parts.finditer(text):
             start, end = found.span()
             add(text[at:start], at, start)
-            if put:
-                add(put(found[0]), start, end, is_put=True)
+            if decode:
+                add(decode(found[0]), start, end, is_replaced=True)
             at = end
         add(text[at:], at, len(text))
-        self.text = "".join(kept)
+        self.text = "".join(shown)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters of a part of the view, which is not empty, stand in the text."""
-        here, first, _, is_put = self._runs[bisect_right(self._begins, start) - 1]
-        if not is_put:
+        """The position in the text of a non-empty part of the view."""
+        here, first, _, is_replaced = self._runs[bisect_right(self._begins, start) - 1]
+        if not is_replaced:
             first += start - here
-        here, there, last, is_put = self._runs[bisect_right(self._begins, end - 1) - 1]
-        return first, last if is_put else there + end - here
+        here, there, last, is_replaced = self._runs[bisect_right(self._begins, end - 1) - 1]
+        return first, last if is_replaced else there + end - here
 
 
 def decode_spelling(part: str) -> str:
-    """The character, or the byte as Latin-1, that a spelling of URLs, JSON or HTML stands for."""
+    """The character, or the byte as Latin-1, that a URL, JSON or HTML spelling stands for."""
     if part[0] == "&":
         return unescape(part)
     if part[0] == "%":
@@ -83,7 +83,7 @@ def decode_spelling(part: str) -> str:
 
 
 def spelling_pattern(text: str) -> str:
-    """A pattern for a text in whose characters any may be spelled so."""
+    """A pattern for a text in which any character may have such a spelling."""
     return "".join(_spellings_of_one(ord(each)) for each in text)
 
 
@@ -99,19 +99,19 @@ def _spellings_of_one(code: int) -> str:
 
 
 def has_controls(text: str) -> bool:
-    """Whether there is anything that `CONTROLS` finds; two searches are faster than one for either."""
+    """Whether `CONTROLS` matches; two searches are faster than one for either."""
     return bool(_ANY_CONTROL.search(text) or _ANY_SPELLED.search(text))
 
 
 def unfinished_escape_start(text: str) -> int:
-    """Where an escape sequence begins that the text does not end; else its length."""
+    """Where an unfinished escape sequence at the end of the text begins; else the text's length."""
     found = _OPEN_ESCAPE.search(text, max(0, text.rfind("\x1b") - 1))
     return found.start() if found else len(text)
 
 
 def outline(text: str) -> bytes:
-    """A text without all that line breaks, indentation, line numbers and signs of patches consist of.
+    """A text without the characters of line breaks, indentation, line numbers and patch signs.
 
-    If a text has a value in it that goes on in another line, its outline has the value's in one piece.
+    The outline of a text contains the outline of a value even when the value has line breaks in it.
     """
     return text.encode(errors="surrogatepass").translate(None, _IN_BREAKS)

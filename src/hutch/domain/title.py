@@ -1,4 +1,4 @@
-"""What a change is called when nobody has named it."""
+"""The default title of a change."""
 
 MAX_CHARS = 72
 

@@ -1,4 +1,4 @@
-"""One id, by which a request is followed through all that comes of it."""
+"""The trace id, which links a request to all work and log lines that it causes."""
 
 import secrets
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ import structlog
 
 
 def trace_id() -> str:
-    """Of what is being done now; empty when nobody asked for it."""
+    """The current trace id; empty outside of a trace."""
     return str(structlog.contextvars.get_contextvars().get("trace_id", ""))
 
 
 @contextmanager
 def traced(id: str, **also: str) -> Iterator[None]:
-    """What is done inside belongs to this trace, or to a new one; every line of the log says so."""
+    """Bind a trace id, or a new one, to all log lines inside."""
     with structlog.contextvars.bound_contextvars(trace_id=id or secrets.token_hex(16), **also):
         yield

@@ -1,7 +1,7 @@
-"""Who somebody is, and what that lets them do.
+"""Users, roles and scopes.
 
-A user has one role in the installation. A token may hold less than its user's role
-gives, never more; a browser session holds all of it.
+A user has one role in the installation. A token may have fewer scopes than its user's role
+gives, never more; a browser session has all of them.
 """
 
 import re
@@ -29,16 +29,16 @@ _SCOPES_OF: dict[Role, frozenset[Scope]] = {
     "assessor": frozenset({"read"}),
     "candidate": frozenset({"read", "write"}),
 }
-# Hangul fillers are letters that cannot be seen; two spaces look like one.
-_SEEN = r"[^\W\u115f\u1160]"
-_NAME = re.compile(rf"({_SEEN}|[.@+-])( ?({_SEEN}|[.@+'-]))*(?<!')")
-# Scripts with letters that look like those of another one of them.
+# Hangul fillers are invisible characters; two spaces look like one.
+_VISIBLE = r"[^\W\u115f\u1160]"
+_NAME = re.compile(rf"({_VISIBLE}|[.@+-])( ?({_VISIBLE}|[.@+'-]))*(?<!')")
+# Scripts that share look-alike characters.
 _ALIKE_SCRIPTS = {"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"}
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody with an account here."""
+    """A user account."""
 
     id: UserId
     name: str
@@ -49,7 +49,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of one request, and by what they were recognised."""
+    """The caller of one request, and the credential that identified them."""
 
     user: User
     scopes: frozenset[Scope]
@@ -58,28 +58,28 @@ class Caller:
 
     @property
     def is_owner(self) -> bool:
-        """An owner whose credential was not narrowed."""
+        """An owner whose credential has all scopes."""
         return self.user.role == "owner" and "admin" in self.scopes
 
     def need(self, scope: Scope) -> None:
-        """Refuse who does not hold this scope."""
+        """Refuse a caller without this scope."""
         if scope not in self.scopes:
             narrowed = self.by == "token" and scope in scopes_of(self.user.role)
-            way_out = (
+            hint = (
                 f"Make a token with it: hutch tokens create --scope {scope}"
                 if narrowed
                 else f"An owner can change the role: hutch users role {self.user.name} ROLE"
             )
-            raise Denied(f"This needs the scope '{scope}', which {self.user.name} does not hold. {way_out}")
+            raise Denied(f"This needs the scope '{scope}', which {self.user.name} does not have. {hint}")
 
 
 def scopes_of(role: Role) -> frozenset[Scope]:
-    """All that a role may do."""
+    """All scopes of a role."""
     return _SCOPES_OF[role]
 
 
 def with_implied(scopes: frozenset[Scope]) -> frozenset[Scope]:
-    """With what each implies: who may administer may write, who may write may read."""
+    """Add implied scopes: admin implies write, write implies read."""
     implied: set[Scope] = set(scopes)
     if "admin" in implied:
         implied.add("write")
@@ -89,9 +89,9 @@ def with_implied(scopes: frozenset[Scope]) -> frozenset[Scope]:
 
 
 def parse_name(text: str) -> str:
-    """Check a user's name that came from outside: letters, digits and a few signs, or an e-mail address."""
+    """Check an untrusted user name: letters, digits and a few signs, or an e-mail address."""
     name = unicodedata.normalize("NFKC", text)
-    # Not like an id: people are found by either, and one must not be taken for the other.
+    # Not like an id: users are looked up by name or id, and the two must not be confused.
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
         raise BadRequest(
             f"{echo(text, 80)} cannot be a user's name. Use up to {MAX_NAME_CHARS} letters, digits, "
@@ -107,7 +107,7 @@ def parse_name(text: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """A name as it is compared everywhere: `Ada` and `ada` are one user, in any code points."""
+    """The form in which names are compared: `Ada` and `ada` are one user, in any code points."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
@@ -119,10 +119,10 @@ def parse_role(text: str) -> Role:
 
 
 def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
-    """Scopes by name, also several with commas between them; with what each implies."""
+    """Parse scope names, also comma-separated, and add implied scopes."""
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     wrong = [name for name in names if name not in SCOPES]
     if wrong or not names:
-        said = f"{echo(wrong[0], 40)} is not a scope" if wrong else "No scope is named"
-        raise BadRequest(f"{said}. There are: {', '.join(SCOPES)}.")
+        problem = f"{echo(wrong[0], 40)} is not a scope" if wrong else "No scope is named"
+        raise BadRequest(f"{problem}. There are: {', '.join(SCOPES)}.")
     return with_implied(frozenset(scope for scope in SCOPES if scope in names))

@@ -1,7 +1,7 @@
 """The log of a session as its readers may see it: the way to entries for every client.
 
 Whether a caller may see the session at all is `sessions.allowed`; which of its entries,
-is decided here, and applied by `domain.audience.show`.
+is decided here, and applied by `domain.audience.filter_entry`.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""What every room needs of the machine: time, locks, files that are replaced whole, text for a terminal."""
+"""Operating-system basics for all packages: clocks, locks, atomic file replacement, terminal text."""

@@ -1,4 +1,4 @@
-"""Files that are replaced in one step: nobody ever reads half of one."""
+"""Files that are replaced in one step: no reader sees half of one."""
 
 import os
 from contextlib import suppress
@@ -8,12 +8,12 @@ FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def replace_file(path: Path, content: bytes | str, *, mode: int = 0o666, durable: bool = False) -> None:
-    """Write a file whole or not at all; `durable`: also when the power fails. Blocks.
+    """Replace a file completely or not at all; `durable`: also when the power fails. Blocks.
 
-    `mode` is narrowed by the umask. What stood at `path` stays as it is when this fails.
+    The umask applies to `mode`. On failure the old file stays.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)  # of a process that was killed
+    draft.unlink(missing_ok=True)  # left by a process that was killed
     try:
         with os.fdopen(
             os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb"
@@ -32,13 +32,13 @@ def replace_file(path: Path, content: bytes | str, *, mode: int = 0o666, durable
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file that its owner alone can read, in a directory that is made if need be. Blocks."""
+    """Replace a file that only its owner can read; creates its directory. Blocks."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, text, mode=0o600)
 
 
 def sync_directory(path: Path) -> None:
-    """Let the names in a directory outlive a power cut. Blocks."""
+    """Flush the entries of a directory to disk. Blocks."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

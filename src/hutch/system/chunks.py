@@ -1,8 +1,8 @@
-"""Work on very large collections, a chunk at a time.
+"""Work on very large collections, one chunk at a time.
 
-A single call into C, such as sorting a list or freeing a dict, keeps the interpreter
-until it is done. On 300,000 names that is a tenth of a second in which the event loop
-stands still, in whatever thread the call is made. Between two chunks others get a turn.
+A single call into C, such as sorting a list or freeing a dict, holds the interpreter lock
+until it returns. On 300,000 names that blocks the event loop for a tenth of a second,
+in any thread. Between two chunks other threads can run.
 """
 
 import heapq
@@ -22,7 +22,7 @@ def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
 
 
 def sort_in_chunks(values: Collection[Value], *, key: Callable[[Value], Any] | None = None) -> list[Value]:
-    """What `sorted` returns."""
+    """The same result as `sorted`."""
     ordered = [sorted(chunk, key=key) for chunk in chunks(values)]  # type: ignore[type-var, arg-type]
     if len(ordered) <= 1:
         return ordered[0] if ordered else []
@@ -30,14 +30,14 @@ def sort_in_chunks(values: Collection[Value], *, key: Callable[[Value], Any] | N
 
 
 def equal_in_chunks(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether both hold the same."""
+    """The same result as `==`."""
     if first is second or len(first) != len(second) or len(first) <= CHUNK_SIZE:
         return first == second
     return all(name in second and second[name] == value for name, value in first.items())
 
 
 def clear_in_chunks(*mappings: MutableMapping[Any, Any]) -> None:
-    """Empty mappings whose values nobody else holds, one entry at a time."""
+    """Empty mappings that own their values, one entry at a time."""
     for mapping in mappings:
         while mapping:
             mapping.popitem()

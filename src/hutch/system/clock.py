@@ -40,5 +40,5 @@ STEADY = SteadyClock()
 
 
 def remaining_s(since_ms: int, wait_s: float, now_ms: int) -> float:
-    """How much is left of a wait that began then; never more than all of it, should the clock be set back."""
+    """The rest of a wait that started at `since_ms`; at most `wait_s`, even if the clock was set back."""
     return min(wait_s, max(0.0, since_ms / 1000 + wait_s - now_ms / 1000))

@@ -1,4 +1,4 @@
-"""Quick imports of much code."""
+"""Faster imports: without garbage collection, and without modules that are not needed."""
 
 import gc
 import sys
@@ -13,7 +13,7 @@ UNUSED_BY_STRUCTLOG = ("greenlet", "rich.console", "rich.pretty", "rich.tracebac
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """Import without searches for garbage: what is loaded stays, and a search takes a tenth of the time."""
+    """Import with GC disabled: modules are never garbage, and collecting takes a tenth of the time."""
     gc.disable()
     try:
         yield

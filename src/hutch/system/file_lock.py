@@ -1,6 +1,6 @@
-"""Locks between tasks, threads and processes alike. A lock ends with its process, however that ends.
+"""Locks between tasks, threads and processes. A lock ends with its process, however that ends.
 
-The lock is a file of its own beside what it protects, since what it protects is often replaced.
+The lock is a separate file next to the protected one, which is often replaced.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold the lock at `path`, in a directory that is there. Blocks until the lock is free."""
+    """Hold the lock at `path`, in an existing directory. Blocks until the lock is free."""
     fd = os.open(path, FLAGS, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
@@ -39,14 +39,14 @@ async def locked_async(path: Path, *, shared: bool = False) -> AsyncIterator[Non
 
 
 def try_lock(path: Path, *, shared: bool = False) -> int | None:
-    """A descriptor that holds the lock until it is closed, or None when somebody else holds it."""
+    """A descriptor that holds the lock until it is closed, or None when another holder has it."""
     while True:
         fd = os.open(path, FLAGS, 0o600)
         try:
             fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             if _is_at(fd, path):
                 return fd
-            os.close(fd)  # its holder removed it, and the next one has another file
+            os.close(fd)  # its holder removed it, so the next holder locks a new file
         except BlockingIOError:
             os.close(fd)
             return None

@@ -1,12 +1,12 @@
-"""Processes of this machine, told apart from later ones with the same number."""
+"""The identity of a process, which differs from later processes with the same pid."""
 
 from pathlib import Path
 
 
 def start_stamp(pid: int) -> str:
-    """When a process started, in the kernel's own count, with the boot that it belongs to.
+    """When a process started, in kernel ticks, with the id of the boot.
 
-    Empty when there is no such process, or only its exit code is left.
+    Empty when there is no such process, or it is a zombie.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

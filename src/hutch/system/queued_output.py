@@ -1,8 +1,8 @@
-"""Standard output and error of a server, which must not wait for whoever reads them.
+"""Standard output and error of a server, which must not block on their reader.
 
-A pipe that nobody reads and a terminal that somebody has stopped (Ctrl-S) block a write, and with it
-the event loop and every signal. So writes go into a queue of limited length, and a thread carries them
-out. What does not fit is dropped; when the reader is back, a line says how many lines are missing.
+A full pipe and a stopped terminal (Ctrl-S) block a write, and with it the event loop and every signal.
+So writes go into a bounded queue, and a thread performs them. Lines that do not fit are dropped; when
+the reader continues, a line says how many are missing.
 """
 
 import io
@@ -14,7 +14,7 @@ import time
 from collections import deque
 
 MAX_QUEUED_CHARS = 1024 * 1024
-DRAIN_TIMEOUT_S = 1.0  # that the end of the process waits for a reader, at most
+DRAIN_TIMEOUT_S = 1.0  # the maximum time that the end of the process waits for a reader
 
 
 class QueuedOutput(io.TextIOBase):
@@ -25,7 +25,7 @@ class QueuedOutput(io.TextIOBase):
         self._queue: deque[str] = deque()
         self._queued_chars = 0
         self._dropped_lines = 0
-        self._is_broken = False  # the reader is gone for good
+        self._is_broken = False  # the reader has closed its end
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"output-{fd}", daemon=True)
         self._thread.start()
@@ -45,9 +45,9 @@ class QueuedOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
-            raise TypeError(f"text is written here, not {type(text).__name__}")
+            raise TypeError(f"write() takes text, not {type(text).__name__}")
         with self._changed:
-            # Once something is dropped, all is until the queue is empty: so there is one gap, with its note.
+            # After a dropped line, drop all until the queue is empty: so there is one gap with one note.
             if self._dropped_lines or self._queued_chars + len(text) > MAX_QUEUED_CHARS:
                 self._dropped_lines += max(1, text.count("\n"))
                 self._changed.notify_all()
@@ -58,19 +58,19 @@ class QueuedOutput(io.TextIOBase):
         return len(text)
 
     @property
-    def drops(self) -> bool:
-        """True while lines are missing that no note has named yet."""
+    def is_dropping(self) -> bool:
+        """True while dropped lines are not yet reported."""
         return bool(self._dropped_lines)
 
     def flush(self) -> None:
         """Does not wait; `drain` does."""
 
     def drain(self, timeout_s: float = DRAIN_TIMEOUT_S) -> None:
-        """Wait until everything is written, but no longer than that."""
+        """Wait until everything is written, or until the timeout."""
         until = time.monotonic() + timeout_s
         with self._changed:
-            while self._queue and (left_s := until - time.monotonic()) > 0:
-                self._changed.wait(left_s)
+            while self._queue and (remaining_s := until - time.monotonic()) > 0:
+                self._changed.wait(remaining_s)
 
     def _run(self) -> None:
         while True:
@@ -92,7 +92,7 @@ class QueuedOutput(io.TextIOBase):
                 self._changed.notify_all()
 
     def _add_note(self, dropped: int) -> None:
-        note = self._note(dropped)  # not under the lock: it is made by a handler, which has its own
+        note = self._note(dropped)  # not under the lock: a handler formats it under a lock of its own
         with self._changed:
             self._dropped_lines -= dropped
             if not self._is_broken:
@@ -100,7 +100,7 @@ class QueuedOutput(io.TextIOBase):
                 self._queued_chars += len(note)
 
     def _write_all(self, data: bytes) -> bool:
-        """Write in this thread, which may wait; False when there is no reader any more."""
+        """Write in this thread, which may block; False when there is no reader any more."""
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -109,24 +109,24 @@ class QueuedOutput(io.TextIOBase):
         return True
 
     def _note(self, count: int) -> str:
-        """A line about missing lines, as the log's other lines are."""
+        """A line about missing lines, in the format of the log."""
         for handler in logging.getLogger().handlers:
             if getattr(handler, "stream", None) is self:
                 about = {"name": "hutch.output", "levelno": logging.WARNING, "levelname": "WARNING"}
                 record = logging.makeLogRecord({**about, "msg": "output.lines_missing", "count": count})
                 return handler.format(record) + "\n"
-        return f"hutch: {count} lines are missing here, since nobody read them.\n"
+        return f"hutch: {count} lines are missing here, because the reader stopped.\n"
 
 
 def queue_output() -> None:
-    """Let nothing that this process prints from now on block it."""
+    """From now on output of this process never blocks it."""
     sys.stdout.flush()
     sys.stderr.flush()
     sys.stdout, sys.stderr = QueuedOutput(sys.stdout.fileno()), QueuedOutput(sys.stderr.fileno())
 
 
 def drain_output() -> None:
-    """Before the end of the process: let the last lines be written, if somebody reads."""
+    """Before the end of the process: wait until the last lines are written, if there is a reader."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, QueuedOutput):
             stream.drain()

@@ -1,7 +1,7 @@
-"""The server that runs on this machine: where it is, and how its own user's commands get in.
+"""The running server of this machine: its address, and the token for its own user's commands.
 
-A server writes down where it listens, and takes that back at its end. One that was killed
-cannot: what it left is known for stale, since its process is gone and its lock with it.
+A server announces its address in files and removes them when it ends. The files of a killed
+server are recognised as stale, because its process and its lock are gone.
 """
 
 import fcntl
@@ -30,13 +30,13 @@ class ServerFiles:
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that is there now."""
+    """A server that runs now."""
 
     pid: int
-    url: str  # for who is on this machine
+    url: str  # for clients on this machine
     started_ms: int
-    born: str  # by this and its number a process is known for the same
-    certificate: str = ""  # of TLS; what is to be trusted at `url`, whatever name it is for
+    born: str  # identifies the process together with its pid
+    certificate: str = ""  # the TLS certificate to trust at `url`, for any host name
     version: str = hutch.__version__
 
 
@@ -60,7 +60,7 @@ def _read(file: Path) -> RunningServer | None:
 
 
 def local_token(files: ServerFiles) -> str | None:
-    """What lets this user's commands in, if the server is theirs."""
+    """The token for this user's commands, if the server is theirs."""
     try:
         return files.token.read_text().strip() or None
     except OSError:
@@ -85,7 +85,7 @@ def announced(
 
 
 def withdraw(files: ServerFiles) -> None:
-    """Nothing listens any more. In another server's data directory, put in place of ours, all stays."""
+    """Remove the announcement. Files of another server in a replaced data directory stay."""
     here = _read(files.announcement)
     stale = [files.copy]
     if here is None or here.pid == os.getpid():
@@ -96,7 +96,7 @@ def withdraw(files: ServerFiles) -> None:
 
 
 def _is_held(lock: Path) -> bool:
-    """Asked only when its process lives, and so never in the way of one that is about to take it."""
+    """Called only while the process lives, so it never blocks a server that is about to lock."""
     try:
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

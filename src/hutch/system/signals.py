@@ -1,8 +1,8 @@
-"""Which signals this process answers, and which stay ignored.
+"""Which signals this process handles, and which stay ignored.
 
 A signal that was ignored when Hutch started stays ignored: `nohup` ignores SIGHUP for the
 program it starts, and a script ignores SIGINT and SIGQUIT for those it starts in the background.
-SIGTERM is always answered, because `hutch down` and service managers send it.
+SIGTERM is always handled, because `hutch down` and service managers send it.
 """
 
 import signal

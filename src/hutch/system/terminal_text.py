@@ -1,4 +1,4 @@
-"""Text from a repository, a model or a server, made safe for a terminal: nothing in it drives that."""
+"""Text from a repository, a model or a server, made safe for a terminal: no control sequences remain."""
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Blocking work in a thread, which is over when we go on, also when we are cancelled."""
+"""Work that runs to its end even when the caller is cancelled."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 async def run_in_thread(
     work: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
 ) -> Result:
-    """Do it in a thread. Who is cancelled waits for its end: what it makes can be taken away then."""
+    """Run in a thread. A cancelled caller waits for the end, so it can clean up the result."""
     return await run_to_end(asyncio.to_thread(work, *args, **kwargs))
 
 
@@ -27,10 +27,10 @@ async def run_to_end(work: Awaitable[Result]) -> Result:
 
 
 async def wait_until_done(*working: asyncio.Future[Any]) -> None:
-    """Wait for the end of all of these, however often we are cancelled meanwhile; nothing is raised."""
+    """Wait until all of these are done, even if cancelled meanwhile; raises nothing."""
     while any(not each.done() for each in working):
         with suppress(asyncio.CancelledError):
             await asyncio.wait(working)
     for each in working:
         if not each.cancelled():
-            each.exception()  # seen
+            each.exception()  # marks it as retrieved
