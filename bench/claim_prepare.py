@@ -16,7 +16,7 @@ from hutch.jail.jail import open_jail
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard, remove_workspace
-from hutch.workspace.preparation.workspace_mount import Opened, open_place
+from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
 
 GIT = Git({"PATH": os.defpath})
 ROUNDS = 7
@@ -48,11 +48,11 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
     make_repository(source, files=files, size=size)
     await prepare(home, "first", source, git=GIT)
 
-    in_use: list[Opened] = []
+    in_use: list[WorkspaceMount] = []
 
     async def ours(number: int) -> None:
         await prepare(home, f"w{number}", source, git=GIT)
-        in_use.append(await open_place(home, f"w{number}"))
+        in_use.append(await open_workspace(home, f"w{number}"))
 
     async def copy(number: int) -> None:
         await asyncio.to_thread(subprocess.run, ["cp", "-a", source, place / f"copy{number}"], check=True)
@@ -69,7 +69,7 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
     found = {**await timed(ROUNDS, ours=ours), **await timed(3, copy=copy, worktree=worktree)}
     for opened in in_use:
         opened.close()
-    opened = await open_place(home, "first")
+    opened = await open_workspace(home, "first")
     plain = place / "plain"
     plain.mkdir(mode=0o755)
     found |= await timed(ROUNDS, layers=lambda _: jail(opened.place), plain=lambda _: jail(plain))

@@ -21,10 +21,10 @@ from bench.claim_prepare import GIT
 from bench.row import Row
 
 from hutch.gateway.serve import GENERATIONS, SWITCH_S
-from hutch.workspace.comparison import differences
+from hutch.workspace.comparison import find_differences
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.workspace import use
+from hutch.workspace.workspace import open_mounted
 
 FILES = 100_000
 TICK_S = 0.005
@@ -72,12 +72,12 @@ async def stalls(place: Path) -> dict[str, tuple[float, float]]:
     tree.mkdir()
     opened, directory = await open_in_place(home, tree, quota_bytes=1 << 40, quota_files=FILES * 2)
     found: dict[str, tuple[float, float]] = {}
-    async with use(home, opened, directory, GIT) as workspace:
+    async with open_mounted(home, opened, directory, GIT) as workspace:
         await workspace.snapshot("first")
         await asyncio.to_thread(make_files, tree)
         gc.collect()
         gc.freeze()
-        found["diff"] = await longest_stall_ms(differences(workspace))
+        found["diff"] = await longest_stall_ms(find_differences(workspace))
         found["snapshot"] = await longest_stall_ms(workspace.snapshot("many"))
     return found
 

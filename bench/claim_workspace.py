@@ -19,9 +19,9 @@ from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard
-from hutch.workspace.preparation.workspace_mount import open_place
-from hutch.workspace.search import Grep, grep
-from hutch.workspace.workspace import Workspace, use
+from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.search import GrepQuery, grep
+from hutch.workspace.workspace import Workspace, open_mounted
 
 ROUNDS = 15
 Figures = dict[str, float]
@@ -43,7 +43,7 @@ async def snapshots_and_forks(place: Path, *, mode: str, files: int, size: int) 
     record = await prepare(home, mode, source, git=GIT, options=Options(mode=mode))  # type: ignore[arg-type]
     assert record.mode == mode
     found: Figures = {}
-    async with use(home, await open_place(home, mode), home.workspace(mode), GIT) as workspace:
+    async with open_mounted(home, await open_workspace(home, mode), home.workspace(mode), GIT) as workspace:
         await workspace.snapshot("first")
 
         async def four(number: int) -> None:
@@ -69,9 +69,9 @@ async def looking(place: Path) -> Figures:
     make_repository(source, files=10_000, size=2_000)
     await prepare(home, "w", source, git=GIT, options=Options(mode="copy"))
     found: Figures = {}
-    async with use(home, await open_place(home, "w"), home.workspace("w"), GIT) as workspace:
+    async with open_mounted(home, await open_workspace(home, "w"), home.workspace("w"), GIT) as workspace:
         async with open_jail(workspace.place) as jail:
-            wanted = Grep(pattern="deadbeef[0-9]", limit=50)
+            wanted = GrepQuery(pattern="deadbeef[0-9]", limit=50)
             found["grep"] = await median_ms(lambda _: grep(jail, wanted))
         words = ["rg", "--hidden", "-n", "--no-heading", "deadbeef[0-9]", str(home.workspace("w") / "tree")]
         found["rg"] = await median_ms(

@@ -44,8 +44,8 @@ from hutch.llm.scripted import ScriptedModel
 from hutch.store.log import open_log
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.preparation.workspace_mount import open_place
-from hutch.workspace.workspace import Workspace, use
+from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.workspace import Workspace, open_mounted
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
@@ -93,11 +93,11 @@ async def open_setup(
     again = session_id is not None
     if not again:
         await prepare(place, "ws", dict(wishes.files), git=GIT)
-    opened = await open_place(place, "ws")
+    opened = await open_workspace(place, "ws")
     redactor = Redactor(wishes.secrets)
     async with (
         open_log(home / "data/hutch.db", home / "data/blobs", home / "data/signing.pem") as log,
-        use(place, opened, place.workspace("ws"), GIT) as workspace,
+        open_mounted(place, opened, place.workspace("ws"), GIT) as workspace,
     ):
         session_id = session_id or new_session_id()
         if not again:
@@ -165,8 +165,8 @@ async def open_desk(
 ) -> AsyncIterator[Desk]:
     place = Home(home / "data")
     await prepare(place, "ws", dict(files), git=GIT)
-    opened = await open_place(place, "ws")
-    async with use(place, opened, place.workspace("ws"), GIT) as workspace:
+    opened = await open_workspace(place, "ws")
+    async with open_mounted(place, opened, place.workspace("ws"), GIT) as workspace:
         jail = await start_jail(workspace.place, policy)
         shells = Shells(jail)
         try:

@@ -85,7 +85,7 @@ async def test_a_branch_whose_name_is_a_sentence_is_not_said(
 ) -> None:
     make_repository(tmp_path / "repository", {"a": "b"}, branch=branch)
     loaded = settings.load({}, environ={"HUTCH_HOME": str(tmp_path / "home")})
-    source = await forges_of(loaded).reachable(str(tmp_path / "repository"), COMMAND_LINE)
+    source = await forges_of(loaded).resolve_url(str(tmp_path / "repository"), COMMAND_LINE)
     record = await workspaces_of(loaded).prepare(source)
     assert record.branch == branch
     async with workspaces_of(loaded).open(record.id) as workspace:

@@ -123,7 +123,7 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
                 return TOKEN
 
             remote = replace(parse_repo_url(hub.url("acme/project")), credentials=(USER, TOKEN))
-            gh = Gh(HOST, token, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_pause_s=0.01))
+            gh = Gh(HOST, token, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_delay_s=0.01))
             yield Somewhere(hutch, place, made.path, remote, GitHubForge(GitHub(gh, remote)), hub)
 
 
@@ -228,7 +228,7 @@ async def test_a_merge_is_made_when_nothing_speaks_against_it(there: Somewhere) 
     assert made is not None
 
     async def refuse(objections: Objections) -> None:
-        raise Conflict(f"not yet: {objections.against}")
+        raise Conflict(f"not yet: {objections.reasons}")
 
     async def agree(objections: Objections) -> None:
         assert objections == Objections()
@@ -276,9 +276,9 @@ async def test_a_comment_is_taken_on_a_line_that_exists_alone(there: Somewhere) 
         created_ms=1,
     )
     with pytest.raises(BadRequest):
-        await there.forge.post(made, Statement(said=replace(on_line, line=999)))
+        await there.forge.post(made, Statement(content=replace(on_line, line=999)))
     if there.forge.name != "git":
-        url = await there.forge.post(made, Statement(said=on_line))
+        url = await there.forge.post(made, Statement(content=on_line))
         assert bool(url) == (there.hub is not None)
 
 
@@ -296,6 +296,6 @@ async def test_a_review_by_the_agent_is_posted_once(there: Somewhere) -> None:
         created_ms=1,
     )
     assert await there.forge.find(made, given) is None
-    first, second = [await there.forge.post(made, Statement(said=given)) for _ in range(2)]
+    first, second = [await there.forge.post(made, Statement(content=given)) for _ in range(2)]
     assert first == second and bool(first) == (there.hub is not None)
     assert (await there.forge.find(made, given) or "") == first

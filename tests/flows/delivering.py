@@ -16,8 +16,8 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.preparation.workspace_mount import open_place
-from hutch.workspace.workspace import Workspace, use
+from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.workspace import Workspace, open_mounted
 from tests.forge.repositories import commit, git, make_repository
 
 HOST = Git({"PATH": os.defpath})
@@ -51,8 +51,8 @@ class Delivering:
         name = f"ws{self._count}"
         wanted = parse_repo_url(source) if isinstance(source, str) else dict(source)
         await prepare(self.home, name, wanted, git=HOST, revision=revision)
-        opened = await open_place(self.home, name)
-        async with use(self.home, opened, self.home.workspace(name), HOST) as workspace:
+        opened = await open_workspace(self.home, name)
+        async with open_mounted(self.home, opened, self.home.workspace(name), HOST) as workspace:
             yield workspace
 
     async def change(
@@ -78,7 +78,7 @@ class Delivering:
         return await self.local(change).merge(change, Merge(ADA, strategy, consent))
 
     def local(self, change: Change) -> Forge:
-        return forges_of(self.loaded).of_change(change, anywhere=True)
+        return forges_of(self.loaded).for_change(change, unrestricted=True)
 
 
 def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path:

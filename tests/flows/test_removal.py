@@ -12,7 +12,7 @@ from hutch.flows import removal, sessions
 from hutch.store.inputs import add_input
 from hutch.store.session_removal import PendingRemovals
 from hutch.store.sessions import Sessions
-from hutch.workspace.workspaces import session_name
+from hutch.workspace.workspaces import session_workspace_id
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving, state
 
@@ -57,7 +57,7 @@ async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> Non
         session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         await server.host.close(session, reason="somebody looks into its files")
-        async with workspaces_of(server.loaded).open(session_name(session)):
+        async with workspaces_of(server.loaded).open(session_workspace_id(session)):
             with pytest.raises(Conflict, match="is open"):
                 await removal.remove(server.services, who, session)
         assert await PendingRemovals(server.rows).list() == []

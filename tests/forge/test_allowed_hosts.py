@@ -38,7 +38,7 @@ def inside(tmp_path: Path) -> Iterator[RepoUrl]:
 
 
 async def listed(url: RepoUrl) -> bytes:
-    return await GIT.run("ls-remote", "--", url.shown, remote=url)
+    return await GIT.run("ls-remote", "--", url.address, remote=url)
 
 
 async def test_the_attack_works_where_nobody_looks_and_not_where_somebody_does(inside: RepoUrl) -> None:
@@ -98,18 +98,18 @@ async def test_a_host_that_nobody_knows_is_told_when_it_is_needed() -> None:
 
 async def test_git_goes_where_the_name_led_when_it_was_judged(inside: RepoUrl) -> None:
     """A name that means another machine a moment later: git does not ask again."""
-    named = parse_repo_url(inside.shown.replace("127.0.0.1", "rebinding.example"))
+    named = parse_repo_url(inside.address.replace("127.0.0.1", "rebinding.example"))
     with pytest.raises(HutchError):
         await listed(named)  # nobody knows that name
     assert b"refs/heads/main" in await listed(replace(named, pinned=("127.0.0.1",)))
-    elsewhere = parse_repo_url(inside.shown.replace("127.0.0.1", "localhost"))
+    elsewhere = parse_repo_url(inside.address.replace("127.0.0.1", "localhost"))
     with pytest.raises(HutchError):  # the name leads there by now, but that is not where it led before
         await listed(replace(elsewhere, pinned=("127.0.0.2",)))
 
 
 async def test_a_dot_at_the_end_of_a_name_changes_nothing(inside: RepoUrl) -> None:
     """For curl it is another name, which it would look up itself."""
-    named = parse_repo_url(inside.shown.replace("127.0.0.1", "rebinding.example."))
+    named = parse_repo_url(inside.address.replace("127.0.0.1", "rebinding.example."))
     bound = await reach("127.0.0.1", **{"rebinding.example": "127.0.0.1"}).pin(named)
     assert b"refs/heads/main" in await listed(bound)
 
@@ -147,7 +147,7 @@ def redirecting(to: str) -> Iterator[str]:
 
 
 async def test_a_redirect_leads_nowhere(inside: RepoUrl) -> None:
-    with redirecting(inside.shown) as outside:
+    with redirecting(inside.address) as outside:
         url = parse_repo_url(outside)
         assert b"refs/heads/main" in await listed(url)  # so it would
         with pytest.raises(NotFound, match="has moved to another address"):

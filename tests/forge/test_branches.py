@@ -60,10 +60,10 @@ async def test_a_branch_is_made_moved_and_not_run_over(
             one = await commit(workspace, "one", base)
             two = await commit(workspace, "two", one)
             other = await commit(workspace, "other", base)
-            assert await branches.put(one, base, "hutch/x", None)
-            assert await branches.put(two, one, "hutch/x", one)
+            assert await branches.update(one, base, "hutch/x", None)
+            assert await branches.update(two, one, "hutch/x", one)
             for new, old in ((other, None), (other, one)):
-                assert not await branches.put(new, base, "hutch/x", old)
+                assert not await branches.update(new, base, "hutch/x", old)
             assert await branches.heads() == {"main": base, "hutch/x": two}
 
 
@@ -77,10 +77,10 @@ async def test_a_branch_that_is_checked_out_is_left_alone(place: Path, hutch: De
         base = tip(used, "main")
         one = await commit(workspace, "one", base)
         two = await commit(workspace, "two", one)
-        assert await branches.put(one, base, "hutch/x", None)
+        assert await branches.update(one, base, "hutch/x", None)
         git(used, "checkout", "-q", "hutch/x")
         with pytest.raises(Conflict, match="checked out"):
-            await branches.put(two, one, "hutch/x", one)
+            await branches.update(two, one, "hutch/x", one)
         assert tip(used, "hutch/x") == one
 
 
@@ -101,7 +101,7 @@ async def test_a_hook_that_refuses_is_named_whatever_it_says(
         base = tip(used, "main")
         one = await commit(workspace, "one", base)
         with pytest.raises(Unavailable, match=f"update-ref failed .*not here: {said}"):
-            await branches.put(one, base, "hutch/x", None)
+            await branches.update(one, base, "hutch/x", None)
 
 
 @pytest.mark.parametrize("there", ["hutch", "hutch/x/y"])
@@ -115,4 +115,4 @@ async def test_a_branch_in_the_way_is_seen_as_that(place: Path, hutch: Deliverin
     ):
         base = tip(used, "main")
         one = await commit(workspace, "one", base)
-        assert not await branches.put(one, base, "hutch/x", None)
+        assert not await branches.update(one, base, "hutch/x", None)

@@ -73,17 +73,17 @@ def test_the_source_of_a_token_is_named_and_the_token_is_not(tmp_path: Path) -> 
 async def test_a_token_does_not_go_where_others_read_along(tmp_path: Path) -> None:
     made = loaded(tmp_path, {"github_token": "for-github-com"})
     for source in ("http://github.com/acme/project", "ssh://git@github.com/acme/project"):
-        url = await forges_of(made).reachable(source, ForgeAccess("usr_ada"))
-        assert (url.shown, url.transport) == ("https://github.com/acme/project.git", "https")
+        url = await forges_of(made).resolve_url(source, ForgeAccess("usr_ada"))
+        assert (url.address, url.transport) == ("https://github.com/acme/project.git", "https")
         assert url.credentials == ("x-access-token", "for-github-com")
-    other = await forges_of(made).reachable("http://example.com/a/b", ForgeAccess())
-    assert (other.shown, other.credentials) == ("http://example.com/a/b", None)
+    other = await forges_of(made).resolve_url("http://example.com/a/b", ForgeAccess())
+    assert (other.address, other.credentials) == ("http://example.com/a/b", None)
 
 
 async def test_what_is_reached_for_others_is_guarded(tmp_path: Path) -> None:
     with pytest.raises(Denied):
-        await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", ForgeAccess(guarded=True))
-    assert (await forges_of(loaded(tmp_path)).reachable("http://127.0.0.1/a/b", ForgeAccess())).pinned == ()
+        await forges_of(loaded(tmp_path)).resolve_url("http://127.0.0.1/a/b", ForgeAccess(guarded=True))
+    assert (await forges_of(loaded(tmp_path)).resolve_url("http://127.0.0.1/a/b", ForgeAccess())).pinned == ()
 
 
 async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_and_on_no_other(
@@ -92,7 +92,7 @@ async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_an
     made = loaded(tmp_path, {"github_enterprise_token": "for-enterprise"}, hosts=["ghe.example.com:8443"])
     found = forges_of(made).find_github("https://ghe.example.com:8443/acme/project", "usr_ada")
     assert isinstance(found, GitHub) and found.gh.host == "ghe.example.com:8443"
-    assert (await found._remote("acme/copy")).shown == "https://ghe.example.com:8443/acme/copy.git"
+    assert (await found._remote("acme/copy")).address == "https://ghe.example.com:8443/acme/copy.git"
     for other in ("https://ghe.example.com/acme/project", "https://ghe.example.com:9443/acme/project"):
         assert await token(made, other) is None
         with pytest.raises(Conflict, match=r"github\.hosts"):
@@ -108,7 +108,7 @@ async def test_on_this_machine_too_a_token_goes_to_the_port_that_is_listed(tmp_p
     assert await token(made, "http://127.0.0.1:8080/acme/project") == "for-enterprise"
     for other in ("http://127.0.0.1:8081/acme/project", "http://127.0.0.1/acme/project"):
         assert await token(made, other) is None
-        assert (await forges_of(made).reachable(other, ForgeAccess())).credentials is None
+        assert (await forges_of(made).resolve_url(other, ForgeAccess())).credentials is None
     assert await token(made, "http://github.com:8080/acme/project") is None
 
 

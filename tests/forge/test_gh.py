@@ -46,8 +46,8 @@ async def test_where_it_runs_and_what_it_says(tmp_path: Path) -> None:
 async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, method: str) -> None:
     with github(tmp_path) as hub:
         hub.state.tokens[await token_of()] = "ada"
-        patience = RetryPolicy(longest_wait_s=2.5, first_pause_s=0.01)
-        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), patience)
+        retry_policy = RetryPolicy(max_wait_s=2.5, first_delay_s=0.01)
+        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), retry_policy)
         hub.fault(".", 429, headers={"Retry-After": "1"}, times=1)
         with pytest.raises(GitHubFailed) as failed:
             await gh.api(method, "repos/no/such", {} if method == "POST" else None)
@@ -61,7 +61,7 @@ async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, 
 
 async def test_what_may_have_been_done_is_not_asked_again(tmp_path: Path) -> None:
     with github(tmp_path) as hub:
-        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_pause_s=0.01))
+        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_delay_s=0.01))
         hub.fault(".", 502)
         for method, times in (("POST", 1), ("GET", 4)):
             hub.asked.clear()

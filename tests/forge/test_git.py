@@ -52,7 +52,7 @@ async def test_it_runs_and_returns_what_was_printed(repository: Path) -> None:
 async def test_a_failure_carries_its_words(repository: Path) -> None:
     with pytest.raises(GitFailed, match=r"git rev-parse failed .128.*Needed a single revision") as failed:
         await HOST.run("rev-parse", "--verify", "nope", git_dir=repository / ".git")
-    assert "Needed a single revision" in failed.value.said
+    assert "Needed a single revision" in failed.value.stderr
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ async def test_a_clone_over_http_tells_how_far_it_is(repository: Path, tmp_path:
         remote = parse_repo_url(server.url("repository/.git"))
         await HOST.run("init", "--quiet", "--bare", "--", str(tmp_path / "copy.git"))
         await HOST.run(
-            *("fetch", "--progress", "--", remote.shown, "+refs/heads/*:refs/heads/*"),
+            *("fetch", "--progress", "--", remote.address, "+refs/heads/*:refs/heads/*"),
             git_dir=tmp_path / "copy.git",
             remote=remote,
             on_progress=told.append,
@@ -182,9 +182,9 @@ async def test_a_clone_over_http_tells_how_far_it_is(repository: Path, tmp_path:
 async def test_credentials_of_an_address_are_used_and_never_shown(repository: Path, tmp_path: Path) -> None:
     with serving(tmp_path, password="me:s3cret-pass") as server:
         remote = parse_repo_url(server.url("repository/.git", user="me:s3cret-pass"))
-        assert b"refs/heads/main" in await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+        assert b"refs/heads/main" in await HOST.run("ls-remote", "--", remote.address, remote=remote)
         server.hang.set()
-        asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.shown, remote=remote))
+        asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
         await _until(lambda: len(_of("git")) > 0 and len(server.asked) > 2)
         lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in _of("git")]
         assert lines and not any(b"s3cret" in line for line in lines)
@@ -192,11 +192,11 @@ async def test_credentials_of_an_address_are_used_and_never_shown(repository: Pa
         server.hang.clear()
         wrong = parse_repo_url(server.url("repository/.git", user="me:wr0ng-pass"))
         with pytest.raises(Denied) as denied:
-            await HOST.run("ls-remote", "--", wrong.shown, remote=wrong)
+            await HOST.run("ls-remote", "--", wrong.address, remote=wrong)
         assert "wr0ng" not in str(denied.value)
         with pytest.raises(NotFound) as missing:
             gone = parse_repo_url(server.url("gone.git", user="me:s3cret-pass"))
-            await HOST.run("ls-remote", "--", gone.shown, remote=gone)
+            await HOST.run("ls-remote", "--", gone.address, remote=gone)
         assert "s3cret" not in str(missing.value)
 
 
@@ -209,11 +209,11 @@ async def test_the_users_own_credential_helper_is_asked(repository: Path, tmp_pa
         stranger = parse_repo_url(server.url("repository/.git"))
         remote = replace(stranger, account=True)
         mine = Git({"PATH": os.defpath, "HOME": str(home)})
-        assert b"refs/heads/main" in await mine.run("ls-remote", "--", remote.shown, remote=remote)
+        assert b"refs/heads/main" in await mine.run("ls-remote", "--", remote.address, remote=remote)
         with pytest.raises(Denied, match="credential helper"):
-            await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+            await HOST.run("ls-remote", "--", remote.address, remote=remote)
         with pytest.raises(Denied, match="for owners alone"):
-            await mine.run("ls-remote", "--", stranger.shown, remote=stranger)
+            await mine.run("ls-remote", "--", stranger.address, remote=stranger)
 
 
 def test_ssh_for_others_tries_no_key_of_the_account() -> None:
@@ -231,12 +231,12 @@ async def test_credentials_do_not_go_to_where_a_redirect_leads(first: int) -> No
     with asking() as (elsewhere, told), asking(to=elsewhere, first=first) as (here, _):
         remote = replace(parse_repo_url(f"{here}/a/b"), credentials=("me", "s3cret-pass"))
         with pytest.raises(HutchError):
-            await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+            await HOST.run("ls-remote", "--", remote.address, remote=remote)
         assert told == []
         # Were it followed, the password would not be told either.
         follow = {"http.followRedirects": "true"}
         with pytest.raises(Denied):
-            await HOST.run("ls-remote", "--", remote.shown, remote=remote, settings=follow)
+            await HOST.run("ls-remote", "--", remote.address, remote=remote, settings=follow)
         assert told and set(told) == {""}
 
 
@@ -271,7 +271,7 @@ async def test_cancelling_ends_git_and_all_it_started(repository: Path, tmp_path
     with serving(tmp_path) as server:
         server.hang.set()
         remote = parse_repo_url(server.url("repository/.git"))
-        asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.shown, remote=remote))
+        asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
         await _until(lambda: server.asked)
         before = _of("git")
         assert len(before) >= 2  # git, and its helper for http
@@ -286,7 +286,7 @@ async def test_what_takes_too_long_is_stopped(repository: Path, tmp_path: Path) 
         server.hang.set()
         remote = parse_repo_url(server.url("repository/.git"))
         with pytest.raises(Unavailable, match=r"git ls-remote of http://.* took more than 0\.3 s"):
-            await HOST.run("ls-remote", "--", remote.shown, remote=remote, timeout_s=0.3)
+            await HOST.run("ls-remote", "--", remote.address, remote=remote, timeout_s=0.3)
         await _until(lambda: not _of("git"))
 
 
@@ -294,7 +294,7 @@ async def test_a_machine_that_does_not_answer_is_told() -> None:
     for url in ("http://127.0.0.1:1/p", "ssh://git@127.0.0.1:1/p"):
         remote = parse_repo_url(url)
         with pytest.raises(Unavailable, match="does not answer"):
-            await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+            await HOST.run("ls-remote", "--", remote.address, remote=remote)
 
 
 async def test_no_git_no_surprise() -> None:

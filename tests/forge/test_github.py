@@ -37,11 +37,11 @@ class World:
     hub: Hub
     place: Path
 
-    def forge(self, token: str = TOKEN, name: str = "acme/project", **patience: float) -> GitHub:
+    def forge(self, token: str = TOKEN, name: str = "acme/project", **retry_policy: float) -> GitHub:
         async def token_of() -> str:
             return token
 
-        how = RetryPolicy(**{"first_pause_s": 0.01, "longest_wait_s": 2.0, **patience})
+        how = RetryPolicy(**{"first_delay_s": 0.01, "max_wait_s": 2.0, **retry_policy})
         gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(self.hub.socket), how)
         return GitHub(gh, parse_repo_url(self.hub.url(name)))
 
@@ -88,14 +88,14 @@ async def test_who_may_not_push_works_on_a_fork(world: World) -> None:
     bob = world.forge("tok_bob_0123456789")
     target = await bob.target()
     assert (target.owner, target.forked) == ("bob", True)
-    assert target.remote.shown == world.hub.url("bob/project")
+    assert target.remote.address == world.hub.url("bob/project")
     world.push("bob/project")
     made = await bob.open(replace(WANTED, head_owner=target.owner))
     assert made.head_owner == "bob" and made.base == "main"
     assert [note.split(" ")[0] for note in made.notes] == ["The", "eve"]  # neither label nor reviewer
-    assert (await bob.target()).remote.shown == target.remote.shown
+    assert (await bob.target()).remote.address == target.remote.address
     own = await world.forge().target()
-    assert (own.owner, own.forked, own.remote.shown) == ("acme", False, world.hub.url("acme/project"))
+    assert (own.owner, own.forked, own.remote.address) == ("acme", False, world.hub.url("acme/project"))
 
 
 async def test_comments_are_kept_up_to_date_and_reviews_have_lines(world: World) -> None:
@@ -142,7 +142,7 @@ async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World
     moved = world.push(text="3")
     with pytest.raises(Conflict, match="Head branch was modified"):
         await forge.merge(pull.number, commit=seen)
-    assert await forge.drop_branch(pull) == "hutch/more stays: somebody has pushed to it since."
+    assert await forge.delete_branch(pull) == "hutch/more stays: somebody has pushed to it since."
     repo = world.hub.repository("acme/project")
     repo.methods = ("rebase_merge",)
     with pytest.raises(Conflict, match="are not allowed"):
@@ -151,8 +151,8 @@ async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World
     assert merged == repo.tip("main") == await forge.merge(pull.number, commit=moved)
     done = await forge.pull(pull.number)
     assert (done.state, done.merged_commit, done.head_repository) == ("merged", merged, "acme/project")
-    assert await forge.drop_branch(done) == "" and repo.branches() == ["main"]
-    assert await forge.drop_branch(done) == ""  # once more, by somebody who does not know
+    assert await forge.delete_branch(done) == "" and repo.branches() == ["main"]
+    assert await forge.delete_branch(done) == ""  # once more, by somebody who does not know
 
 
 async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -> None:
@@ -171,10 +171,10 @@ async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -
     assert (found.against, found.urls) == (("bob",), {"https://127.0.0.1/b"})
     assert (await forge.close(pull.number)).state == "closed"
     on_line = LineComment(path="b", line=1, body="Why?", start_line=1)
-    posted = await forge.remark(pull.number, on_line, commit=seen)
+    posted = await forge.comment_on_line(pull.number, on_line, commit=seen)
     assert await forge.find(pull.number, "Why?", among="lines") is not None and posted.id
     with pytest.raises(Conflict, match="must be part of the diff"):
-        await forge.remark(pull.number, replace(on_line, line=9), commit=seen)
+        await forge.comment_on_line(pull.number, replace(on_line, line=9), commit=seen)
 
 
 async def test_what_is_missing_is_told_by_its_name(world: World) -> None:

@@ -7,7 +7,7 @@ from hutch.forge.github_failure import clean_line, explain, rate_limited_until
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "family"),
+    ("status", "message", "family"),
     [
         (401, "Bad credentials", Denied),
         (403, "Resource not accessible by integration", Denied),
@@ -24,10 +24,10 @@ from hutch.forge.github_failure import clean_line, explain, rate_limited_until
         (None, "HTTP 403: Resource not accessible by personal access token", Denied),
     ],
 )
-def test_who_must_act(status: int | None, said: str, family: type[HutchError]) -> None:
-    failed = explain(status, said, "github.com")
+def test_who_must_act(status: int | None, message: str, family: type[HutchError]) -> None:
+    failed = explain(status, message, "github.com")
     assert type(failed.error) is family
-    assert failed.may_pass == (status is None or status >= 500)
+    assert failed.is_transient == (status is None or status >= 500)
 
 
 @pytest.mark.parametrize(

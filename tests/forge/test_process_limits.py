@@ -36,7 +36,11 @@ def test_its_limits() -> None:
 
 
 def test_where_we_have_less_ourselves() -> None:
-    words = [sys.executable, "-c", "import hutch.forge.process_limits as l; print(l.leashed('/bin/true'))"]
+    words = [
+        sys.executable,
+        "-c",
+        "import hutch.forge.process_limits as l; print(l.limit_command('/bin/true'))",
+    ]
     ran = subprocess.run(["/usr/bin/prlimit", f"--as={2 << 30}", *words], capture_output=True, check=True)
     assert f"--as={2 << 30}" in ran.stdout.decode()
 

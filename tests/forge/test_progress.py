@@ -30,7 +30,7 @@ def test_progress_is_told_and_the_rest_kept_however_it_arrives(cuts: list[int]) 
     for start, end in pairwise(places):
         listener.feed(PRINTED[start:end])
     assert told == TOLD
-    assert listener.said() == "warning: something else\nfatal: the end"
+    assert listener.messages() == "warning: something else\nfatal: the end"
 
 
 def test_a_server_that_talks_without_end_fills_no_memory() -> None:
@@ -39,12 +39,12 @@ def test_a_server_that_talks_without_end_fills_no_memory() -> None:
         listener.feed(b"x" * MAX_MESSAGE_BYTES)
     for _ in range(2000):
         listener.feed(b"y" * 1000 + b"\n")
-    assert len(listener.said()) < 3 * MAX_MESSAGE_BYTES
-    assert listener.said().endswith("y")
+    assert len(listener.messages()) < 3 * MAX_MESSAGE_BYTES
+    assert listener.messages().endswith("y")
 
 
 @given(st.binary(max_size=400))
 def test_anything_can_be_said(data: bytes) -> None:
     listener = StderrParser(lambda progress: None)
     listener.feed(data)
-    listener.said()
+    listener.messages()

@@ -150,8 +150,8 @@ def gh_for(port: int, certificate: Path | None, **environ: str) -> Gh:
         return TOKEN
 
     known = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
-    patience = RetryPolicy(longest_wait_s=1, first_pause_s=0.01)
-    return Gh(f"localhost:{port}", token_of, {"PATH": os.defpath, **known, **environ}, "", patience)
+    retry_policy = RetryPolicy(max_wait_s=1, first_delay_s=0.01)
+    return Gh(f"localhost:{port}", token_of, {"PATH": os.defpath, **known, **environ}, "", retry_policy)
 
 
 async def test_the_host_is_reached_over_tls_and_shown_the_token(certificate: Path) -> None:

@@ -133,9 +133,9 @@ def test_nothing_gets_past_that_git_would_take_for_more_than_an_address(text: st
         parsed = parse_repo_url(text)
     except BadRequest:
         return
-    assert parsed.shown and not parsed.shown.startswith("-") and "\0" not in parsed.shown
+    assert parsed.address and not parsed.address.startswith("-") and "\0" not in parsed.address
     if parsed.transport == "path":
-        assert parsed.shown.startswith("/")
+        assert parsed.address.startswith("/")
     else:
-        assert "::" not in parsed.shown.partition("[")[0]
-        assert not any(ord(letter) <= 32 or ord(letter) == 127 for letter in parsed.shown)
+        assert "::" not in parsed.address.partition("[")[0]
+        assert not any(ord(letter) <= 32 or ord(letter) == 127 for letter in parsed.address)

@@ -15,7 +15,7 @@ from hutch.domain.ids import SessionId
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
 from hutch.snapshots.storage import Snapshot
-from hutch.workspace.search import Found
+from hutch.workspace.search import GrepResult
 from tests.sessions.codec import (
     REQUESTS,
     _answer_type,
@@ -59,7 +59,7 @@ def _listed(answer: Any) -> Any:
 
 def test_answers_keep_what_json_has_no_word_for() -> None:
     request = requests.SearchFiles.__new__(requests.SearchFiles)
-    found = Found(
+    found = GrepResult(
         lines=[], counts={"$bytes": 1, "\udcff": 2}, paths=["\udcff"], total=2, cut=False, next=None
     )
     assert decode_answer(request, encode_answer(found)) == found

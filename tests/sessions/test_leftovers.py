@@ -14,7 +14,7 @@ from hutch.domain.session import NewSession
 from hutch.flows import sessions
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.session_removal import remove_session
-from hutch.workspace.workspaces import session_of
+from hutch.workspace.workspaces import session_of_workspace
 from tests.sessions.hosting import loaded, owner, serving, state
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +70,7 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
         await SessionExpiry(server.rows).clear_workspace(over.id)
         await remove_session(server.rows, removed)
         await retention_of(server.loaded, server.log).sweep()
-        assert [session_of(id) for id in await _workspaces(home)] == [kept.id]
+        assert [session_of_workspace(id) for id in await _workspaces(home)] == [kept.id]
 
 
 async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept(tmp_path: Path) -> None:
@@ -85,4 +85,4 @@ async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept
     async with serving(home) as server:
         assert await sessions.page(server.services, who) == []
         await retention_of(server.loaded, server.log).sweep()
-    assert [session_of(id) for id in await _workspaces(home)] == [session.id]
+    assert [session_of_workspace(id) for id in await _workspaces(home)] == [session.id]

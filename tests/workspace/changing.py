@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.files import Files
-from hutch.workspace.files.syscalls import Calls
+from hutch.workspace.files.syscalls import Syscalls
 
 WHEN_NS = 1_600_000_000_000_000_007
 
@@ -52,7 +52,7 @@ def everything(tree: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-def opened(tree: Path, calls: Calls | None = None) -> Files:
+def opened(tree: Path, calls: Syscalls | None = None) -> Files:
     return Files(Directory.at(tree), Directory.at(tree.parent / "journal"), calls)
 
 
@@ -61,7 +61,7 @@ def close(files: Files) -> None:
     files.journal.place.close()
 
 
-class Failing(Calls):
+class Failing(Syscalls):
     """From the n-th call on, `most` calls fail; changes nothing before that."""
 
     def __init__(self, number: int, fail: Callable[[], None], most: int = 1) -> None:
@@ -72,7 +72,7 @@ class Failing(Calls):
 
     def __getattribute__(self, name: str) -> object:
         found = object.__getattribute__(self, name)
-        if name.startswith("_") or name not in vars(Calls):
+        if name.startswith("_") or name not in vars(Syscalls):
             return found
 
         def call(*arguments: object) -> object:

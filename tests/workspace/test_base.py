@@ -9,7 +9,7 @@ import pytest
 from hutch.domain.errors import BadRequest
 from hutch.forge.mirror import ensure_mirror
 from hutch.workspace.preparation.base import (
-    Wanted,
+    BaseRequest,
     base_key,
     find_base,
     lock_path,
@@ -40,9 +40,9 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "mirror.git"
 
 
-def wanted(mirror: Path, **words: object) -> Wanted:
+def wanted(mirror: Path, **words: object) -> BaseRequest:
     commit = git(mirror, "rev-parse", "main")
-    return Wanted(**{"source": "s", "commit": commit, "branch": "main", "origin": None, **words})
+    return BaseRequest(**{"source": "s", "commit": commit, "branch": "main", "origin": None, **words})
 
 
 async def test_what_is_in_it(home: Home, mirror: Path) -> None:
@@ -183,7 +183,7 @@ async def test_using_it_is_noted(home: Home, tmp_path: Path) -> None:
 async def test_an_empty_mirror(home: Home, tmp_path: Path) -> None:
     await ensure_mirror(HOST, tmp_path / "empty.git")
     with pytest.raises(BadRequest):
-        asked = Wanted(source="s", commit="1" * 40, branch=None, origin=None)
+        asked = BaseRequest(source="s", commit="1" * 40, branch=None, origin=None)
         await make_base(home, HOST, tmp_path / "empty.git", "key", asked)
 
 

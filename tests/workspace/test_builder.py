@@ -19,8 +19,8 @@ from hutch.jail.jail import open_jail
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home, Record
-from hutch.workspace.preparation.removal import sweep
-from hutch.workspace.preparation.workspace_mount import open_place
+from hutch.workspace.preparation.removal import remove_leftovers
+from hutch.workspace.preparation.workspace_mount import open_workspace
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
@@ -45,7 +45,7 @@ def tree(home: Home, id: str) -> Path:
 
 
 async def in_jail(home: Home, id: str, script: str) -> str:
-    opened = await open_place(home, id)
+    opened = await open_workspace(home, id)
     try:
         async with open_jail(opened.place) as jail:
             ran = await jail.run(["sh", "-c", script])
@@ -57,7 +57,7 @@ async def in_jail(home: Home, id: str, script: str) -> str:
 
 async def seen(home: Home, id: str) -> dict[str, bytes]:
     """The files as the host sees them, whatever the mode."""
-    opened = await open_place(home, id)
+    opened = await open_workspace(home, id)
     try:
         found = content(Path(f"/proc/self/fd/{opened.directory.fd}"))
     finally:
@@ -453,7 +453,7 @@ async def test_what_a_killed_one_leaves_is_swept(home: Home, project: Path) -> N
         ran = subprocess.run(preparing(home, project, "w", step), check=False, capture_output=True)
         assert ran.returncode == -9, ran.stderr
         assert leftovers(home) != [] and not home.workspace("w").exists()
-        assert sweep(home) and leftovers(home) == []
+        assert remove_leftovers(home) and leftovers(home) == []
     await prepare(home, "w", project, git=HOST)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
 from hutch.edit.file_change import FileChange, Write
-from hutch.workspace.files.files import MOST_TOLD, Files, Status
+from hutch.workspace.files.files import MAX_LISTED_CHANGES, Files, PathStatus
 from hutch.workspace.files.listing import Entry
 from tests.ordinary import pytest_as
 from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
@@ -30,7 +30,7 @@ def files(tree: Path) -> Files:
 
 
 def test_stat(files: Files) -> None:
-    assert files.stat("a") == Status(Entry("a", "file", 6, 0o755, WHEN_NS, None), None)
+    assert files.stat("a") == PathStatus(Entry("a", "file", 6, 0o755, WHEN_NS, None), None)
     assert files.stat("a", hashed=True).sha256 == sha(ALPHA)
     assert files.stat("link").entry == Entry("link", "link", 5, 0o777, WHEN_NS, "src/c")
     assert files.stat("link", hashed=True).sha256 == sha(GAMMA)
@@ -163,7 +163,7 @@ def test_delete_a_tree_whatever_its_modes(files: Files, tree: Path) -> None:
 
 def test_many_files_are_told_as_one_directory(files: Files, tree: Path) -> None:
     (tree / "many").mkdir()
-    for number in range(MOST_TOLD + 1):
+    for number in range(MAX_LISTED_CHANGES + 1):
         (tree / f"many/{number}").touch()
     assert files.move("many", "lots") == [FileChange("lots", "moved", None, None, "many")]
     assert files.delete("lots") == [FileChange("lots", "deleted", None, None)]

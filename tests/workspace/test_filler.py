@@ -15,7 +15,14 @@ from hutch.domain.errors import NotFound, Unavailable
 from hutch.workspace.files.tree_copy import can_reflink
 from hutch.workspace.preparation.base import Base
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.filler import SMALL_BYTES, SMALL_FILES, Filling, Options, choose, finish_soon
+from hutch.workspace.preparation.filler import (
+    SMALL_BYTES,
+    SMALL_FILES,
+    FillContext,
+    Options,
+    choose_mode,
+    finish_or_stop,
+)
 from hutch.workspace.preparation.record import Home
 from tests.forge.repositories import make_repository
 from tests.workspace.preparing import HOST, make_home, make_project
@@ -38,8 +45,8 @@ async def home(tmp_path: Path) -> Home:
 
 async def test_large_is_layered_and_small_is_copied(home: Home, tmp_path: Path) -> None:
     def mode(files: int, size: int, **words: object) -> str:
-        filling = Filling(home, tmp_path, Options(**words), lambda progress: None)
-        return choose(filling, base(files, size))[0]
+        filling = FillContext(home, tmp_path, Options(**words), lambda progress: None)
+        return choose_mode(filling, base(files, size))[0]
 
     small = "reflink" if can_reflink(home.data) else "copy"
     assert mode(10, 1000) == small
@@ -53,18 +60,18 @@ async def test_large_is_layered_and_small_is_copied(home: Home, tmp_path: Path) 
 async def test_a_mode_that_cannot_be_had_is_told(home: Home, tmp_path: Path) -> None:
     if can_reflink(home.data):
         pytest.skip("this file system shares blocks")
-    filling = Filling(home, tmp_path, Options(mode="reflink"), lambda progress: None)
+    filling = FillContext(home, tmp_path, Options(mode="reflink"), lambda progress: None)
     with pytest.raises(Unavailable, match=r"workspace\.mode is reflink, .* Set it to auto"):
-        choose(filling, base(1, 1))
+        choose_mode(filling, base(1, 1))
 
 
 async def test_the_result_and_the_error_of_long_work_come_back() -> None:
     def fail(check: Callable[[], None]) -> None:
         raise NotFound("Nothing.")
 
-    assert await finish_soon(lambda check: check() or 5) == 5
+    assert await finish_or_stop(lambda check: check() or 5) == 5
     with pytest.raises(NotFound):
-        await finish_soon(fail)
+        await finish_or_stop(fail)
 
 
 async def test_long_work_ends_where_it_asks() -> None:
@@ -76,7 +83,7 @@ async def test_long_work_ends_where_it_asks() -> None:
             time.sleep(0.01)
             check()
 
-    task = asyncio.ensure_future(finish_soon(work))
+    task = asyncio.ensure_future(finish_or_stop(work))
     while not turns:
         await asyncio.sleep(0.01)
     task.cancel()

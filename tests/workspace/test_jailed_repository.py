@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
-from hutch.workspace.preparation.jailed_repository import open_local
+from hutch.workspace.preparation.jailed_repository import open_jailed_repository
 from hutch.workspace.preparation.repository_layout import Head, Layout, quick_head
 from tests.forge.repositories import commit, commit_tree, git, make_repository
 from tests.workspace.preparing import HOST
@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def opened(project: Path) -> object:
-    return open_local(Layout(project, bare=False), project.parent / "scratch")
+    return open_jailed_repository(Layout(project, bare=False), project.parent / "scratch")
 
 
 async def test_what_it_is_asked(project: Path) -> None:
@@ -85,7 +85,7 @@ async def test_what_is_broken_is_told(project: Path, tmp_path: Path) -> None:
     make_repository(tmp_path / "holes", {"a": "1", "b": "2"})
     blob = git(tmp_path / "holes", "rev-parse", "HEAD:a")
     (tmp_path / "holes/.git/objects" / blob[:2] / blob[2:]).unlink()
-    async with open_local(Layout(tmp_path / "holes", bare=False), tmp_path / "scratch") as local:
+    async with open_jailed_repository(Layout(tmp_path / "holes", bare=False), tmp_path / "scratch") as local:
         head = await local.head(None)
         with pytest.raises(BadRequest, match="git fsck"):
             await local.pack(HOST, tmp_path / "mirror.git", head.commit, on_progress=None)
@@ -98,7 +98,7 @@ async def test_nothing_checked_out_and_nothing_there(project: Path, tmp_path: Pa
             await local.head(None)
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
-    async with open_local(Layout(tmp_path / "empty", bare=False), tmp_path / "scratch") as local:
+    async with open_jailed_repository(Layout(tmp_path / "empty", bare=False), tmp_path / "scratch") as local:
         with pytest.raises(Conflict, match="is empty"):
             await local.head(None)
 
@@ -108,7 +108,7 @@ async def test_sha_256_is_told(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     git(tmp_path / "new", "init", "--quiet", "--object-format=sha256")
     commit(tmp_path / "new", {"a": "1"})
-    async with open_local(Layout(tmp_path / "new", bare=False), tmp_path / "scratch") as local:
+    async with open_jailed_repository(Layout(tmp_path / "new", bare=False), tmp_path / "scratch") as local:
         with pytest.raises(BadRequest, match="SHA-256"):
             await local.head(None)
 

@@ -12,7 +12,7 @@ import pytest
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.edit.file_change import Delete, Move, Write
 from hutch.workspace.files.files import Files
-from hutch.workspace.files.journal import HIDDEN
+from hutch.workspace.files.journal import STAGING_PREFIX
 from tests.workspace.changing import (
     CODES,
     Failing,
@@ -110,7 +110,7 @@ class KilledWhenMade(Failing):
 
 
 def left(tree: Path) -> list[str]:
-    return [path.name for path in [*(tree.parent / "journal").iterdir(), *tree.glob(f"{HIDDEN}*")]]
+    return [path.name for path in [*(tree.parent / "journal").iterdir(), *tree.glob(f"{STAGING_PREFIX}*")]]
 
 
 @pytest.fixture(params=sorted(WORKS))
@@ -246,9 +246,9 @@ def test_the_staging_directory_in_the_tree_does_not_show(tmp_path: Path) -> None
     changing = files_of(tree, calls)
     changing.change(OPERATIONS)
     assert len(shown) > 20
-    assert not [name for found in shown for name in found if name.startswith(HIDDEN)]
-    (tree / f"{HIDDEN}{'0' * 32}").mkdir()  # a name of that kind that is none of ours is shown
-    assert f"{HIDDEN}{'0' * 32}" in names(files)
+    assert not [name for found in shown for name in found if name.startswith(STAGING_PREFIX)]
+    (tree / f"{STAGING_PREFIX}{'0' * 32}").mkdir()  # a name of that kind that is none of ours is shown
+    assert f"{STAGING_PREFIX}{'0' * 32}" in names(files)
     close(files)
     close(changing)
 

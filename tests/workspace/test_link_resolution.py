@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import Denied
 from hutch.snapshots.directory import Directory
-from hutch.workspace.link_resolution import resolved
+from hutch.workspace.link_resolution import resolve_links
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def tree(tmp_path: Path) -> Path:
 )
 def test_links_are_followed_as_far_as_there_is_something(tree: Path, path: str, really: str) -> None:
     with Directory.at(tree) as directory:
-        assert resolved(directory, path, ["/workspace"]) == really
+        assert resolve_links(directory, path, ["/workspace"]) == really
 
 
 @pytest.mark.parametrize("path", ["out/passwd", "above/x", "a/x", "../x"])
 def test_what_leads_out_or_nowhere_is_told(tree: Path, path: str) -> None:
     with Directory.at(tree) as directory, pytest.raises(Denied):
-        resolved(directory, path, ["/workspace"])
+        resolve_links(directory, path, ["/workspace"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.listing import HELD_OPEN, MOST_ENTRIES, Entry, Page, Walk, list_page
+from hutch.workspace.files.listing import MAX_ENTRIES, MAX_OPEN_LEVELS, Entry, Page, Walk, list_page
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_what_is_no_directory_cannot_be_listed(tree: Directory, place: Path) -> 
     with pytest.raises(BadRequest, match="no cursor"):
         list_page(tree, cursor="é%")
     with pytest.raises(BadRequest, match="10,001"):
-        list_page(tree, limit=MOST_ENTRIES + 1)
+        list_page(tree, limit=MAX_ENTRIES + 1)
 
 
 def test_names_that_are_no_text(tree: Directory, place: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_directory_that_is_moved_under_the_walk_does_not_lead_it_astray(
     tree: Directory, place: Path
 ) -> None:
     """Deeper than is held open, a walk comes back by `..`, which may lead elsewhere by then."""
-    chain = Path(*["d"] * (HELD_OPEN + 20))
+    chain = Path(*["d"] * (MAX_OPEN_LEVELS + 20))
     (place / chain).mkdir(parents=True)
     for above in chain.parents:
         (place / above / "z").touch()
@@ -212,12 +212,14 @@ def test_a_directory_that_is_moved_under_the_walk_does_not_lead_it_astray(
     for entry in Walk(tree, "").entries():
         found.append(entry.path)
         if entry.path == str(chain):
-            moved = Path(*["d"] * (HELD_OPEN + 10))
+            moved = Path(*["d"] * (MAX_OPEN_LEVELS + 10))
             (place / moved).rename(place / "aside/d")
     assert len(found) == len(set(found))
     assert "aside" in found
     # Those above what was moved are all told, in spite of everything.
-    assert {str(above / "z") for above in chain.parents if len(above.parts) < HELD_OPEN + 10} <= set(found)
+    assert {str(above / "z") for above in chain.parents if len(above.parts) < MAX_OPEN_LEVELS + 10} <= set(
+        found
+    )
 
 
 def test_listing_while_others_make_and_remove(tree: Directory, place: Path) -> None:
@@ -249,14 +251,14 @@ def test_a_hundred_thousand_entries(tree: Directory, place: Path) -> None:
     for number in range(100_000):
         os.mknod(f"{number:06}", dir_fd=fd)
     os.close(fd)
-    page, count, most = list_page(tree, limit=MOST_ENTRIES), 0, 0
+    page, count, most = list_page(tree, limit=MAX_ENTRIES), 0, 0
     while True:
         names = [entry.path for entry in page.entries]
         assert names == [f"{number:06}" for number in range(count, count + len(names))]
         count += len(names)
         if page.cursor is None:
             break
-        page = list_page(tree, limit=MOST_ENTRIES, cursor=page.cursor)
+        page = list_page(tree, limit=MAX_ENTRIES, cursor=page.cursor)
     assert count == 100_000
     tracemalloc.start()
     list_page(tree, limit=100)

@@ -13,15 +13,15 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.edit.text import Text, split_lines
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.partial_read import (
-    MOST_BYTES,
-    WHOLE_BYTES,
+    MAX_READ_BYTES,
+    MAX_WHOLE_FILE_BYTES,
     Binary,
     Bytes,
     Lines,
+    decode_chunks,
     read_lines,
     read_range,
-    take_lines,
-    text_pieces,
+    slice_lines,
 )
 from tests.workspace.changing import sha
 
@@ -89,8 +89,10 @@ def test_binary_files_are_told_as_such(tree: Directory, tmp_path: Path, data: by
     assert read_lines(tree, "file") == expected
     assert read_lines(tree, "file", 1, 2) == expected
     with (tmp_path / "file").open("ab") as file:
-        file.truncate(WHOLE_BYTES + 1)
-    assert read_lines(tree, "file") == Binary("file", kind, WHOLE_BYTES + 1, data.ljust(64, b"\0")[:64].hex())
+        file.truncate(MAX_WHOLE_FILE_BYTES + 1)
+    assert read_lines(tree, "file") == Binary(
+        "file", kind, MAX_WHOLE_FILE_BYTES + 1, data.ljust(64, b"\0")[:64].hex()
+    )
 
 
 def test_bytes(tree: Directory, tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_bytes(tree: Directory, tmp_path: Path) -> None:
     assert read_range(tree, "file", 10, 5) == Bytes("file", bytes(range(10, 15)), 10, 100)
     assert read_range(tree, "file", 98, 5).data == bytes((98, 99))
     assert read_range(tree, "file", 1000).data == b""
-    for start, length in ((-1, 5), (0, MOST_BYTES + 1), (0, -1)):
+    for start, length in ((-1, 5), (0, MAX_READ_BYTES + 1), (0, -1)):
         with pytest.raises(BadRequest):
             read_range(tree, "file", start, length)
 
@@ -109,7 +111,7 @@ def test_a_large_file_is_read_by_range_and_never_whole(tree: Directory, tmp_path
     with (tmp_path / "large").open("wb") as file:
         file.writelines(line % number for number in range(1, count + 1))
     size = (tmp_path / "large").stat().st_size
-    with pytest.raises(BadRequest, match="Ask for a range"):
+    with pytest.raises(BadRequest, match="Read a range"):
         read_lines(tree, "large")
     tracemalloc.start()
     found = read_lines(tree, "large", 400_000, 400_001)
@@ -127,19 +129,19 @@ def test_a_large_file_is_read_by_range_and_never_whole(tree: Directory, tmp_path
     first = read_lines(tree, "large", 1)
     assert isinstance(first, Lines)
     assert first.cut
-    assert len(first.text) <= MOST_BYTES
+    assert len(first.text) <= MAX_READ_BYTES
     assert first.text.encode() == b"".join(line % number for number in range(1, first.last_line + 1))
 
 
 def test_a_line_without_end(tree: Directory, tmp_path: Path) -> None:
-    (tmp_path / "large").write_bytes(b"x" * (WHOLE_BYTES * 2))
+    (tmp_path / "large").write_bytes(b"x" * (MAX_WHOLE_FILE_BYTES * 2))
     found = read_lines(tree, "large", 1, 1)
     assert isinstance(found, Lines)
-    assert (found.text, found.cut) == ("x" * MOST_BYTES, True)
-    (tmp_path / "small").write_bytes(b"x" * (MOST_BYTES + 1) + b"\nsecond\n")
+    assert (found.text, found.cut) == ("x" * MAX_READ_BYTES, True)
+    (tmp_path / "small").write_bytes(b"x" * (MAX_READ_BYTES + 1) + b"\nsecond\n")
     found = read_lines(tree, "small")
     assert isinstance(found, Lines)
-    assert (found.text, found.last_line, found.total_lines, found.cut) == ("x" * MOST_BYTES, 1, 2, True)
+    assert (found.text, found.last_line, found.total_lines, found.cut) == ("x" * MAX_READ_BYTES, 1, 2, True)
 
 
 texts = st.text(st.sampled_from("ab\n\r é𝄞"), max_size=60)
@@ -156,7 +158,7 @@ def test_a_large_file_has_the_lines_of_a_small_one(
     (tmp_path / "file").write_bytes(data)
     fd = os.open(tmp_path / "file", os.O_RDONLY)
     try:
-        found = take_lines(text_pieces(fd, Text("", *_encoding(encoding)), chunk), first, first + more)
+        found = slice_lines(decode_chunks(fd, Text("", *_encoding(encoding)), chunk), first, first + more)
     finally:
         os.close(fd)
     assert found.lines == lines[first - 1 : first + more]

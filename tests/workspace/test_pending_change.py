@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.files import Files
-from hutch.workspace.files.pending_change import MOST_BYTES
+from hutch.workspace.files.pending_change import MAX_FILE_BYTES
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"
@@ -165,12 +165,12 @@ def test_a_directory_cannot_be_where_a_new_file_goes(files: Files, tree: Path) -
 
 def test_a_file_too_large_to_hold_is_refused(files: Files, tree: Path) -> None:
     with (tree / "huge").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(BadRequest, match="33,554,433 bytes"):
         files.read_bytes("huge")
     with (tree / "huge").open("wb") as file:
-        file.truncate(MOST_BYTES)
-    assert len(files.read_bytes("huge")[0]) == MOST_BYTES
+        file.truncate(MAX_FILE_BYTES)
+    assert len(files.read_bytes("huge")[0]) == MAX_FILE_BYTES
     with pytest.raises(NotFound):
         files.read_bytes("none")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.snapshots.directory import Directory
-from hutch.workspace.preparation.plain_directory import Contents, is_named_like_a_secret, look_into
+from hutch.workspace.preparation.plain_directory import DirectorySummary, has_secret_name, summarize_directory
 
 
 def test_files_are_counted_and_secrets_named(tmp_path: Path) -> None:
@@ -16,8 +16,8 @@ def test_files_are_counted_and_secrets_named(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/etc")
     os.mkfifo(tmp_path / "pipe")
     with Directory.at(tmp_path) as directory:
-        found = look_into(directory)
-    assert found == Contents(4, 100 + 20 + len("/etc"), ("a/.ssh/id_rsa",), cut=False)
+        found = summarize_directory(directory)
+    assert found == DirectorySummary(4, 100 + 20 + len("/etc"), ("a/.ssh/id_rsa",), cut=False)
     assert str(found) == "4 files, 124 bytes, among them what is named like a secret: a/.ssh/id_rsa"
 
 
@@ -25,7 +25,7 @@ def test_a_directory_with_very_many_files_is_not_looked_at_whole(tmp_path: Path)
     for number in range(20_001):
         (tmp_path / str(number)).touch()
     with Directory.at(tmp_path) as directory:
-        assert str(look_into(directory)) == "more than 20,000 files, 0 bytes"
+        assert str(summarize_directory(directory)) == "more than 20,000 files, 0 bytes"
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_a_directory_with_very_many_files_is_not_looked_at_whole(tmp_path: Path)
     ["id_rsa", "ID_ED25519", ".env", ".env.production", "server.pem", "credentials", "shadow", ".netrc"],
 )
 def test_names_of_secrets(name: str) -> None:
-    assert is_named_like_a_secret(name)
+    assert has_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["id_rsa.pub", ".env.example", "main.py", "keys.md", "environment.py"])
 def test_other_names(name: str) -> None:
-    assert not is_named_like_a_secret(name)
+    assert not has_secret_name(name)

@@ -11,9 +11,9 @@ from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.quota import Quota, Use
+from hutch.workspace.preparation.quota import Quota, Usage
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.preparation.workspace_mount import open_place
+from hutch.workspace.preparation.workspace_mount import open_workspace
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -34,13 +34,13 @@ def options(mode: str) -> Options:
 @pytest.mark.parametrize("mode", ["copy", "overlay"])
 async def test_what_counts_is_what_the_workspace_adds(home: Home, tmp_path: Path, mode: str) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options(mode))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     quota = Quota(opened)
-    before = quota.use()
-    assert (before == Use(0, 0)) == (mode == "overlay")
+    before = quota.measure_usage()
+    assert (before == Usage(0, 0)) == (mode == "overlay")
     async with open_jail(opened.place) as jail:
         await jail.run(["sh", "-c", "head -c 1000000 /dev/urandom > new; mkdir d; sync"])
-    after = quota.use()
+    after = quota.measure_usage()
     assert after.files - before.files == 2
     assert 1_000_000 <= after.bytes - before.bytes < 1_100_000
     opened.close()
@@ -67,9 +67,9 @@ async def test_a_jail_that_writes_too_much_is_stopped_and_told(
     home: Home, tmp_path: Path, mode: str, script: str, limit: str, told: str
 ) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options(mode))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     quota = Quota(opened)
-    policy = quota.held(AGENT)
+    policy = quota.cap_policy(AGENT)
     async with open_jail(opened.place, policy) as jail:
         ran = await jail.run(["sh", "-c", script])
         assert ran.limit_hit is not None and ran.duration_s < 15
@@ -81,15 +81,15 @@ async def test_a_jail_that_writes_too_much_is_stopped_and_told(
         async with asyncio.timeout(60):
             while (await jail.run(["sh", "-c", "rm -rf big many; echo ok"])).stdout != b"ok\n":
                 pass
-    quota.check_room(more_bytes=1000)
+    quota.check_space(more_bytes=1000)
     opened.close()
 
 
 async def test_a_limit_of_the_jails_own_is_told_as_that(home: Home, tmp_path: Path) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST)
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     quota = Quota(opened)
-    async with open_jail(opened.place, quota.held(AGENT)) as jail:
+    async with open_jail(opened.place, quota.cap_policy(AGENT)) as jail:
         ran = await jail.run(["sleep", "5"], timeout_s=0.2)
     assert quota.explain(ran.limit_hit, AGENT).limit == "command_timeout_s"
     opened.close()
@@ -98,44 +98,44 @@ async def test_a_limit_of_the_jails_own_is_told_as_that(home: Home, tmp_path: Pa
 @pytest.mark.parametrize("mode", ["copy", "overlay"])
 async def test_the_host_asks_before_it_writes(home: Home, tmp_path: Path, mode: str) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options(mode))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     quota = Quota(opened)
-    quota.check_room(more_bytes=MIB, more_files=1)
+    quota.check_space(more_bytes=MIB, more_files=1)
     with pytest.raises(LimitReached, match="over its 6 MiB quota"):
-        quota.check_room(more_bytes=7 * MIB)
+        quota.check_space(more_bytes=7 * MIB)
     with pytest.raises(LimitReached, match="over its quota of 400"):
-        quota.check_room(more_files=401)
+        quota.check_space(more_files=401)
     for number in range(5):
         fd = opened.directory.open(f"f{number}", os.O_WRONLY | os.O_CREAT)
         os.write(fd, os.urandom(MIB))
         os.fsync(fd)
         os.close(fd)
     with pytest.raises(LimitReached):
-        quota.check_room(more_bytes=2 * MIB)
+        quota.check_space(more_bytes=2 * MIB)
     opened.directory.remove("f0")
     opened.directory.remove("f1")
-    quota.check_room(more_bytes=2 * MIB)  # measured anew, since it is near
+    quota.check_space(more_bytes=2 * MIB)  # measured anew, since it is near
     opened.close()
 
 
 async def test_what_was_granted_and_not_yet_written_counts(home: Home, tmp_path: Path) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options("overlay"))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     quota = Quota(opened)
-    quota.check_room(more_bytes=MIB)
+    quota.check_space(more_bytes=MIB)
     used = quota._granted
-    assert used == Use(MIB, 0)
+    assert used == Usage(MIB, 0)
     opened.close()
 
 
 async def test_memory_is_asked_of_the_kernel(home: Home, tmp_path: Path) -> None:
     await prepare(home, "m", tmp_path / "project", git=HOST, options=MEMORY)
-    opened = await open_place(home, "m")
+    opened = await open_workspace(home, "m")
     quota = Quota(opened)
-    assert quota.use().bytes < 100_000
-    async with open_jail(opened.place, quota.held(AGENT)) as jail:
+    assert quota.measure_usage().bytes < 100_000
+    async with open_jail(opened.place, quota.cap_policy(AGENT)) as jail:
         ran = await jail.run(["sh", "-c", "head -c 60000000 /dev/zero > big; stat -c %s big"])
     assert b"No space left on device" in ran.stderr and int(ran.stdout) <= 8 * MIB
     with pytest.raises(LimitReached, match="8 MiB quota"):
-        quota.check_room(more_bytes=MIB)
+        quota.check_space(more_bytes=MIB)
     opened.close()

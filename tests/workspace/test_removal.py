@@ -22,13 +22,13 @@ from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import (
     NEW,
     TRASH,
-    collect,
     discard,
+    remove_leftovers,
+    remove_unused,
     remove_workspace,
-    sweep,
-    temporary,
+    temporary_name,
 )
-from hutch.workspace.preparation.workspace_mount import open_place
+from hutch.workspace.preparation.workspace_mount import open_workspace
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_nothing_a_jail_does_keeps_a_workspace_from_going(
     home: Home, tmp_path: Path, options: Options
 ) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options)
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     async with open_jail(opened.place) as jail:
         ran = await jail.run(["python3", "-c", RUIN])
         assert ran.exit_code == 0, ran.stderr
@@ -92,7 +92,7 @@ async def test_nothing_a_jail_does_keeps_a_workspace_from_going(
 
 async def test_one_that_is_open_stays(home: Home, tmp_path: Path) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST)
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     with pytest.raises(Conflict, match="The workspace 'w' is open"):
         await remove_workspace(home, "w")
     opened.close()
@@ -123,17 +123,17 @@ async def test_what_a_killed_one_left_is_finished(home: Home) -> None:
     ran = subprocess.run([sys.executable, "-c", REMOVING, str(home.data)], check=False)
     assert ran.returncode == -9
     assert home.records() == []
-    sweep(home)
+    remove_leftovers(home)
     assert list(home.workspaces.iterdir()) == []
 
 
 async def test_what_the_living_are_at_is_not_swept(home: Home) -> None:
-    mine = home.workspaces / temporary("x")
+    mine = home.workspaces / temporary_name("x")
     mine.mkdir()
     for name in (f"{NEW}-1.0-ab-y", f"{TRASH}-999999999.5-ab-z"):
         (home.bases / name / "tree").mkdir(parents=True)
     (home.workspaces / ".unknown").mkdir()
-    assert len(sweep(home)) == 2
+    assert len(remove_leftovers(home)) == 2
     assert mine.exists() and (home.workspaces / ".unknown").exists()
 
 
@@ -153,13 +153,13 @@ async def test_bases_go_by_age_and_by_size_and_never_under_a_workspace(home: Hom
         os.utime(home.bases / f"{bases[number]}.lock", (used, used))
     for lock in home.repositories.glob("*.lock"):
         os.utime(lock, (time.time(), time.time()))
-    assert collect(home, most_bytes=1 << 40, most_days=30) == [bases[2]]
-    assert collect(home, most_bytes=1 << 40, most_days=30) == []
-    assert collect(home, most_bytes=0, most_days=30) == [bases[3]]
+    assert remove_unused(home, max_bytes=1 << 40, max_days=30) == [bases[2]]
+    assert remove_unused(home, max_bytes=1 << 40, max_days=30) == []
+    assert remove_unused(home, max_bytes=0, max_days=30) == [bases[3]]
     left = sorted(path.name for path in home.bases.iterdir() if path.is_dir())
     assert left == sorted(bases[:2])  # old, and more than nothing, but stood upon
     for number in (0, 1):
-        opened = await open_place(home, f"w{number}")
+        opened = await open_workspace(home, f"w{number}")
         assert opened.directory.exists("README.md")
         opened.close()
 
@@ -168,10 +168,10 @@ async def test_mirrors_go_too_and_come_again(home: Home, tmp_path: Path) -> None
     await prepare(home, "w", tmp_path / "project", git=HOST)
     for lock in home.repositories.glob("*.lock"):
         os.utime(lock, (1, 1))
-    removed = collect(home, most_bytes=1 << 40, most_days=30)
+    removed = remove_unused(home, max_bytes=1 << 40, max_days=30)
     assert [name for name in removed if name.endswith(".git")] == removed and len(removed) == 1
     assert list(home.repositories.iterdir()) == []
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     async with open_jail(opened.place) as jail:  # what was linked to is still there
         assert (await jail.run(["git", "log", "--oneline"])).exit_code == 0
     opened.close()
@@ -183,11 +183,11 @@ async def test_what_is_in_use_at_this_moment_stays(home: Home, tmp_path: Path) -
     lock = home.bases / f"{record.base}.lock"
     os.utime(lock, (1, 1))
     held = try_lock(lock, shared=True)
-    assert record.base not in collect(home, most_bytes=1 << 40, most_days=30)
+    assert record.base not in remove_unused(home, max_bytes=1 << 40, max_days=30)
     os.close(held)
     assert find_base(home, record.base) is not None
     os.utime(lock, (1, 1))
-    assert record.base in collect(home, most_bytes=1 << 40, most_days=30)
+    assert record.base in remove_unused(home, max_bytes=1 << 40, max_days=30)
     assert find_base(home, record.base) is None
 
 

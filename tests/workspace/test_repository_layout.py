@@ -24,7 +24,7 @@ def test_kinds_of_directories(project: Path, tmp_path: Path) -> None:
     assert find_repository(tmp_path / "bare.git") == Layout(tmp_path / "bare.git", bare=True)
     assert find_repository(tmp_path / "plain") is None
     linked = find_repository(tmp_path / "linked")
-    assert linked == Layout(tmp_path / "linked", bare=False, elsewhere=(project / ".git",))
+    assert linked == Layout(tmp_path / "linked", bare=False, external=(project / ".git",))
 
 
 @pytest.mark.parametrize("told", ["", "gitdir: /", "gitdir: ../project/.git", "gitdir: \0", "x" * 10_000])
@@ -54,7 +54,7 @@ def test_what_plain_files_do_not_tell_is_left_to_git(project: Path) -> None:
     git(project, "tag", "v1")
     assert quick_head(layout, "v1") is None
     assert quick_head(layout, "HEAD~1") is None
-    assert quick_head(Layout(project, bare=False, elsewhere=(project,)), None) is None
+    assert quick_head(Layout(project, bare=False, external=(project,)), None) is None
     for told in (
         "",
         "ref: refs/heads/none",

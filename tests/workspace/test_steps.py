@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.files.syscalls import Calls
+from hutch.workspace.files.syscalls import Syscalls
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ROUNDS = 1500
@@ -42,7 +42,7 @@ def swapping(tree: Path, name: str, target: Path) -> Iterator[Callable[[], int]]
         fd = os.open(tree, os.O_RDONLY)
         for number in itertools.count(1):
             with contextlib.suppress(OSError):  # the host may have taken it away for a moment
-                Calls().exchange(fd, "swap", fd, name)
+                Syscalls().exchange(fd, "swap", fd, name)
                 if not ((tree / "swap").is_symlink() or (tree / name).is_symlink()):  # it came between
                     (tree / "swap").unlink()
                     (tree / "swap").symlink_to(target)
@@ -98,7 +98,7 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
     assert everything(outside) == before
 
 
-class Late(Calls):
+class Late(Syscalls):
     """Somebody does something right before a file is exchanged or taken away, after it was looked at."""
 
     def __init__(self, do: Callable[[], object]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.files.syscalls import BUFFER_BYTES, Calls, digest_of
+from hutch.workspace.files.syscalls import BUFFER_BYTES, Syscalls, hash_descriptor
 
 
 @pytest.fixture
@@ -21,19 +21,19 @@ def test_a_rename_never_replaces(fd: int, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").write_bytes(b"b")
     with pytest.raises(FileExistsError):
-        Calls().rename(fd, "a", fd, "b")
-    Calls().rename(fd, "a", fd, "c")
+        Syscalls().rename(fd, "a", fd, "b")
+    Syscalls().rename(fd, "a", fd, "c")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"b": b"b", "c": b"a"}
 
 
 def test_two_names_change_places(fd: int, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").mkdir()
-    Calls().exchange(fd, "a", fd, "b")
+    Syscalls().exchange(fd, "a", fd, "b")
     assert (tmp_path / "a").is_dir()
     assert (tmp_path / "b").read_bytes() == b"a"
     with pytest.raises(FileNotFoundError):
-        Calls().exchange(fd, "a", fd, "none")
+        Syscalls().exchange(fd, "a", fd, "none")
 
 
 def test_a_file_is_made_anew_or_not_at_all(fd: int, tmp_path: Path) -> None:
@@ -41,9 +41,9 @@ def test_a_file_is_made_anew_or_not_at_all(fd: int, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("elsewhere")
     for name in ("there", "link"):
         with pytest.raises(FileExistsError):
-            Calls().make_file(fd, name)
-    made = Calls().make_file(fd, "new")
-    Calls().write(made, b"x" * 3_000_000)
+            Syscalls().make_file(fd, name)
+    made = Syscalls().make_file(fd, "new")
+    Syscalls().write(made, b"x" * 3_000_000)
     os.close(made)
     assert (tmp_path / "new").stat().st_size == 3_000_000
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
@@ -52,7 +52,7 @@ def test_a_file_is_made_anew_or_not_at_all(fd: int, tmp_path: Path) -> None:
 def test_times_are_those_of_the_very_directory_held(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0)
     held = os.open(tmp_path / "closed", os.O_PATH)
-    Calls().set_times(held, (1, 2))
+    Syscalls().set_times(held, (1, 2))
     os.close(held)
     assert (tmp_path / "closed").stat().st_mtime_ns == 2
 
@@ -62,8 +62,8 @@ def test_a_hash_is_of_the_whole_file_wherever_it_was_read_to(fd: int, tmp_path: 
     (tmp_path / "file").write_bytes(data)
     with (tmp_path / "file").open("rb") as file:
         file.read(10)
-        assert digest_of(file.fileno()) == hashlib.sha256(data).hexdigest()
-    assert Calls().digest(fd, "file") == hashlib.sha256(data).hexdigest()
+        assert hash_descriptor(file.fileno()) == hashlib.sha256(data).hexdigest()
+    assert Syscalls().digest(fd, "file") == hashlib.sha256(data).hexdigest()
     (tmp_path / "link").symlink_to("file")
     with pytest.raises(OSError, match="symbolic"):
-        Calls().digest(fd, "link")
+        Syscalls().digest(fd, "link")

@@ -10,10 +10,10 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, Denied, Unavailable
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.tree_copy import (
-    DEEPEST,
-    MOST_OPEN,
-    TELL_EVERY,
-    Copied,
+    MAX_DEPTH,
+    MAX_OPEN_LEVELS,
+    REPORT_INTERVAL_FILES,
+    CopyResult,
     can_reflink,
     copy_base,
     copy_tree,
@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Path:
     return top
 
 
-def copied(source: Path, target: Path, **words: object) -> Copied:
+def copied(source: Path, target: Path, **words: object) -> CopyResult:
     target.mkdir(exist_ok=True)
     with Directory.at(source) as one, Directory.at(target) as other:
         return copy_tree(one, other, **words)
@@ -46,7 +46,7 @@ def test_bytes_modes_times_and_links(source: Path, tmp_path: Path) -> None:
     for name in ("a", "a/b", "a/b/file", "a/read-only", "empty"):
         one, other = (source / name).stat(), (tmp_path / "target" / name).stat()
         assert (one.st_mode, one.st_mtime_ns) == (other.st_mode, other.st_mtime_ns), name
-    assert (done.files, done.bytes, done.left_out) == (6, 3_000_001, [])
+    assert (done.files, done.bytes, done.skipped) == (6, 3_000_001, [])
 
 
 def test_holes_stay_holes(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_what_is_too_deep_is_refused(tmp_path: Path) -> None:
     here = os.open(tmp_path, os.O_PATH)
     os.mkdir("source", dir_fd=here)
     here = os.open("source", os.O_PATH, dir_fd=here)
-    for _ in range(DEEPEST + 5):
+    for _ in range(MAX_DEPTH + 5):
         os.mkdir("d", dir_fd=here)
         here = os.open("d", os.O_PATH, dir_fd=here)
-    with pytest.raises(BadRequest, match=f"deeper than {DEEPEST} directories"):
+    with pytest.raises(BadRequest, match=f"deeper than {MAX_DEPTH} directories"):
         copied(tmp_path / "source", tmp_path / "target")
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
         if "/source/" in str(_target(fd)):
@@ -126,7 +126,7 @@ def test_whoever_is_told_may_stop_it(source: Path, tmp_path: Path) -> None:
     for number in range(500):
         (source / f"f{number}").write_text("")
 
-    def enough(copied: Copied) -> None:
+    def enough(copied: CopyResult) -> None:
         raise Unavailable("Stopped.")
 
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
@@ -162,9 +162,9 @@ def _target(fd: int) -> str:
 
 def test_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
     """As deep as is allowed, with a file on either side of the way down, and 150 descriptors in all."""
-    deep = Path(*["d"] * DEEPEST)
+    deep = Path(*["d"] * MAX_DEPTH)
     (tmp_path / "source" / deep).mkdir(parents=True)
-    for depth in range(DEEPEST + 1):
+    for depth in range(MAX_DEPTH + 1):
         for name in ("a", "z"):
             tmp_path.joinpath("source", *["d"] * depth, name).write_text(str(depth))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -174,8 +174,8 @@ def test_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
         done = copied(tmp_path / "source", tmp_path / "target")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert done.files == DEEPEST + 2 * (DEEPEST + 1)
-    for depth in (0, 1, 100, DEEPEST):
+    assert done.files == MAX_DEPTH + 2 * (MAX_DEPTH + 1)
+    for depth in (0, 1, 100, MAX_DEPTH):
         for name in ("a", "z"):
             assert tmp_path.joinpath("target", *["d"] * depth, name).read_text() == str(depth)
 
@@ -183,14 +183,14 @@ def test_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
 def test_a_directory_that_is_moved_out_while_it_is_copied(tmp_path: Path) -> None:
     """What is above it then is somebody else's, and is not read."""
     for top in ("source", "secrets"):
-        (tmp_path / top / Path(*["d"] * (2 * MOST_OPEN))).mkdir(parents=True)
+        (tmp_path / top / Path(*["d"] * (2 * MAX_OPEN_LEVELS))).mkdir(parents=True)
     (tmp_path / "secrets/d/secret").write_text("s")
-    bottom = tmp_path.joinpath("source", *["d"] * (2 * MOST_OPEN))
-    for number in range(TELL_EVERY):
+    bottom = tmp_path.joinpath("source", *["d"] * (2 * MAX_OPEN_LEVELS))
+    for number in range(REPORT_INTERVAL_FILES):
         (bottom / str(number)).write_text("")
     moved = []
 
-    def tell(so_far: Copied) -> None:
+    def tell(so_far: CopyResult) -> None:
         if not moved:
             moved.append((tmp_path / "source/d/d/d").rename(tmp_path / "secrets/d/moved"))
 

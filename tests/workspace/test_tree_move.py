@@ -12,8 +12,8 @@ import pytest
 from hutch.domain.errors import Conflict, HutchError
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.files import Files
-from hutch.workspace.files.syscalls import Calls
-from hutch.workspace.files.tree_move import copy, refill, signature
+from hutch.workspace.files.syscalls import Syscalls
+from hutch.workspace.files.tree_move import copy_subtree, restore_missing, signature
 from tests.workspace.changing import (
     WHEN_NS,
     Failing,
@@ -44,7 +44,7 @@ def in_overlay(tmp_path: Path, name: str) -> None:
     for path in (tmp_path / "lower").rglob("*"):
         os.utime(path, ns=(WHEN_NS, WHEN_NS), follow_symlinks=False)
     run = (
-        "import sys; from pathlib import Path; from tests.workspace import test_relocate as tests;"
+        "import sys; from pathlib import Path; from tests.workspace import test_tree_move as tests;"
         "getattr(tests, sys.argv[1])(Path('tree').absolute())"
     )
     layers = "lowerdir=lower,upperdir=upper,workdir=work,userxattr"
@@ -111,7 +111,7 @@ def test_a_move_in_an_overlay_is_made_whole_or_not_at_all(tmp_path: Path) -> Non
     in_overlay(tmp_path, "fails")
 
 
-class HalfRemoved(Calls):
+class HalfRemoved(Syscalls):
     """Removes some of a tree, then `stop` is called."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ class HalfRemoved(Calls):
 def fails(tree: Path) -> None:
     before = state(tree)
 
-    def move(calls: Calls) -> None:
+    def move(calls: Syscalls) -> None:
         files = opened(tree, calls)
         try:
             files.move("src", "new/place")
@@ -180,10 +180,10 @@ def test_what_changed_since_it_was_copied_is_not_removed(tmp_path: Path) -> None
     in_overlay(tmp_path, "changed_since")
 
 
-class Late(Calls):
+class Late(Syscalls):
     """Somebody writes right after the copy was made."""
 
-    def copy(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
+    def copy_subtree(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
         left_out = super().copy(fd, name, to_fd, to_name)
         Path(f"/proc/self/fd/{fd}/{name}/late").write_bytes(b"late\n")
         return left_out
@@ -204,14 +204,14 @@ def test_a_copy_is_the_same_and_refills_what_is_missing(tmp_path: Path) -> None:
     before = state(tree)
     fd = os.open(tmp_path, os.O_RDONLY)
     first = signature(fd, "tree")
-    assert copy(fd, "tree", fd, "copy") == []
+    assert copy_subtree(fd, "tree", fd, "copy") == []
     assert state(tmp_path / "copy") == before
     (tree / "src/c").unlink()
     (tree / "src/deep/d").unlink()
     (tree / "src/deep").rmdir()
     (tree / "a").write_bytes(b"changed\n")
     assert signature(fd, "tree") != first
-    refill(fd, "copy", fd, "tree")
+    restore_missing(fd, "copy", fd, "tree")
     after = state(tree)
     assert after.pop("a") != before.pop("a")  # what is there stays
     assert after == before
@@ -222,5 +222,5 @@ def test_what_cannot_be_copied_is_told(tmp_path: Path) -> None:
     tree = make_place(tmp_path)
     os.mkfifo(tree / "src/pipe")
     fd = os.open(tmp_path, os.O_RDONLY)
-    assert copy(fd, "tree", fd, "copy") == ["src/pipe"]
+    assert copy_subtree(fd, "tree", fd, "copy") == ["src/pipe"]
     os.close(fd)

@@ -13,15 +13,15 @@ from hutch.snapshots.directory import Directory
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.preparation.uncommitted_changes import bring_changes
-from hutch.workspace.preparation.workspace_mount import open_place
+from hutch.workspace.preparation.uncommitted_changes import copy_changes
+from hutch.workspace.preparation.workspace_mount import open_workspace
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
 
 
 async def brought(home: Home, source: Path, options: Options) -> dict[str, str | bytes]:
     await prepare(home, "w", source, git=HOST, uncommitted=True, options=options)
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     try:
         return content(Path(f"/proc/self/fd/{opened.directory.fd}"))
     finally:
@@ -123,7 +123,7 @@ async def test_a_second_time_there_are_other_changes(project: Path, tmp_path: Pa
     for number in range(2):
         (project / "changed").write_text(f"{number}\n")
         await prepare(home, f"w{number}", project, git=HOST, uncommitted=True, options=OVERLAY)
-        opened = await open_place(home, f"w{number}")
+        opened = await open_workspace(home, f"w{number}")
         fd = opened.directory.open("changed", os.O_RDONLY)
         assert os.read(fd, 10) == f"{number}\n".encode()
         os.close(fd)
@@ -140,7 +140,7 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
         Directory.at(tmp_path / "target") as target,
         pytest.raises(BadRequest, match="no path inside the repository"),
     ):
-        bring_changes(source, target, [path], lambda copied: None)
+        copy_changes(source, target, [path], lambda copied: None)
     assert (tmp_path / "secret").read_text() == "s"
 
 
@@ -154,7 +154,7 @@ def test_links_on_the_way_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "source/b/f").write_text("mine")
     (tmp_path / "target/b").symlink_to("../outside")
     with Directory.at(tmp_path / "source") as source, Directory.at(tmp_path / "target") as target:
-        bring_changes(source, target, ["a/f", "b/f"], lambda copied: None)
+        copy_changes(source, target, ["a/f", "b/f"], lambda copied: None)
     assert content(tmp_path / "target") == {"b/f": b"mine"}
     assert (tmp_path / "outside/f").read_text() == "secret"
 
@@ -191,7 +191,7 @@ def test_any_tree_becomes_any_other(
     old, new = content(tmp_path / "target"), content(tmp_path / "source")
     changed = [name for name in {*old, *new} if old.get(name) != new.get(name)]
     with Directory.at(tmp_path / "source") as source, Directory.at(tmp_path / "target") as target:
-        bring_changes(source, target, changed, lambda copied: None)
+        copy_changes(source, target, changed, lambda copied: None)
     assert content(tmp_path / "target") == new
 
 
@@ -214,5 +214,5 @@ def test_a_path_that_is_listed_twice(tmp_path: Path, paths: list[str]) -> None:
     for name in ("f", "d/f"):
         (tmp_path / "source" / name).write_text("x")
     with Directory.at(tmp_path / "source") as source, Directory.at(tmp_path / "target") as target:
-        bring_changes(source, target, paths, lambda copied: None)
+        copy_changes(source, target, paths, lambda copied: None)
     assert content(tmp_path / "target") == {paths[0]: b"x"}

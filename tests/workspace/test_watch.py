@@ -9,7 +9,7 @@ import pytest
 
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.files import Files
-from hutch.workspace.files.watch import MOST_PATHS, Changed, watching
+from hutch.workspace.files.watch import MAX_PATHS, Changed, watching
 from tests.deadline import DEADLINE_S
 from tests.workspace.changing import close, make_place, opened
 
@@ -92,7 +92,7 @@ async def test_git_and_our_own_staging_are_no_news(files: Files, place: Path) ->
     git = await asyncio.create_subprocess_exec("git", "init", "-q", place)
     await git.wait()
     files.journal.is_beside = False  # content waits in the tree, as in an overlay
-    async with watching(files.tree, hides=files.journal.hides, debounce_s=0.01) as changes:
+    async with watching(files.tree, is_hidden=files.journal.is_hidden, debounce_s=0.01) as changes:
         (place / ".git/noise").touch()
         for number in range(20):
             await asyncio.to_thread(files.write, "a", b"%d" % number)
@@ -104,7 +104,7 @@ async def test_git_and_our_own_staging_are_no_news(files: Files, place: Path) ->
 
 async def test_what_only_looks_like_our_staging_is_told(files: Files, place: Path) -> None:
     name = ".hutch-" + "0" * 32
-    async with watching(files.tree, hides=files.journal.hides) as changes:
+    async with watching(files.tree, is_hidden=files.journal.is_hidden) as changes:
         (place / name).mkdir()
         (place / name / "hidden").touch()
         await told(changes, name, f"{name}/hidden")
@@ -132,7 +132,7 @@ async def test_a_batch_has_an_end(files: Files, place: Path) -> None:
     async with watching(files.tree, debounce_s=1) as changes:
         (place / "many").mkdir()
         fd = os.open(place / "many", os.O_RDONLY)
-        for number in range(MOST_PATHS + 10):
+        for number in range(MAX_PATHS + 10):
             os.mknod(f"{number}", dir_fd=fd)
         os.close(fd)
         async with asyncio.timeout(DEADLINE_S):
@@ -141,7 +141,7 @@ async def test_a_batch_has_an_end(files: Files, place: Path) -> None:
 
 
 async def test_without_watches_the_tree_is_compared(files: Files, place: Path) -> None:
-    async with watching(files.tree, poll_s=0.05, most_watches=2) as changes:
+    async with watching(files.tree, poll_s=0.05, max_watches=2) as changes:
         (place / "src/deep/new").touch()
         (place / "a").write_text("longer than it was")
         (place / "b").unlink()
@@ -150,7 +150,7 @@ async def test_without_watches_the_tree_is_compared(files: Files, place: Path) -
 
 
 async def test_when_watches_run_out_that_is_said_and_watching_goes_on(files: Files, place: Path) -> None:
-    async with watching(files.tree, poll_s=0.05, most_watches=3) as changes:
+    async with watching(files.tree, poll_s=0.05, max_watches=3) as changes:
         (place / "one-more").mkdir()
         async with asyncio.timeout(DEADLINE_S):
             assert (await anext(changes)).rescan

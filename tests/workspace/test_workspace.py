@@ -18,7 +18,7 @@ from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.workspace import ALL, Keep, Workspace, use
+from hutch.workspace.workspace import DEFAULT_LIMITS, SnapshotLimits, Workspace, open_mounted
 from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home
 
@@ -39,9 +39,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(home: Home, tree: Path, keep: Keep = ALL) -> AsyncIterator[Workspace]:
+async def opened(home: Home, tree: Path, keep: SnapshotLimits = DEFAULT_LIMITS) -> AsyncIterator[Workspace]:
     place, directory = await open_in_place(home, tree, quota_bytes=1 << 30, quota_files=10_000)
-    async with use(home, place, directory, HOST, keep=keep) as workspace:
+    async with open_mounted(home, place, directory, HOST, snapshot_limits=keep) as workspace:
         yield workspace
 
 
@@ -174,7 +174,7 @@ async def test_what_was_left_by_the_killed_is_cleared(home: Home, tree: Path) ->
 
 
 async def test_only_so_many_snapshots_are_kept(home: Home, tree: Path) -> None:
-    async with opened(home, tree, Keep(snapshots=5)) as workspace:
+    async with opened(home, tree, SnapshotLimits(snapshots=5)) as workspace:
         for number in range(12):
             await workspace.write("a.txt", b"%d\n" % number)
         numbers = [each.id for each in await workspace.list_snapshots()]
@@ -184,7 +184,7 @@ async def test_only_so_many_snapshots_are_kept(home: Home, tree: Path) -> None:
 
 
 async def test_where_a_run_has_begun_stays(home: Home, tree: Path) -> None:
-    async with opened(home, tree, Keep(snapshots=3)) as workspace:
+    async with opened(home, tree, SnapshotLimits(snapshots=3)) as workspace:
         await workspace.write("a.txt", b"before\n")
         begun = await workspace.snapshot("before the run")
         for number in range(8):
@@ -203,7 +203,7 @@ async def test_packs_are_put_together_as_they_come(home: Home, tree: Path) -> No
 
 
 async def test_restoring_again_and_again_leaves_no_heap(home: Home, tree: Path) -> None:
-    async with opened(home, tree, Keep(snapshots=5)) as workspace:
+    async with opened(home, tree, SnapshotLimits(snapshots=5)) as workspace:
         first = await workspace.snapshot("first")
         for number in range(MAX_PACKS // 2 + 10):
             (tree / "a.txt").write_text(f"{number}\n")
@@ -215,24 +215,24 @@ async def test_restoring_again_and_again_leaves_no_heap(home: Home, tree: Path) 
 
 async def test_snapshots_take_no_more_than_they_may(home: Home, tree: Path) -> None:
     most = 2 << 20
-    async with opened(home, tree, Keep(bytes=most)) as workspace:
+    async with opened(home, tree, SnapshotLimits(bytes=most)) as workspace:
         for _ in range(15):
             await workspace.write("a.bin", os.urandom(400_000))
         last = (tree / "a.bin").read_bytes()
         newest = await workspace.snapshot("last")
     assert disk_usage(workspace.snapshots.storage).bytes <= most
-    async with opened(home, tree, Keep(bytes=most)) as workspace:
+    async with opened(home, tree, SnapshotLimits(bytes=most)) as workspace:
         (tree / "a.bin").unlink()
         await workspace.restore(newest.id)
         assert (tree / "a.bin").read_bytes() == last
 
 
 async def test_the_newest_stays_whatever_it_takes(home: Home, tree: Path) -> None:
-    async with opened(home, tree, Keep(bytes=1 << 20)) as workspace:
+    async with opened(home, tree, SnapshotLimits(bytes=1 << 20)) as workspace:
         await workspace.snapshot("first")
         (tree / "a.bin").write_bytes(os.urandom(3 << 20))
         newest = await workspace.snapshot("large")
-        await workspace.tidy()
+        await workspace.compact()
         assert newest.id in [each.id for each in await workspace.list_snapshots()]
         (tree / "a.bin").unlink()
         await workspace.restore(newest.id)

@@ -15,7 +15,7 @@ from hutch.jail.jail import open_jail
 from hutch.workspace.preparation.base import tree_path
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home, Record
-from hutch.workspace.preparation.workspace_mount import Opened, open_place
+from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
 from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ def base_of(home: Home, record: Record) -> Path:
     return tree_path(home, record.base)
 
 
-def read(opened: Opened, path: str) -> bytes:
+def read(opened: WorkspaceMount, path: str) -> bytes:
     fd = opened.directory.open(path, os.O_RDONLY)
     try:
         return os.read(fd, 1 << 20)
@@ -48,7 +48,7 @@ def read(opened: Opened, path: str) -> bytes:
         os.close(fd)
 
 
-async def run(opened: Opened, script: str, program: str = "sh") -> str:
+async def run(opened: WorkspaceMount, script: str, program: str = "sh") -> str:
     async with open_jail(opened.place) as jail:
         ran = await jail.run(["sh" if program == "sh" else "python3", "-c", script])
     assert ran.exit_code == 0, ran.stderr.decode()
@@ -56,7 +56,7 @@ async def run(opened: Opened, script: str, program: str = "sh") -> str:
 
 
 async def test_host_and_jail_see_one_tree(home: Home, record: Record, tmp_path: Path) -> None:
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     assert read(opened, "README.md") == b"# A project\n"
     told = await run(opened, "cat README.md; echo new > made; echo more >> README.md; rm -r src")
     assert told == "# A project\n"
@@ -73,10 +73,10 @@ async def test_host_and_jail_see_one_tree(home: Home, record: Record, tmp_path: 
 
 
 async def test_it_is_all_there_after_closing_and_opening(home: Home, record: Record) -> None:
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     await run(opened, "echo new > made; rm README.md; mkdir -p src/x; chmod 700 src; mv data moved")
     opened.close()
-    again = await open_place(home, "w")
+    again = await open_workspace(home, "w")
     assert read(again, "made") == b"new\n"
     assert not again.directory.exists("README.md") and not again.directory.exists("data")
     assert len(read(again, "moved/large.bin")) == 200_000
@@ -84,7 +84,7 @@ async def test_it_is_all_there_after_closing_and_opening(home: Home, record: Rec
     told = await run(again, "id -u; stat -c %u made src . moved/large.bin; echo y >> made; touch src/x/y")
     assert len(set(told.split())) == 1  # whoever the jail is now, the files are its own
     again.close()
-    third = await open_place(home, "w")
+    third = await open_workspace(home, "w")
     assert await run(third, "echo back > README.md; mkdir data; ls data; rm made; rm -r src; ls") == (
         "README.md\ndata\nmoved\nwith space\n"
     )
@@ -93,7 +93,7 @@ async def test_it_is_all_there_after_closing_and_opening(home: Home, record: Rec
 
 async def test_what_the_base_has_is_never_changed(home: Home, record: Record) -> None:
     before = fingerprint(base_of(home, record))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     await run(
         opened,
         "git commit -qam x 2>&1; echo over > README.md; chmod 000 src/main.py; chmod 777 src\n"
@@ -104,7 +104,7 @@ async def test_what_the_base_has_is_never_changed(home: Home, record: Record) ->
     )
     opened.close()
     assert fingerprint(base_of(home, record)) == before
-    again = await open_place(home, "w")
+    again = await open_workspace(home, "w")
     assert os.listdir(f"/proc/self/fd/{again.directory.fd}") == []  # noqa: PTH208
     again.close()
 
@@ -183,7 +183,7 @@ for each in (direct, reader_made_writer, shared_map, map_of_a_reader, cloned_ove
 
 async def test_no_way_round_the_back_reaches_the_base(home: Home, record: Record) -> None:
     before = fingerprint(base_of(home, record))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     refused = dict(line.split() for line in (await run(opened, ROUND_THE_BACK, "python")).splitlines())
     opened.close()
     assert fingerprint(base_of(home, record)) == before
@@ -209,7 +209,7 @@ for space in ("user", "trusted"):
 
 async def test_overlays_own_notes_cannot_be_forged_from_inside(home: Home, record: Record) -> None:
     before = fingerprint(base_of(home, record))
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     await run(opened, ATTRIBUTES, "python")
     opened.close()
     upper = home.workspace("w") / "upper"
@@ -220,7 +220,7 @@ async def test_overlays_own_notes_cannot_be_forged_from_inside(home: Home, recor
             assert {name for name in noted if "." not in name} <= {"origin", "impure", "uuid"}, path
             for name in noted & {"origin", "impure", "uuid"}:
                 assert os.getxattr(path, own + name) not in (b"/src", b"/data/large.bin"), name
-    again = await open_place(home, "w")
+    again = await open_workspace(home, "w")
     assert os.listdir(f"/proc/self/fd/{again.directory.fd}/evil") == []  # noqa: PTH208
     assert read(again, "src/main.py") == b"print('hello')\n"
     assert read(again, "README.md") == b"# A project\n"
@@ -230,18 +230,18 @@ async def test_overlays_own_notes_cannot_be_forged_from_inside(home: Home, recor
 
 async def test_such_a_note_would_matter_if_it_could_be_set(home: Home, record: Record) -> None:
     """The attack of the test before, with the guard off: the host itself writes the attribute."""
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     await run(opened, "touch src/new")
     opened.close()
     assert opened.attributes == f"{SPACE}.overlay."
     os.setxattr(home.workspace("w") / "upper/src", f"{opened.attributes}opaque", b"y")
-    again = await open_place(home, "w")
+    again = await open_workspace(home, "w")
     assert os.listdir(f"/proc/self/fd/{again.directory.fd}/src") == ["new"]  # noqa: PTH208
     again.close()
 
 
 async def test_neither_layer_can_be_found_from_inside(home: Home, record: Record) -> None:
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     (home.workspace("w") / "upper" / "marker-of-upper").write_text("")
     script = (
         "exec 2>/dev/null\n"
@@ -259,27 +259,27 @@ async def test_neither_layer_can_be_found_from_inside(home: Home, record: Record
 
 
 async def test_set_id_programs_and_devices_mean_nothing_there(home: Home, record: Record) -> None:
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     told = await run(opened, "grep ' /workspace ' /proc/self/mountinfo")
     opened.close()
     assert {"nosuid", "nodev"} <= set(told.split()[5].split(","))
 
 
 async def test_only_one_at_a_time_has_it_open(home: Home, record: Record) -> None:
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     with pytest.raises(Conflict, match="The workspace 'w' is open already"):
-        await open_place(home, "w")
+        await open_workspace(home, "w")
     opened.close()
     opened.close()
-    (await open_place(home, "w")).close()
+    (await open_workspace(home, "w")).close()
 
 
 async def test_descriptors_are_given_back(home: Home, record: Record) -> None:
-    (await open_place(home, "w")).close()
+    (await open_workspace(home, "w")).close()
     before = len(list(Path("/proc/self/fd").iterdir()))
     mounts = Path("/proc/self/mountinfo").read_text()
     for _ in range(3):
-        opened = await open_place(home, "w")
+        opened = await open_workspace(home, "w")
         await run(opened, "true")
         opened.close()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
@@ -287,10 +287,10 @@ async def test_descriptors_are_given_back(home: Home, record: Record) -> None:
 
 
 async def test_an_opening_that_is_cancelled_holds_nothing(home: Home, record: Record) -> None:
-    (await open_place(home, "w")).close()
+    (await open_workspace(home, "w")).close()
     before = len(list(Path("/proc/self/fd").iterdir()))
     for delay_s in (0, 0.002, 0.005, 0.01, 0.02):
-        opening = asyncio.ensure_future(open_place(home, "w"))
+        opening = asyncio.ensure_future(open_workspace(home, "w"))
         await asyncio.sleep(delay_s)
         opening.cancel()
         try:
@@ -298,17 +298,17 @@ async def test_an_opening_that_is_cancelled_holds_nothing(home: Home, record: Re
         except asyncio.CancelledError:
             continue
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
-    (await open_place(home, "w")).close()
+    (await open_workspace(home, "w")).close()
 
 
 HOST_THAT_DIES = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[2])
 from hutch.jail.jail import open_jail
-from hutch.workspace.preparation.workspace_mount import open_place
+from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.record import Home
 async def main():
-    opened = await open_place(Home(pathlib.Path(sys.argv[1])), "w")
+    opened = await open_workspace(Home(pathlib.Path(sys.argv[1])), "w")
     async with open_jail(opened.place) as jail:
         await jail.run(["sh", "-c", "echo kept > kept; sync kept"])
         os.kill(os.getpid(), 9)
@@ -320,7 +320,7 @@ async def test_a_host_that_was_killed_leaves_a_workspace_that_opens(home: Home, 
     root = str(Path(__file__).parents[2])
     words = [sys.executable, "-c", HOST_THAT_DIES, str(home.data), root]
     assert (await asyncio.to_thread(subprocess.run, words, check=False)).returncode == -9
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     assert read(opened, "kept") == b"kept\n"
     opened.close()
 
@@ -328,7 +328,7 @@ async def test_a_host_that_was_killed_leaves_a_workspace_that_opens(home: Home, 
 async def test_a_base_that_is_gone_is_told(home: Home, record: Record, tmp_path: Path) -> None:
     base_of(home, record).parent.rename(tmp_path / "elsewhere")
     with pytest.raises(NotFound, match=r"The base .* of the workspace 'w' is gone"):
-        await open_place(home, "w")
+        await open_workspace(home, "w")
 
 
 async def test_paths_that_would_need_quoting(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ async def test_paths_that_would_need_quoting(tmp_path: Path) -> None:
     home = make_home(odd)
     make_project(odd / "project")
     made = await prepare(home, "w", odd / "project", git=HOST, options=OVERLAY)
-    opened = await open_place(home, "w")
+    opened = await open_workspace(home, "w")
     assert (made.mode, read(opened, "README.md")) == ("overlay", b"# A project\n")
     assert await run(opened, "cat README.md") == "# A project\n"
     opened.close()
@@ -345,7 +345,7 @@ async def test_paths_that_would_need_quoting(tmp_path: Path) -> None:
 
 async def test_a_copy_is_opened_where_it_lies(home: Home, tmp_path: Path) -> None:
     await prepare(home, "files", {"a/b.txt": b"x"}, git=HOST)
-    opened = await open_place(home, "files")
+    opened = await open_workspace(home, "files")
     assert opened.place.directory == opened.place.written == home.workspace("files") / "tree"
     assert (opened.upper, opened.attributes) == (None, None)
     assert await run(opened, "cat a/b.txt; echo y > c") == "x"
@@ -356,7 +356,7 @@ async def test_a_copy_is_opened_where_it_lies(home: Home, tmp_path: Path) -> Non
 async def test_memory_has_a_hard_end_and_is_written_to_disk_at_the_end(home: Home, tmp_path: Path) -> None:
     make_project(tmp_path / "project")
     await prepare(home, "m", tmp_path / "project", git=HOST, options=MEMORY)
-    opened = await open_place(home, "m")
+    opened = await open_workspace(home, "m")
     told = await run(
         opened,
         "echo new > made; rm README.md; rm -r src; mkdir src; echo other > src/main.py; ln -s x link\n"
@@ -367,7 +367,7 @@ async def test_memory_has_a_hard_end_and_is_written_to_disk_at_the_end(home: Hom
     filled, files = map(int, told.split())
     assert 1 << 20 < filled <= 8 << 20 and 100 < files <= 516
     opened.close()
-    again = await open_place(home, "m")
+    again = await open_workspace(home, "m")
     assert read(again, "made") == b"new\n"
     assert os.listdir(f"/proc/self/fd/{again.directory.fd}/src") == ["main.py"]  # noqa: PTH208
     assert again.directory.stat("src").st_mode & 0o777 == 0o750

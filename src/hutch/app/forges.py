@@ -19,7 +19,7 @@ def forges_of(loaded: LoadedSettings) -> Forges:
         reach_of(loaded),
         partial(open_git, loaded),
         partial(make_directory, "hutch-gh"),  # cleared by the next process, if this one is killed
-        RetryPolicy(longest_wait_s=loaded.settings.github.longest_wait_s),
+        RetryPolicy(max_wait_s=loaded.settings.github.longest_wait_s),
         user_environment(),
     )
 

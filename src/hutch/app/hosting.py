@@ -33,7 +33,7 @@ from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog
 from hutch.store.runs import RunCapacity
 from hutch.workspace.preparation.record import Record
-from hutch.workspace.workspaces import session_name
+from hutch.workspace.workspaces import session_workspace_id
 
 logger = structlog.get_logger()
 
@@ -58,7 +58,7 @@ async def local_host(
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:
-        made = await preparer.prepare(session_name(session.id), session, grounds)
+        made = await preparer.prepare(session_workspace_id(session.id), session, grounds)
         pool.warm(made.workspace_id, sandbox_of(session, made.workspace_id, recorder))
         return made
 

@@ -18,18 +18,18 @@ GIT_TIMEOUT_S = 300
 
 @asynccontextmanager
 async def repository_jail(
-    loaded: LoadedSettings, path: Path, *, anywhere: bool = True
+    loaded: LoadedSettings, path: Path, *, unrestricted: bool = True
 ) -> AsyncIterator[Jail]:
     """A jail on a repository of this machine, for git to work in; it reaches no network.
 
-    A linked worktree has its branches in the main repository, so the jail is there. Without `anywhere` the
-    repository must be one that members may name. No link in the path is followed: there was none when the
-    work began.
+    A linked worktree has its branches in the main repository, so the jail is there. Without
+    `unrestricted`, it must be a repository that members may name. No link in the path is followed: there was
+    none when the work started.
     """
     gone = NotFound(f"There is no repository at '{path}' any more.")
     async with AsyncExitStack() as stack:
         try:
-            opening = repositories_of(loaded).opened(path, anywhere=anywhere)
+            opening = repositories_of(loaded).open(path, unrestricted=unrestricted)
             pinned = await stack.enter_async_context(opening)
         except NotFound:
             raise gone from None
@@ -41,9 +41,9 @@ async def repository_jail(
 
 
 @asynccontextmanager
-async def open_git(loaded: LoadedSettings, path: Path, anywhere: bool) -> AsyncIterator[RunGit]:
+async def open_git(loaded: LoadedSettings, path: Path, unrestricted: bool) -> AsyncIterator[RunGit]:
     """Git in such a jail."""
-    async with repository_jail(loaded, path, anywhere=anywhere) as jail:
+    async with repository_jail(loaded, path, unrestricted=unrestricted) as jail:
         limits = replace(jail.policy.limits, output_bytes=MAX_OUTPUT_BYTES)
 
         async def run(words: Sequence[str], stdin: bytes | None, env: Mapping[str, str]) -> GitResult:

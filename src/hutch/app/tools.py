@@ -14,7 +14,7 @@ from hutch.jail.location import Place
 from hutch.jail.policy import Policy
 from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
-from hutch.workspace.admission.client_directory import check_shown
+from hutch.workspace.admission.client_directory import check_client_directory
 
 TOKEN = "mcp_token"  # a secret of the installation
 
@@ -37,7 +37,7 @@ def directory_tools(
 
     def check(directory: Path) -> None:
         if not unsafe_workspace:
-            check_shown(directory, own_directories(loaded.paths), plain)
+            check_client_directory(directory, own_directories(loaded.paths), plain)
 
     def open_jail(place: Place, policy: Policy, on_egress: Report) -> AbstractAsyncContextManager[Jailed]:
         outside = jails.way_out(settings, on_egress)

@@ -9,7 +9,7 @@ from hutch.forge.git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.workspace import Keep, Workspace
+from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 
 
@@ -26,7 +26,7 @@ def workspaces_of(loaded: LoadedSettings) -> Workspaces:
             quota_bytes=settings.quota_bytes,
             quota_files=settings.quota_files,
         ),
-        keep=Keep(snapshots=settings.snapshots, bytes=settings.snapshots_bytes),
+        snapshot_limits=SnapshotLimits(snapshots=settings.snapshots, bytes=settings.snapshots_bytes),
         bases=BaseLimits(settings.bases_bytes, float(settings.bases_days)),
     )
 

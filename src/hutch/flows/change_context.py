@@ -26,5 +26,5 @@ class ChangeContext:
 
     async def forge_of(self, change: Change, user: str = "") -> Forge:
         """The forge of a change, for a user; a local one as far as the owner of its session may use it."""
-        anywhere = await Changes(self.rows).is_of_owner(change)
-        return self.forges.of_change(change, user, anywhere=anywhere)
+        unrestricted = await Changes(self.rows).is_of_owner(change)
+        return self.forges.for_change(change, user, unrestricted=unrestricted)

@@ -55,7 +55,7 @@ async def merge(
     async with hold_open(context, found, user=user) as change, recording_closure(context, change):
 
         async def consent(there: Objections) -> None:
-            against = [*await objections(context.rows, change, there.verdict_urls), *there.against]
+            against = [*await objections(context.rows, change, there.verdict_urls), *there.reasons]
             if against and not force:
                 raise Conflict(
                     f"The change {change.id} is not merged: {'; '.join(against)}. Mend it and have it "

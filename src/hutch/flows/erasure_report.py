@@ -16,7 +16,7 @@ from hutch.store.session_references import References, find_references
 from hutch.store.users import Users
 from hutch.system.running_server import ServerFiles, find_server
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.workspaces import session_name
+from hutch.workspace.workspaces import session_workspace_id
 
 OPEN = ("starting", "idle", "running", "waiting")
 
@@ -44,7 +44,7 @@ class OtherPlaces:
 
 async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
     """To be called before the log is erased."""
-    found, after = Traces({session_name(session_id)}), 0
+    found, after = Traces({session_workspace_id(session_id)}), 0
     with suppress(EventsMissing):  # of a damaged log, those that are left of it name
         while page := await log.read(session_id, after=after):
             after = page[-1].seq
@@ -68,7 +68,7 @@ async def unerased(rows: Rows, places: OtherPlaces, session_id: SessionId, trace
     home = places.home
     for id in sorted(traces.workspaces):
         if home.workspace(id).exists():
-            is_own = id == session_name(session_id)
+            is_own = id == session_workspace_id(session_id)
             way = f"hutch sessions rm {session_id}" if is_own else f"hutch workspace rm {id}"
             lines.append(f"Files and snapshots in {home.workspace(id)}. Remove them: {way}")
     if any(place.is_dir() and any(place.iterdir()) for place in (home.bases, home.repositories)):

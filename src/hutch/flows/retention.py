@@ -23,7 +23,7 @@ from hutch.store.rows import Rows
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.sessions import Sessions
 from hutch.system.clock import STEADY
-from hutch.workspace.workspaces import Workspaces, session_of
+from hutch.workspace.workspaces import Workspaces, session_of_workspace
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -91,7 +91,7 @@ class Retention:
         A session without a log was never here: the database is an older one, put back from a backup, and
         somebody may want the work.
         """
-        made = {session_of(each.id): each.id for each in await self.workspaces.records()}
+        made = {session_of_workspace(each.id): each.id for each in await self.workspaces.records()}
         made.pop("", None)
         gone: list[Gone] = []
         unknown: list[str] = []

@@ -126,7 +126,7 @@ async def create_with_run(
     _check_lines(new)
     address = ""  # with credentials: on the command line it may have some, and no row keeps them
     if services.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
-        address, new = new.repository, replace(new, repository=url.shown)
+        address, new = new.repository, replace(new, repository=url.address)
         user, password = url.credentials
         services.redactor.add_values([password or user])
     if not forked_from:

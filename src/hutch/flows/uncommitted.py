@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from hutch.domain.errors import HutchError
 from hutch.forge.forges import COMMAND_LINE, Forges
-from hutch.workspace.preparation.jailed_repository import open_local
+from hutch.workspace.preparation.jailed_repository import open_jailed_repository
 from hutch.workspace.workspaces import Workspaces
 
 MAX_NAMED = 3
@@ -18,16 +18,16 @@ async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repositor
     """
     changed: list[str] = []
     with suppress(HutchError):  # preparing a workspace of it says what is wrong
-        url = await forges.reachable(repository, COMMAND_LINE)
+        url = await forges.resolve_url(repository, COMMAND_LINE)
         if url.path is None:
             return ""
-        async with workspaces.repositories.opened(url.path, anywhere=True) as pinned:
+        async with workspaces.repositories.open(url.path, unrestricted=True) as pinned:
             if pinned.layout is None or pinned.layout.bare:
                 return ""
             scratch = workspaces.home.data / "empty"  # nothing is ever written to it
             await asyncio.to_thread(workspaces.home.make)
             await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
-            async with open_local(pinned.layout, scratch) as local:
+            async with open_jailed_repository(pinned.layout, scratch) as local:
                 changed = await local.changes()
     if not changed:
         return ""

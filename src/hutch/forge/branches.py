@@ -24,7 +24,7 @@ class Branches(Protocol):
         """Branches, and the commits that they are at."""
         ...
 
-    async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:
+    async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         """Put a branch at a commit, with all that is new since `base`. It must be at `old` before, or not
         exist with None; False when it is not so."""
         ...
@@ -41,7 +41,7 @@ class LocalBranches:
         words = ("for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/")
         return _parse_heads((await jailed_git.run(self.git, *words)).stdout)
 
-    async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:
+    async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         if old is not None:
             await self._check_not_checked_out(branch)
         pack = await self.commits.git.run(
@@ -78,20 +78,20 @@ class RemoteBranches:
     remote: RepoUrl
 
     async def heads(self) -> dict[str, str]:
-        words = ("ls-remote", "--heads", "--", self.remote.shown)
+        words = ("ls-remote", "--heads", "--", self.remote.address)
         return _parse_heads(await self.commits.git.run(*words, remote=self.remote))
 
     async def check(self, commit: str) -> None:
         """Refuse a repository that takes no push; nothing is pushed."""
-        words = ("push", "--dry-run", "--", self.remote.shown, f"{commit}:refs/heads/{PROBE_BRANCH}")
+        words = ("push", "--dry-run", "--", self.remote.address, f"{commit}:refs/heads/{PROBE_BRANCH}")
         await self._run(*words, timeout_s=CHECK_TIMEOUT_S)
 
-    async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:
+    async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         ref = f"refs/heads/{branch}"
         lease = f"--force-with-lease={ref}:{old or ''}"  # only if it is new, or where we left it
         try:
             await self._run(
-                "push", lease, "--", self.remote.shown, f"{commit}:{ref}", timeout_s=PUSH_TIMEOUT_S
+                "push", lease, "--", self.remote.address, f"{commit}:{ref}", timeout_s=PUSH_TIMEOUT_S
             )
         except Conflict:
             if (await self.heads()).get(branch) == old:
@@ -123,7 +123,7 @@ async def push(branches: Branches, work: Work, place: str, on_step: OnStep) -> P
         await on_step("pushing", f"Pushing {before.branch} to {place}...")
         if heads[before.branch] != draft.commit:
             is_ours = heads[before.branch] == before.commit
-            if not is_ours or not await branches.put(
+            if not is_ours or not await branches.update(
                 draft.commit, before.commit, before.branch, before.commit
             ):
                 raise Conflict(
@@ -138,7 +138,7 @@ async def push(branches: Branches, work: Work, place: str, on_step: OnStep) -> P
     await _announce(on_step, f"Creating branch {branch}...")
     while True:
         await on_step("pushing", f"Pushing {branch} to {place}...")
-        if there or await branches.put(commit, work.base_commit, branch, None):
+        if there or await branches.update(commit, work.base_commit, branch, None):
             return Pushed(branch, work.new, False)
         heads[branch] = ""  # somebody else was faster
         branch = _find_free(work.branch, heads.keys())

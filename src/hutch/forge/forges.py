@@ -42,37 +42,37 @@ class Forges:
     """The forges that an installation can reach."""
 
     tokens: Tokens
-    reach: AllowedHosts
+    allowed_hosts: AllowedHosts
     open_git: OpenGit  # on repositories of this machine
     make_home: Callable[[], Path]  # a directory for one run of gh
-    patience: RetryPolicy
+    retry_policy: RetryPolicy
     environment: Mapping[str, str] = field(repr=False)
 
-    def of_change(self, change: Change, user: str = "", *, anywhere: bool) -> Forge:
-        """The forge that a change was proposed on; `anywhere` is about a repository of this machine."""
+    def for_change(self, change: Change, user: str = "", *, unrestricted: bool) -> Forge:
+        """The forge that a change was proposed on; `unrestricted` is about a repository of this machine."""
         url = parse_repo_url(change.repository)
         if change.forge == "github" and change.number:
             return self._github_forge(self.github(change.repository, user), url, user)
         if url.path is not None:
-            return LocalRepository(url.path, self.open_git, anywhere)
+            return LocalRepository(url.path, self.open_git, unrestricted)
         return PlainGit(url)
 
     async def for_delivery(self, source: str, address: str, caller: ForgeAccess) -> Forge:
         """The forge that a workspace came from. `address` is its source as it was named, with credentials
         that no record keeps."""
-        reached = await self.reachable(address or source, caller)
+        reached = await self.resolve_url(address or source, caller)
         if api := self.find_github(reached, caller.user):
             return self._github_forge(api, reached, caller.user)
         url = parse_repo_url(source)
         if url.path is not None:
             return LocalRepository(url.path, self.open_git, caller.account or not caller.guarded)
-        without_token = reached if self.tokens.knows(reached) else None
-        return PlainGit(reached if reached.shown == url.shown else url, without_token)
+        without_token = reached if self.tokens.is_github(reached) else None
+        return PlainGit(reached if reached.address == url.address else url, without_token)
 
     def _github_forge(self, api: GitHub, url: RepoUrl, user: str) -> GitHubForge:
         return GitHubForge(api, user, self.tokens.is_own(url, user))
 
-    async def reachable(self, source: str, caller: ForgeAccess) -> RepoUrl:
+    async def resolve_url(self, source: str, caller: ForgeAccess) -> RepoUrl:
         """A repository to fetch from or push to, with the credentials that there are for it.
 
         For a guarded caller it is bound to where it may be, and without the account's credentials unless
@@ -84,19 +84,19 @@ class Forges:
             if caller.guarded:
                 return url
             return replace(from_path(await asyncio.to_thread(_resolve, url.path)), account=True)
-        token = self.tokens.of(url, caller.user)
+        token = self.tokens.find_token(url, caller.user)
         if token is not None and url.credentials is None:
             url = replace(_to_https(url), credentials=(USER, await token()))
-        return await self.reach.pin(url) if caller.guarded else url
+        return await self.allowed_hosts.pin(url) if caller.guarded else url
 
     def find_github(self, source: str | RepoUrl, user: str = "") -> GitHub | None:
         """The repository on its GitHub; None where that is no GitHub, or there is no token for it."""
         url = parse_repo_url(source) if isinstance(source, str) else source
-        token = self.tokens.of(url, user)
+        token = self.tokens.find_token(url, user)
         if token is None or url.slug is None:
             return None
         socket = self.tokens.unix_socket
-        gh = Gh(url.authority, token, self.environment, socket, self.patience, self.make_home)
+        gh = Gh(url.authority, token, self.environment, socket, self.retry_policy, self.make_home)
         return GitHub(gh, _to_https(url))
 
     def github(self, source: str, user: str = "") -> GitHub:
@@ -105,7 +105,7 @@ class Forges:
         if found is not None:
             return found
         url = parse_repo_url(source)
-        if url.host and not self.tokens.knows(url):
+        if url.host and not self.tokens.is_github(url):
             same = [host for host in self.tokens.hosts if host.rpartition(":")[0] == url.host]
             advice = (
                 f"github.hosts has {same[0]}: give its address with that port."

@@ -38,8 +38,8 @@ GetToken = Callable[[], Awaitable[str]]
 class RetryPolicy:
     """How long GitHub is waited for."""
 
-    longest_wait_s: float = 60.0  # for limits to pass, all in all
-    first_pause_s: float = 1.0  # after a failure that may pass; doubled each time
+    max_wait_s: float = 60.0  # for limits to pass, all in all
+    first_delay_s: float = 1.0  # after a failure that may pass; doubled each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class ApiResponse:
         except (ValueError, RecursionError):
             raise Unavailable("GitHub's answer is no JSON. Try again later.") from None
 
-    def told(self) -> dict[str, Any]:
+    def json_object(self) -> dict[str, Any]:
         """Of one thing, by names."""
         found = self.json()
         if not isinstance(found, dict):
             raise Unavailable("GitHub's answer is not what was asked for. Try again later.")
         return found
 
-    def listed(self) -> list[dict[str, Any]]:
+    def json_list(self) -> list[dict[str, Any]]:
         """Of many things, each by names."""
         found = self.json()
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -83,7 +83,7 @@ class Gh:
     token: GetToken
     environ: Mapping[str, str]
     socket: str = ""  # a Unix socket that leads to the API instead of the network
-    patience: RetryPolicy = RetryPolicy()
+    retry_policy: RetryPolicy = RetryPolicy()
     make_home: Callable[[], Path] = _make_home  # a directory that only we can read
 
     async def api(
@@ -93,16 +93,19 @@ class Gh:
         body: Mapping[str, Any] | None = None,
         *,
         accept: str = "application/vnd.github+json",
-        again: bool | None = None,
+        is_idempotent: bool | None = None,
     ) -> ApiResponse:
-        """Ask the REST API. `again` says that asking twice does no harm; else as the method promises. What a
-        limit kept from being done is asked again in any case."""
-        again = method in ("GET", "PATCH", "PUT") if again is None else again
+        """Send a request to the REST API.
+
+        An idempotent request is retried after a failure; the default depends on the method. A request that
+        a rate limit stopped is always retried.
+        """
+        is_idempotent = method in ("GET", "PATCH", "PUT") if is_idempotent is None else is_idempotent
         words = ["api", "--include", "--method", method, "-H", f"Accept: {accept}", path]
         if body is not None:
             words += ["--input", "-"]
         stdin = None if body is None else json.dumps(body).encode()
-        pause_s, waited_s, failed = self.patience.first_pause_s, 0.0, None
+        pause_s, waited_s, failed = self.retry_policy.first_delay_s, 0.0, None
         for left in range(MAX_ATTEMPTS - 1, -1, -1):
             code, printed, said = await self.run(*words, stdin=stdin)
             answer = _answer(printed)
@@ -114,9 +117,9 @@ class Gh:
             if until is not None:
                 pause_s = max(until - time.time(), 0.0)
                 waited_s += pause_s
-                if waited_s > self.patience.longest_wait_s:
+                if waited_s > self.retry_policy.max_wait_s:
                     break
-            elif not (again and failed.may_pass):
+            elif not (is_idempotent and failed.is_transient):
                 break
             if not left:
                 break
@@ -227,15 +230,15 @@ def _answer(printed: bytes) -> ApiResponse | None:
 def _message(answer: ApiResponse | None, said: str) -> str:
     """What GitHub says, or else what gh does."""
     try:
-        told = json.loads(answer.content) if answer else {}
+        body = json.loads(answer.content) if answer else {}
     except (ValueError, RecursionError):
-        told = {}
-    if not isinstance(told, dict) or not told.get("message"):
+        body = {}
+    if not isinstance(body, dict) or not body.get("message"):
         return said
-    errors = told.get("errors")
+    errors = body.get("errors")
     errors = errors if isinstance(errors, list) else []
     more = [str(each.get("message", "") if isinstance(each, dict) else each) for each in errors]
-    return ". ".join(filter(None, [str(told["message"]), *more]))
+    return ". ".join(filter(None, [str(body["message"]), *more]))
 
 
 __all__ = ["GITHUB", "ApiResponse", "GetToken", "Gh", "GitHubFailed", "RetryPolicy"]

@@ -120,10 +120,10 @@ MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 class GitFailed(Unavailable):
     """git said no, and the caller may know better what that means. Carries its words."""
 
-    def __init__(self, command: str, code: int, said: str) -> None:
-        why = last_words(said.strip(), 2000) or "it did not say why"
+    def __init__(self, command: str, code: int, stderr: str) -> None:
+        why = last_words(stderr.strip(), 2000) or "it did not say why"
         super().__init__(f"git {command} failed ({code}): {why}")
-        self.said = said
+        self.stderr = stderr
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ class Git:
         stdin: bytes | int | None = None,
         on_progress: OnProgress | None = None,
         timeout_s: float = TIMEOUT_S,
-        keep_bytes: int | None = None,
+        max_bytes: int | None = None,
     ) -> bytes:
-        """Run git and return what it printed, or its first `keep_bytes` bytes, whatever there is of it.
+        """Run git and return what it printed, or its first `max_bytes` bytes, whatever there is of it.
         `stdin` is what it reads, or a descriptor to read from.
 
         With `remote` it may talk to that repository, with the account's own credentials if the address says
@@ -161,7 +161,7 @@ class Git:
         program = shutil.which("git", path=environment["PATH"])
         if program is None:
             raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
-        listener = StderrParser(on_progress)
+        parser = StderrParser(on_progress)
         process = await asyncio.create_subprocess_exec(
             *limit_command(program, *options, *words, file_bytes=self.file_bytes),
             env=environment,
@@ -174,8 +174,8 @@ class Git:
         )
         try:
             async with asyncio.timeout(timeout_s):
-                given = stdin if isinstance(stdin, bytes) else None
-                printed = await _communicate(process, given, listener, keep_bytes)
+                input_bytes = stdin if isinstance(stdin, bytes) else None
+                printed = await _communicate(process, input_bytes, parser, max_bytes)
                 code = await process.wait()
         except TimeoutError:
             what = f"{words[0]} of {remote}" if remote else words[0]
@@ -186,8 +186,8 @@ class Git:
             if process.returncode is None:
                 await kill_process_group(process)
         if code != 0:
-            said = _redact(listener.said(), remote)
-            raise explain(said, remote) if remote else GitFailed(words[0], code, said)
+            stderr = _redact(parser.messages(), remote)
+            raise explain(stderr, remote) if remote else GitFailed(words[0], code, stderr)
         return printed
 
     def environment(self, remote: RepoUrl | None = None) -> dict[str, str]:
@@ -213,7 +213,7 @@ class Git:
             environment |= {"HUTCH_GIT_USER": user, "HUTCH_GIT_PASSWORD": password}
             environment |= {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "credential.helper"}
             # Told to the machine that they are for, and to no other, a proxy included.
-            place = "/".join(remote.shown.split("/", 3)[:3])
+            place = "/".join(remote.address.split("/", 3)[:3])
             environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": f"credential.{place}.helper"}
             environment["GIT_CONFIG_VALUE_1"] = CREDENTIAL_HELPER
         return environment
@@ -248,11 +248,11 @@ def _input(stdin: bytes | int | None) -> int:
 
 
 async def _communicate(
-    process: asyncio.subprocess.Process, stdin: bytes | None, listener: StderrParser, keep_bytes: int | None
+    process: asyncio.subprocess.Process, stdin: bytes | None, parser: StderrParser, max_bytes: int | None
 ) -> bytes:
     """Feed it, and read both streams until they end."""
     printed, _, _ = await asyncio.gather(
-        _read_stdout(process, keep_bytes), _read_stderr(process, listener), _feed(process, stdin)
+        _read_stdout(process, max_bytes), _read_stderr(process, parser), _feed(process, stdin)
     )
     return printed
 
@@ -266,18 +266,18 @@ async def _feed(process: asyncio.subprocess.Process, data: bytes | None) -> None
     process.stdin.close()
 
 
-async def _read_stderr(process: asyncio.subprocess.Process, listener: StderrParser) -> None:
+async def _read_stderr(process: asyncio.subprocess.Process, parser: StderrParser) -> None:
     assert process.stderr is not None
     while data := await process.stderr.read(65536):
-        listener.feed(data)
+        parser.feed(data)
 
 
-async def _read_stdout(process: asyncio.subprocess.Process, keep_bytes: int | None) -> bytes:
+async def _read_stdout(process: asyncio.subprocess.Process, max_bytes: int | None) -> bytes:
     assert process.stdout is not None
     kept, total = io.BytesIO(), 0  # gives all of it without copying, which joining parts does on the loop
     while data := await process.stdout.read(1 << 20):
-        if keep_bytes is not None:
-            data = data[: max(0, keep_bytes - total)]
+        if max_bytes is not None:
+            data = data[: max(0, max_bytes - total)]
         total += len(data)
         if total > MAX_OUTPUT_BYTES:
             raise Unavailable(
@@ -287,11 +287,11 @@ async def _read_stdout(process: asyncio.subprocess.Process, keep_bytes: int | No
     return kept.getvalue()
 
 
-def _redact(said: str, remote: RepoUrl | None) -> str:
+def _redact(stderr: str, remote: RepoUrl | None) -> str:
     if remote is None or remote.credentials is None:
-        return said
+        return stderr
     user, password = remote.credentials
     secret = password or user  # a token may be given as the name alone
     for spelled in (secret, quote(secret, safe="")):
-        said = said.replace(spelled, "…")
-    return said
+        stderr = stderr.replace(spelled, "…")
+    return stderr

@@ -86,8 +86,8 @@ class GitHub:
             found = await self._find(wanted)
             if found is None:
                 found = await self._create(wanted)
-                told = {"labels": wanted.labels, "reviewers": wanted.reviewers}
-                return replace(found, notes=await self._adorn(found.number, **told))
+                response = {"labels": wanted.labels, "reviewers": wanted.reviewers}
+                return replace(found, notes=await self._add_labels_and_reviewers(found.number, **response))
             if found.state != "open":
                 return found  # somebody was faster, and it is as they want it
         return await self.update(
@@ -108,20 +108,20 @@ class GitHub:
         reviewers: tuple[str, ...] = (),
     ) -> PullRequest:
         said = {name: words for name, words in (("title", title), ("body", body)) if words is not None}
-        async with self._about(number):
-            answer = await self._ask("PATCH" if said else "GET", f"/pulls/{number}", said or None)
-            notes = await self._adorn(number, labels, reviewers)
-            return replace(self._pull(answer.told(), number), notes=notes)
+        async with self._pull_request_errors(number):
+            answer = await self._request("PATCH" if said else "GET", f"/pulls/{number}", said or None)
+            notes = await self._add_labels_and_reviewers(number, labels, reviewers)
+            return replace(self._pull(answer.json_object(), number), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
         """A pull request as a patch."""
-        async with self._about(number):
-            return self._pull((await self._ask("GET", f"/pulls/{number}")).told(), number)
+        async with self._pull_request_errors(number):
+            return self._pull((await self._request("GET", f"/pulls/{number}")).json_object(), number)
 
     async def diff(self, number: int) -> bytes:
-        async with self._about(number):
+        async with self._pull_request_errors(number):
             try:
-                return (await self._ask("GET", f"/pulls/{number}", accept=DIFF)).content
+                return (await self._request("GET", f"/pulls/{number}", accept=DIFF)).content
             except GitHubFailed as failed:
                 if failed.status != TOO_LARGE:
                     raise
@@ -134,10 +134,12 @@ class GitHub:
     async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
         """Bring a pull request into its base, if it is at `commit`: the commit that came of it, empty where
         that is not told. Without a method, as the repository allows. One that is merged already is fine."""
-        async with self._about(number):
-            how = {"sha": commit, "merge_method": method or await self._usual_method()}
+        async with self._pull_request_errors(number):
+            how = {"sha": commit, "merge_method": method or await self._default_method()}
             try:
-                return require_text((await self._ask("PUT", f"/pulls/{number}/merge", how)).told(), "sha")
+                return require_text(
+                    (await self._request("PUT", f"/pulls/{number}/merge", how)).json_object(), "sha"
+                )
             except (
                 Unavailable
             ):  # it may be done all the same: only the answer was lost, or others were faster
@@ -148,19 +150,19 @@ class GitHub:
 
     async def close(self, number: int) -> PullRequest:
         """Close it; what was proposed is not wanted."""
-        async with self._about(number):
-            told = (await self._ask("PATCH", f"/pulls/{number}", {"state": "closed"})).told()
-            return self._pull(told, number)
+        async with self._pull_request_errors(number):
+            response = (await self._request("PATCH", f"/pulls/{number}", {"state": "closed"})).json_object()
+            return self._pull(response, number)
 
-    async def drop_branch(self, pull: PullRequest) -> str:
+    async def delete_branch(self, pull: PullRequest) -> str:
         """Delete the branch of a pull request that is over; why it stays, if it does."""
         if not FULL_NAME.fullmatch(pull.head_repository):
             return ""  # the copy that it was in is gone, and the branch with it
         refs = f"repos/{pull.head_repository}/git"
         branch = quote(pull.branch, safe="/")
         try:
-            told = (await self.gh.api("GET", f"{refs}/ref/heads/{branch}")).told()
-            if get_text(told, "object", "sha") != pull.commit:
+            response = (await self.gh.api("GET", f"{refs}/ref/heads/{branch}")).json_object()
+            if get_text(response, "object", "sha") != pull.commit:
                 return f"{pull.branch} stays: somebody has pushed to it since."
             await self.gh.api("DELETE", f"{refs}/refs/heads/{branch}")
         except GitHubFailed as failed:
@@ -173,11 +175,13 @@ class GitHub:
         async with _raise_hutch_errors():
             if id is not None:
                 try:
-                    return self._posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
+                    return self._posted(
+                        await self._request("PATCH", f"/issues/comments/{id}", {"body": body})
+                    )
                 except GitHubFailed as failed:
                     if failed.status != 404:  # it was deleted: say it anew
                         raise
-            return self._posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
+            return self._posted(await self._request("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: ThreadKind = "comments") -> Posted | None:
         """What was said below an issue or pull request, or on lines of it, and holds this text."""
@@ -185,7 +189,7 @@ class GitHub:
         what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
         async with _raise_hutch_errors():
             for page in range(1, MAX_PAGES + 1):
-                listed = (await self._ask("GET", f"{what}?per_page=100&page={page}")).listed()
+                listed = (await self._request("GET", f"{what}?per_page=100&page={page}")).json_list()
                 for each in listed:
                     if marker in get_text(each, "body"):
                         return parse_posted(each, self.gh.host)
@@ -197,30 +201,30 @@ class GitHub:
         """Answer a comment on a line."""
         async with _raise_hutch_errors():
             return self._posted(
-                await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
+                await self._request("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
             )
 
-    async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
+    async def comment_on_line(self, number: int, comment: LineComment, *, commit: str) -> Posted:
         """Say something about a line by itself, as it is at `commit`."""
-        async with self._about(number):
+        async with self._pull_request_errors(number):
             about = {"commit_id": commit, **_line_fields(comment)}
-            return self._posted(await self._ask("POST", f"/pulls/{number}/comments", about))
+            return self._posted(await self._request("POST", f"/pulls/{number}/comments", about))
 
     async def review(self, number: int, review: NewReview) -> Posted:
         """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
         comments = [_line_fields(each) for each in review.comments]
         body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
-        async with self._about(number):
-            told = {**body, "comments": comments}
-            return self._posted(await self._ask("POST", f"/pulls/{number}/reviews", told))
+        async with self._pull_request_errors(number):
+            response = {**body, "comments": comments}
+            return self._posted(await self._request("POST", f"/pulls/{number}/reviews", response))
 
     async def verdicts(self, number: int) -> Verdicts:
         last: dict[str, str] = {}
         urls = set()
-        async with self._about(number):
+        async with self._pull_request_errors(number):
             for page in range(1, MAX_PAGES + 1):
                 way = f"/pulls/{number}/reviews?per_page=100&page={page}"
-                listed = (await self._ask("GET", way)).listed()
+                listed = (await self._request("GET", way)).json_list()
                 for each in listed:
                     verdict = get_text(each, "state")
                     counts = get_text(each, "author_association") not in OUTSIDERS
@@ -238,12 +242,14 @@ class GitHub:
             return "none"
         async with _raise_hutch_errors():
             try:
-                told = (await self._ask("GET", f"/collaborators/{quote(user, safe='')}/permission")).told()
+                response = (
+                    await self._request("GET", f"/collaborators/{quote(user, safe='')}/permission")
+                ).json_object()
             except GitHubFailed as failed:
                 if failed.status == 404:
                     return "none"
                 raise
-        for name in (told.get("role_name"), told.get("permission")):
+        for name in (response.get("role_name"), response.get("permission")):
             if name in get_args(Permission):  # a role of the organisation's own has one of these below it
                 return cast("Permission", name)
         return "none"
@@ -251,37 +257,37 @@ class GitHub:
     async def me(self) -> str:
         """Who we are there: a login."""
         async with _raise_hutch_errors():
-            return get_text((await self.gh.api("GET", "user")).told(), "login")
+            return get_text((await self.gh.api("GET", "user")).json_object(), "login")
 
     # --- inside ---
 
-    def _pull(self, told: Mapping[str, Any], number: int = 0) -> PullRequest:
+    def _pull(self, response: Mapping[str, Any], number: int = 0) -> PullRequest:
         """The pull request that was asked for, and no other."""
-        found = parse_pull_request(told, self.gh.host)
+        found = parse_pull_request(response, self.gh.host)
         if number not in (0, found.number):
             raise Unavailable(f"GitHub's answer is about #{found.number}, and not about #{number}.")
         page = f"https://{self.gh.host}/{self.full_name}/pull/{found.number}"
         return found if found.url else replace(found, url=page)
 
     def _posted(self, answer: ApiResponse) -> Posted:
-        return parse_posted(answer.told(), self.gh.host)
+        return parse_posted(answer.json_object(), self.gh.host)
 
     async def _pushable(self) -> dict[str, Any]:
         """What GitHub says of the repository; refused where neither it nor a copy of it can be pushed to."""
-        about: dict[str, Any] = (await self._ask("GET", "")).told()
+        about: dict[str, Any] = (await self._request("GET", "")).json_object()
         if about.get("archived") or about.get("disabled"):
             raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
         if get_value(about, "permissions", "push") is False and about.get("allow_forking") is False:
             raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
         return about
 
-    async def _ask(
+    async def _request(
         self, method: str, rest: str, body: Mapping[str, Any] | None = None, **how: Any
     ) -> ApiResponse:
         return await self.gh.api(method, f"repos/{self.full_name}{rest}", body, **how)
 
     @asynccontextmanager
-    async def _about(self, number: int) -> AsyncIterator[None]:
+    async def _pull_request_errors(self, number: int) -> AsyncIterator[None]:
         """Failures as callers know them, where GitHub has one word for a repository and a pull request that
         are not there."""
         async with _raise_hutch_errors():
@@ -290,15 +296,15 @@ class GitHub:
             except GitHubFailed as failed:
                 if failed.status != 404:
                     raise
-                await self._ask("GET", "")  # which tells of a repository that is missing
+                await self._request("GET", "")  # which tells of a repository that is missing
                 raise NotFound(
                     f"There is no pull request #{number} in {self.full_name} on {self.gh.host}, or this "
                     "token may not do that with it."
                 ) from None
 
-    async def _usual_method(self) -> MergeMethod:
+    async def _default_method(self) -> MergeMethod:
         """How pull requests are merged here: the first way that the repository allows."""
-        about = (await self._ask("GET", "")).told()
+        about = (await self._request("GET", "")).json_object()
         for method, name in METHODS.items():
             if about.get(name) is not False:  # it is not told to everybody
                 return method
@@ -311,11 +317,11 @@ class GitHub:
             return replace(
                 parse_repo_url(f"https://{remote.host}/{full_name}.git"), credentials=(USER, token)
             )
-        start = remote.shown.split("/", 3)[:3]
-        return replace(remote, shown="/".join([*start, f"{full_name}.git"]), credentials=(USER, token))
+        start = remote.address.split("/", 3)[:3]
+        return replace(remote, address="/".join([*start, f"{full_name}.git"]), credentials=(USER, token))
 
     async def _fork(self, default: str) -> Target:
-        made = (await self._ask("POST", "/forks", {}, again=True)).told()
+        made = (await self._request("POST", "/forks", {}, is_idempotent=True)).json_object()
         full_name = get_text(made, "full_name")
         if not FULL_NAME.fullmatch(full_name):
             raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
@@ -327,13 +333,13 @@ class GitHub:
             except GitHubFailed as failed:
                 if failed.status != 404:
                     raise
-            await asyncio.sleep(self.gh.patience.first_pause_s)
+            await asyncio.sleep(self.gh.retry_policy.first_delay_s)
         raise Unavailable(f"The fork {full_name} is not ready yet. Deliver it again in a few minutes.")
 
     async def _find(self, wanted: NewPullRequest) -> PullRequest | None:
         """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
         head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
-        listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).listed()
+        listed = (await self._request("GET", f"/pulls?state=all&per_page=100&head={head}")).json_list()
         found = [self._pull(each) for each in listed]
         fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
         fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
@@ -346,34 +352,36 @@ class GitHub:
         words = ["pr", "create", "--repo", f"{self.gh.host}/{self.full_name}", f"--head={head}"]
         words += [f"--base={wanted.base}", f"--title={wanted.title}", "--body-file=-"]
         words += ["--draft"] if wanted.draft else []
-        failed = await self._created(words, wanted)
-        if failed and wanted.draft and "draft" in failed.said.lower():  # not every plan has drafts
-            failed = await self._created([word for word in words if word != "--draft"], wanted)
+        failed = await self._run_create(words, wanted)
+        if failed and wanted.draft and "draft" in failed.message.lower():  # not every plan has drafts
+            failed = await self._run_create([word for word in words if word != "--draft"], wanted)
         # What was opened is looked up, also after an answer that was lost on its way.
         found = await self._find(wanted)
         if found is None:
             raise failed or Unavailable(f"{self.gh.host} opened a pull request that cannot be found.")
         return found
 
-    async def _created(self, words: list[str], wanted: NewPullRequest) -> GitHubFailed | None:
+    async def _run_create(self, words: list[str], wanted: NewPullRequest) -> GitHubFailed | None:
         code, _, said = await self.gh.run(*words, stdin=wanted.body.encode(errors="replace"))
         return None if code == 0 else self.gh.failed(said)
 
-    async def _adorn(
+    async def _add_labels_and_reviewers(
         self, number: int, labels: tuple[str, ...], reviewers: tuple[str, ...]
     ) -> tuple[str, ...]:
         """Labels and reviewers, as far as they can be had: none of them is worth failing for."""
         notes = []
         if labels:
             try:
-                await self._ask("POST", f"/issues/{number}/labels", {"labels": list(labels)}, again=True)
+                await self._request(
+                    "POST", f"/issues/{number}/labels", {"labels": list(labels)}, is_idempotent=True
+                )
             except GitHubFailed as failed:
                 notes.append(f"The labels {', '.join(labels)} were not set: {failed.error}")
         for reviewer in reviewers:
             owner, slash, team = reviewer.rpartition("/")
             asked = {"team_reviewers": [team]} if slash and owner else {"reviewers": [reviewer]}
             try:
-                await self._ask("POST", f"/pulls/{number}/requested_reviewers", asked, again=True)
+                await self._request("POST", f"/pulls/{number}/requested_reviewers", asked, is_idempotent=True)
             except GitHubFailed as failed:
                 notes.append(f"{reviewer} was not asked for a review: {failed.error}")
         return tuple(notes)

@@ -33,18 +33,18 @@ class GitHubApp:
     key: str = field(repr=False)  # PEM
     socket: str = ""
     _tokens: dict[str, tuple[str, float]] = field(default_factory=dict, repr=False)
-    _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def token(self, full_name: str) -> str:
         """A token for a repository that the App is installed on."""
-        async with self._asking:
+        async with self._lock:
             token, until = self._tokens.get(full_name, ("", 0.0))
             if until - EXPIRY_MARGIN_S > time.monotonic():
                 return token
-            found = await self._ask("GET", f"/repos/{full_name}/installation", full_name)
+            found = await self._request("GET", f"/repos/{full_name}/installation", full_name)
             try:
                 way = f"/app/installations/{int(found['id'])}/access_tokens"
-                made = await self._ask("POST", way, full_name)
+                made = await self._request("POST", way, full_name)
                 left_s = datetime.fromisoformat(made["expires_at"]).timestamp() - time.time()
                 token, until = str(made["token"]), time.monotonic() + left_s
             except (KeyError, TypeError, ValueError):
@@ -54,7 +54,7 @@ class GitHubApp:
             self._tokens[full_name] = token, until
             return token
 
-    def signed(self) -> str:
+    def sign_jwt(self) -> str:
         """Who we are, by our own word."""
         now = int(time.time())
         claims = {"iat": now - CLOCK_SKEW_S, "exp": now + JWT_LIFETIME_S, "iss": self.app_id}
@@ -66,11 +66,11 @@ class GitHubApp:
                 "hutch config set-secret github_app_key < FILE"
             ) from None
 
-    async def _ask(self, method: str, path: str, full_name: str) -> dict[str, Any]:
+    async def _request(self, method: str, path: str, full_name: str) -> dict[str, Any]:
         transport = httpx2.AsyncHTTPTransport(uds=self.socket) if self.socket else None
         scheme = "http" if self.socket else "https"
         base = f"{scheme}://api.github.com" if self.host == GITHUB else f"{scheme}://{self.host}/api/v3"
-        headers = {"Authorization": f"Bearer {self.signed()}", "Accept": "application/vnd.github+json"}
+        headers = {"Authorization": f"Bearer {self.sign_jwt()}", "Accept": "application/vnd.github+json"}
         try:
             async with httpx2.AsyncClient(
                 transport=transport, timeout=TIMEOUT_S, follow_redirects=False

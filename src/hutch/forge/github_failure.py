@@ -14,46 +14,46 @@ DEFAULT_RETRY_DELAY_S = 60.0  # after which a limit that names no time is tried 
 class GitHubFailed(Unavailable):
     """GitHub said no, or nothing. `error` is the same for people, of the family of who must act."""
 
-    def __init__(self, status: int | None, said: str, error: HutchError) -> None:
+    def __init__(self, status: int | None, message: str, error: HutchError) -> None:
         super().__init__(str(error))
         self.status = status
-        self.said = said
+        self.message = message
         self.error = error
         self.headers: dict[str, str] = {}
 
     @property
-    def may_pass(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the same may work in a moment."""
         return self.status is None or self.status >= 500
 
 
-def explain(status: int | None, said: str, host: str) -> GitHubFailed:
+def explain(status: int | None, message: str, host: str) -> GitHubFailed:
     """The failure for an answer, or for none."""
-    line = clean_line(said)
+    line = clean_line(message)
     error: HutchError
-    if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", said):
+    if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", message):
         error = Denied(
             f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
             f"with `hutch config set-secret {token_secret_name(host)}`."
         )
-    elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", said) or status == 429:
+    elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", message) or status == 429:
         error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")
-    elif status == 403 or re.search(r"HTTP 403|FORBIDDEN|not accessible by", said):
+    elif status == 403 or re.search(r"HTTP 403|FORBIDDEN|not accessible by", message):
         error = Denied(f"{host} does not let this token do that: {line}. Give it the rights it needs.")
-    elif status == 404 or re.search(r"HTTP 404|Could not resolve to a Repository|NOT_FOUND", said):
+    elif status == 404 or re.search(r"HTTP 404|Could not resolve to a Repository|NOT_FOUND", message):
         error = NotFound(
             f"There is no such repository on {host}, or this token may not see it: {line}. Check the "
             "address, and that the token reaches it."
         )
     elif status == MISDIRECTED:
         error = Unavailable(f"{host} sends us elsewhere: {line}.")
-    elif status in (400, 405, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
+    elif status in (400, 405, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", message):
         error = Conflict(f"{host} refuses it: {line}.")
     elif status is not None and status < 500:
         error = BadRequest(f"{host} refuses it ({status}): {line}.")
     else:
         error = Unavailable(f"{host} does not answer as it should: {line}. Try again later.")
-    return GitHubFailed(status, said, error)
+    return GitHubFailed(status, message, error)
 
 
 def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
@@ -61,7 +61,7 @@ def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
     headers = failed.headers
     remaining, reset = headers.get("x-ratelimit-remaining"), headers.get("x-ratelimit-reset", "")
     after = headers.get("retry-after", "")
-    limited = failed.status in (403, 429) and (after or remaining == "0" or "rate limit" in failed.said)
+    limited = failed.status in (403, 429) and (after or remaining == "0" or "rate limit" in failed.message)
     if not limited and failed.status != 429:
         return None
     if after.isdecimal():
@@ -79,8 +79,8 @@ def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
     return until
 
 
-def clean_line(said: str) -> str:
+def clean_line(message: str) -> str:
     """The last line of a stranger's, fit for a message."""
-    lines = [line for line in said.splitlines() if line.strip()] or ["it did not say why"]
+    lines = [line for line in message.splitlines() if line.strip()] or ["it did not say why"]
     text = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", " ".join(lines[-2:]))[:MAX_LINE_CHARS]
     return re.sub(r"^(gh|GraphQL): *", "", text).strip().rstrip(".")

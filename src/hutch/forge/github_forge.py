@@ -82,7 +82,7 @@ class GitHubForge:
 
     async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         target = await self.api.target()
-        pushed = await push(RemoteBranches(work.commits, target.remote), work, target.remote.shown, on_step)
+        pushed = await push(RemoteBranches(work.commits, target.remote), work, target.remote.address, on_step)
         await on_step("opening", f"Opening {pushed.branch} for review...")
         draft = pushed.draft
         if draft.base == "HEAD":
@@ -115,7 +115,7 @@ class GitHubForge:
             return recorded_status(change)
         pull = await self.api.pull(change.number)
         page = web_address(change.repository)
-        repository = parse_repo_url(page).shown.removesuffix(".git").lower()  # one spelling of many
+        repository = parse_repo_url(page).address.removesuffix(".git").lower()  # one spelling of many
         return ChangeStatus(
             state=pull.state,
             title=pull.title,
@@ -139,7 +139,7 @@ class GitHubForge:
             )
         pull = await self._pull(change)
         if pull.state == "merged":  # by a process that was killed before it was recorded, or there
-            return MergeResult(pull.merged_commit, await self._drop_branch(change, pull))
+            return MergeResult(pull.merged_commit, await self._delete_branch(change, pull))
         _check_as_proposed(change, pull)
         verdicts = await self.api.verdicts(change.number)
         against = tuple(f"{login} asked for changes at {pull.url}" for login in verdicts.against)
@@ -150,7 +150,7 @@ class GitHubForge:
             made = await self.api.merge(change.number, commit=pull.commit, method=method)
         except Conflict as refused:
             raise Conflict(f"{refused} Look at it there: {pull.url}") from None
-        return MergeResult(made, await self._drop_branch(change, pull))
+        return MergeResult(made, await self._delete_branch(change, pull))
 
     async def close(self, change: Change) -> str:
         pull = await self.api.pull(change.number)
@@ -158,10 +158,10 @@ class GitHubForge:
             raise Conflict(f"{pull.url} is merged already, so there is nothing to close.")
         if pull.state == "open":
             pull = await self.api.close(change.number)
-        return await self._drop_branch(change, pull)
+        return await self._delete_branch(change, pull)
 
     async def post(self, change: Change, statement: Statement) -> str:
-        match statement.said:
+        match statement.content:
             case Comment() as comment:
                 return (await self._comment(change, comment, statement)).url
             case Review(author=author) as review if author == AGENT:
@@ -188,11 +188,11 @@ class GitHubForge:
             path=comment.path,
             line=comment.line,
             side="LEFT" if comment.side == "old" else "RIGHT",
-            body=f"{self._words(severity + comment.body, statement.name)}\n{OWN_MARKER}{marker}",
+            body=f"{self._attribute(severity + comment.body, statement.name)}\n{OWN_MARKER}{marker}",
         )
         return await self._post_once(
             change,
-            lambda: self.api.remark(change.number, line, commit=pull.commit),
+            lambda: self.api.comment_on_line(change.number, line, commit=pull.commit),
             marker,
             statement.attempt,
             among="lines",
@@ -207,7 +207,7 @@ class GitHubForge:
         pull = await self._pull(change)
         _check_as_proposed(change, pull)
         marker = f"<!-- hutch-review {statement.attempt.mark or given.id} -->"
-        words = self._words(given.body, statement.name, VERDICT_PHRASES[given.verdict])
+        words = self._attribute(given.body, statement.name, VERDICT_PHRASES[given.verdict])
         review = NewReview(
             commit=pull.commit,
             body=f"{words}\n{OWN_MARKER}{marker}".strip(),
@@ -257,11 +257,11 @@ class GitHubForge:
             raise ClosedOnForge(f"{pull.url} was closed there. Open it again there first.")
         return pull
 
-    async def _drop_branch(self, change: Change, pull: PullRequest) -> str:
+    async def _delete_branch(self, change: Change, pull: PullRequest) -> str:
         if pull.branch != change.branch:
             return f"{pull.branch} stays: what was proposed was on {change.branch}."
         try:
-            return await self.api.drop_branch(replace(pull, commit=change.commit))
+            return await self.api.delete_branch(replace(pull, commit=change.commit))
         except HutchError as error:  # the pull request is merged or closed all the same
             return f"{pull.branch} stays: {error}"
 
@@ -294,7 +294,7 @@ class GitHubForge:
             f"or set one for you: hutch config set-secret {name}"
         )
 
-    def _words(self, body: str, name: str, does: str = "") -> str:
+    def _attribute(self, body: str, name: str, does: str = "") -> str:
         """A user's text, and their name where the token is not theirs."""
         who = f"{escape_mentions(name)} {does}, and" if does else f"By {escape_mentions(name)}, who"
         by = "" if self.is_own else f"*{who} has no token of their own here.*"

@@ -8,26 +8,26 @@ from hutch.domain.errors import Unavailable
 from hutch.forge.github_types import Posted, PullRequest, PullState
 
 
-def get_value(told: Any, *names: str) -> Any:
+def get_value(response: Any, *names: str) -> Any:
     """What is told there; None when nothing is."""
     for name in names:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told
+        response = response.get(name) if isinstance(response, dict) else None
+    return response
 
 
-def get_text(told: Any, *names: str) -> str:
-    found = get_value(told, *names)
+def get_text(response: Any, *names: str) -> str:
+    found = get_value(response, *names)
     return found if isinstance(found, str) else ""
 
 
-def require_text(told: Any, *names: str) -> str:
-    if found := get_text(told, *names):
+def require_text(response: Any, *names: str) -> str:
+    if found := get_text(response, *names):
         return found
     raise _missing(names)
 
 
-def require_number(told: Any, name: str) -> int:
-    found = get_value(told, name)
+def require_number(response: Any, name: str) -> int:
+    found = get_value(response, name)
     if isinstance(found, int) and not isinstance(found, bool) and found > 0:
         return found
     raise _missing((name,))
@@ -41,10 +41,10 @@ def get_default_branch(about: Mapping[str, Any]) -> str:
     return get_text(about, "default_branch") or "main"
 
 
-def get_page_url(told: Any, host: str) -> str:
+def get_page_url(response: Any, host: str) -> str:
     """A page for people to visit, on this host; else none: it stands in messages, and things are found by
     it."""
-    found = get_text(told, "html_url")
+    found = get_text(response, "html_url")
     if not found.isascii() or not found.isprintable() or " " in found:
         return ""
     try:
@@ -55,26 +55,26 @@ def get_page_url(told: Any, host: str) -> str:
     return found if fits else ""
 
 
-def parse_posted(told: Mapping[str, Any], host: str) -> Posted:
-    return Posted(require_number(told, "id"), get_page_url(told, host))
+def parse_posted(response: Mapping[str, Any], host: str) -> Posted:
+    return Posted(require_number(response, "id"), get_page_url(response, host))
 
 
-def parse_pull_request(told: Mapping[str, Any], host: str) -> PullRequest:
-    is_open = require_text(told, "state") == "open"
-    state: PullState = "merged" if told.get("merged_at") else "open" if is_open else "closed"
+def parse_pull_request(response: Mapping[str, Any], host: str) -> PullRequest:
+    is_open = require_text(response, "state") == "open"
+    state: PullState = "merged" if response.get("merged_at") else "open" if is_open else "closed"
     return PullRequest(
-        number=require_number(told, "number"),
-        url=get_page_url(told, host),
-        title=get_text(told, "title"),
-        body=get_text(told, "body"),
+        number=require_number(response, "number"),
+        url=get_page_url(response, host),
+        title=get_text(response, "title"),
+        body=get_text(response, "body"),
         state=state,
-        draft=told.get("draft") is True,
-        author=get_text(told, "user", "login"),
-        base=require_text(told, "base", "ref"),
-        base_commit=get_text(told, "base", "sha"),
-        branch=require_text(told, "head", "ref"),
-        head_owner=get_text(told, "head", "user", "login"),
-        commit=get_text(told, "head", "sha"),
-        head_repository=get_text(told, "head", "repo", "full_name"),
-        merged_commit=get_text(told, "merge_commit_sha") if state == "merged" else "",
+        draft=response.get("draft") is True,
+        author=get_text(response, "user", "login"),
+        base=require_text(response, "base", "ref"),
+        base_commit=get_text(response, "base", "sha"),
+        branch=require_text(response, "head", "ref"),
+        head_owner=get_text(response, "head", "user", "login"),
+        commit=get_text(response, "head", "sha"),
+        head_repository=get_text(response, "head", "repo", "full_name"),
+        merged_commit=get_text(response, "merge_commit_sha") if state == "merged" else "",
     )

@@ -97,7 +97,7 @@ class ChangeStatus:
 class Objections:
     """What speaks against a merge at the forge."""
 
-    against: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     verdict_urls: frozenset[str] = frozenset()  # of verdicts that count there, and not here
     force_refusal: str = ""  # why only an owner may override them
 
@@ -131,7 +131,7 @@ class Attempt:
 class Statement:
     """A comment on a line or a review, to be posted once."""
 
-    said: Comment | Review
+    content: Comment | Review
     name: str = ""  # of the user who says it, for readers
     attempt: Attempt = Attempt()
     remarks: tuple[Remark, ...] = ()  # on lines, of a review by the agent

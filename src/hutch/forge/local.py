@@ -36,7 +36,7 @@ class LocalRepository:
 
     path: Path
     open_git: OpenGit
-    anywhere: bool = True  # it need not be one that members may name
+    unrestricted: bool = True  # it need not be one that members may name
 
     @property
     def name(self) -> ForgeName:
@@ -89,8 +89,8 @@ class LocalRepository:
         return ""
 
     async def post(self, change: Change, statement: Statement) -> str:
-        if isinstance(statement.said, Comment):
-            await self._check_place(change, statement.said)
+        if isinstance(statement.content, Comment):
+            await self._check_place(change, statement.content)
         return ""
 
     async def find(self, change: Change, review: Review) -> str | None:
@@ -98,7 +98,7 @@ class LocalRepository:
 
     @asynccontextmanager
     async def _git(self) -> AsyncIterator[RunGit]:
-        async with self.open_git(self.path, self.anywhere) as git:
+        async with self.open_git(self.path, self.unrestricted) as git:
             yield git
 
     async def _check_place(self, change: Change, comment: Comment) -> None:

@@ -59,20 +59,20 @@ async def find_revision(git: Git, repo: RepoUrl, revision: str | None) -> FoundR
     """Ask the repository which commit a branch or tag is at; None asks for its default branch."""
     if revision is not None and COMMIT.fullmatch(revision):
         # It may be here already, brought by somebody who may see the repository: so must who asks now.
-        await git.run("ls-remote", "--", repo.shown, "HEAD", remote=repo)
+        await git.run("ls-remote", "--", repo.address, "HEAD", remote=repo)
         return FoundRevision(revision)
     wanted = ["HEAD"] if revision is None else _candidate_refs(revision)
-    told = _refs(await git.run("ls-remote", "--symref", "--", repo.shown, *wanted, remote=repo))
+    refs = _refs(await git.run("ls-remote", "--symref", "--", repo.address, *wanted, remote=repo))
     if revision is None:
-        if "HEAD" in told.ids:
-            return FoundRevision(told.ids["HEAD"], told.links.get("HEAD"))
+        if "HEAD" in refs.ids:
+            return FoundRevision(refs.ids["HEAD"], refs.links.get("HEAD"))
         await _refuse_empty(git, repo)
         raise NotFound(
             f"{repo} has no default branch. Name a branch: one of those that `git ls-remote` lists."
         )
     for ref in wanted:
-        if ref in told.ids:
-            return FoundRevision(told.ids.get(f"{ref}^{{}}", told.ids[ref]), ref)
+        if ref in refs.ids:
+            return FoundRevision(refs.ids.get(f"{ref}^{{}}", refs.ids[ref]), ref)
     if ABBREVIATED.fullmatch(revision):
         return FoundRevision(revision)  # told by what is fetched
     raise await _unknown_revision(git, repo, revision)
@@ -155,7 +155,7 @@ async def _fetch(
     words = ["fetch", "--progress", "--no-write-fetch-head", "--force", "--no-recurse-submodules"]
     if len(refspecs) > 1:
         words.append("--prune")
-    words += ["--", repo.shown, *refspecs]
+    words += ["--", repo.address, *refspecs]
     try:
         await git.run(*words, git_dir=mirror, remote=repo, on_progress=on_progress, timeout_s=3600)
     except Unavailable as error:
@@ -208,8 +208,8 @@ def _own_ref(name: str) -> str:
 
 async def _unknown_revision(git: Git, repo: RepoUrl, revision: str) -> NotFound:
     """The refusal of a name that the repository does not have, with those that it may have been meant for."""
-    told = _refs(await git.run("ls-remote", "--heads", "--tags", "--refs", "--", repo.shown, remote=repo))
-    names = [name.split("/", 2)[2] for name in told.ids if name.startswith(("refs/heads/", "refs/tags/"))]
+    refs = _refs(await git.run("ls-remote", "--heads", "--tags", "--refs", "--", repo.address, remote=repo))
+    names = [name.split("/", 2)[2] for name in refs.ids if name.startswith(("refs/heads/", "refs/tags/"))]
     if not names:
         await _refuse_empty(git, repo)
     return unknown_revision_error(str(repo), revision, names)
@@ -225,5 +225,5 @@ def unknown_revision_error(where: str, revision: str, names: list[str]) -> NotFo
 
 
 async def _refuse_empty(git: Git, repo: RepoUrl) -> None:
-    if not await git.run("ls-remote", "--", repo.shown, remote=repo):
+    if not await git.run("ls-remote", "--", repo.address, remote=repo):
         raise Conflict(f"{repo} is empty: it has no commit yet. Push one, or start from files instead.")

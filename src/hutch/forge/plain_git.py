@@ -41,7 +41,7 @@ class PlainGit:
         await RemoteBranches(commits, self.remote).check(commit)
 
     async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
-        pushed = await push(RemoteBranches(work.commits, self.remote), work, self.remote.shown, on_step)
+        pushed = await push(RemoteBranches(work.commits, self.remote), work, self.remote.address, on_step)
         await on_step("opening", f"Opening {pushed.branch} for review...")
         return ProposedChange(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
 
@@ -59,7 +59,7 @@ class PlainGit:
         raise _not_supported(change)
 
     async def post(self, change: Change, statement: Statement) -> str:
-        if isinstance(statement.said, Comment):  # nobody can say which lines there are
+        if isinstance(statement.content, Comment):  # nobody can say which lines there are
             raise _not_supported(change)
         return ""
 

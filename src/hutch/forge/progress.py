@@ -39,7 +39,7 @@ class StderrParser:
         for line in lines:
             self._take(line)
 
-    def said(self) -> str:
+    def messages(self) -> str:
         """What was said that was no progress, the last of it."""
         lines = [*self._said, self._rest]
         return b"\n".join(line for line in lines if line.strip()).decode(errors="replace")

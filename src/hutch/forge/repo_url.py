@@ -33,10 +33,10 @@ EXPECTED_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class RepoUrl:
-    """Where a repository is. `shown` never holds a password, and is what git is given as its argument."""
+    """Where a repository is. `address` never holds a password, and is what git is given as its argument."""
 
     transport: Transport
-    shown: str
+    address: str
     credentials: tuple[str, str] | None = field(default=None, repr=False)  # that were written into it
     path: Path | None = None  # of a repository on this machine
     pinned: tuple[str, ...] = ()  # addresses that its host stands for, and no others; see `reach`
@@ -45,12 +45,12 @@ class RepoUrl:
     @property
     def host(self) -> str:
         """The machine that it is on, in small letters and without brackets; empty for a path."""
-        return self._place[0]
+        return self._host_and_port[0]
 
     @property
     def port(self) -> int:
         """That the machine is asked on."""
-        return self._place[1] or {"https": 443, "http": 80, "ssh": 22}.get(self.transport, 0)
+        return self._host_and_port[1] or {"https": 443, "http": 80, "ssh": 22}.get(self.transport, 0)
 
     @property
     def authority(self) -> str:
@@ -63,34 +63,34 @@ class RepoUrl:
         """Owner and name, where an address has just these two, as on GitHub."""
         if self.path is not None:
             return None
-        place = urlsplit(self.shown).path if SCHEME.match(self.shown) else self.shown.partition(":")[2]
+        place = urlsplit(self.address).path if SCHEME.match(self.address) else self.address.partition(":")[2]
         found = SLUG.fullmatch(place)
         return (found["owner"], found["name"]) if found else None
 
     @property
-    def _place(self) -> tuple[str, int | None]:
+    def _host_and_port(self) -> tuple[str, int | None]:
         if self.path is not None:
             return "", None
-        if SCHEME.match(self.shown):
-            parts = urlsplit(self.shown)
+        if SCHEME.match(self.address):
+            parts = urlsplit(self.address)
             return parts.hostname or "", parts.port
-        found = SCP_LIKE.fullmatch(self.shown)
+        found = SCP_LIKE.fullmatch(self.address)
         return (found["host"].strip("[]").lower() if found else ""), None
 
     @property
     def name(self) -> str:
         """The repository's name for people: the last part of the address."""
-        last = re.split(r"[/:]", self.shown.rstrip("/"))[-1].removesuffix(".git")
+        last = re.split(r"[/:]", self.address.rstrip("/"))[-1].removesuffix(".git")
         return last or "repository"
 
     @property
     def key(self) -> str:
         """A name for files about this repository: readable, and no other repository's."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40] or "repository"
-        return f"{slug}-{hashlib.sha256(self.shown.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+        return f"{slug}-{hashlib.sha256(self.address.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
     def __str__(self) -> str:
-        return self.shown
+        return self.address
 
 
 def parse_repo_url(text: str) -> RepoUrl:

@@ -34,11 +34,11 @@ class Tokens:
     unix_socket: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def knows(self, url: RepoUrl) -> bool:
+    def is_github(self, url: RepoUrl) -> bool:
         """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
         return url.slug is not None and url.authority in (GITHUB, *self.hosts)
 
-    def of(self, url: RepoUrl, user: str) -> GetToken | None:
+    def find_token(self, url: RepoUrl, user: str) -> GetToken | None:
         """A function that returns the token for a repository; None where there is no token."""
         found = self._find(url, user)
         if found is None:
@@ -70,7 +70,7 @@ class Tokens:
     def _find(self, url: RepoUrl, user: str) -> _Token | None:
         """The first of these that exists: in the address, the user's own, an App's, the installation's, and
         on the command line that of the environment."""
-        if not self.knows(url):
+        if not self.is_github(url):
             return None
         name = token_name(url)
         own = own_token_name(url, user)

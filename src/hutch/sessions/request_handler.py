@@ -37,8 +37,8 @@ from hutch.sessions.terminals import Terminals
 from hutch.snapshots.storage import Snapshot
 from hutch.store.log_gaps import is_storage_failure
 from hutch.system.terminal_text import printable
-from hutch.workspace.comparison import differences
-from hutch.workspace.files.files import Status
+from hutch.workspace.comparison import find_differences
+from hutch.workspace.files.files import PathStatus
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
 
@@ -72,7 +72,7 @@ class RequestHandler:
         found = await self._answer(request, by=by)
         return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
 
-    async def _stat(self, path: str) -> Status:
+    async def _stat(self, path: str) -> PathStatus:
         """A file and its hash, one at a time in a session and a few in all.
 
         A file that takes no room on disk can be gigabytes long: a few requests for its hash would take all
@@ -119,7 +119,7 @@ class RequestHandler:
                 if read_only:
                     return await workspace.grep(jail, wanted, mask=mask)
                 found = await workspace.grep(jail, wanted)
-                tree = workspace.opened.directory
+                tree = workspace.mount.directory
                 return replace(found, lines=await workspace.work(hide_across_lines, tree, found.lines, mask))
             case requests.FindFiles(pattern, path, limit, offset, read_only):
                 hidden = hide_secrets(self._redactor.mask) if read_only else None
@@ -170,7 +170,7 @@ class RequestHandler:
                 await self._kept(await workspace.snapshot(reason), reason)
                 return before
             case requests.Diff(old, new, path, cursor, limit, read_only):
-                return await differences(
+                return await find_differences(
                     workspace, old, new, path=path, cursor=cursor, limit=limit, binary=not read_only
                 )
         raise NotFound(f"There is no request '{type(request).__name__}'.")

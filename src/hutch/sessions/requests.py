@@ -12,10 +12,10 @@ from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.comparison import Difference
-from hutch.workspace.files.files import Status
+from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import Bytes
-from hutch.workspace.search import Found, Grep, Paths
+from hutch.workspace.search import GlobResult, GrepQuery, GrepResult
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class ListFiles(Request[Page]):
 
 
 @dataclass(frozen=True, slots=True)
-class StatFile(Request[Status]):
+class StatFile(Request[PathStatus]):
     path: str
     hashed: bool = True
 
@@ -96,13 +96,13 @@ class ApplyPatch(Changing[EditResult]):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchFiles(Request[Found]):
-    wanted: Grep
+class SearchFiles(Request[GrepResult]):
+    wanted: GrepQuery
     read_only: bool = False  # the caller may not write: lines with secrets are no match
 
 
 @dataclass(frozen=True, slots=True)
-class FindFiles(Request[Paths]):
+class FindFiles(Request[GlobResult]):
     pattern: str
     path: str = ""
     limit: int = 200

@@ -16,13 +16,13 @@ from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import Difference
-from hutch.workspace.files.files import Status
+from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Entry, Page
 from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.match_lines import Line, redact_lines
-from hutch.workspace.search import Found, Paths
+from hutch.workspace.search import GlobResult, GrepResult
 
-WITH_TEXT = (Page, Status, Found, Paths, Difference, EditResult, Snapshot)
+WITH_TEXT = (Page, PathStatus, GrepResult, GlobResult, Difference, EditResult, Snapshot)
 
 
 def is_text(found: object) -> bool:
@@ -38,11 +38,11 @@ def redacted(found: Any, redactor: Redactor) -> Any:
     match found:
         case Page(entries, cursor):
             return Page([_entry(each, redactor) for each in entries], cursor)
-        case Status(entry):
+        case PathStatus(entry):
             return replace(found, entry=_entry(entry, redactor))
-        case Paths(paths):
+        case GlobResult(paths):
             return replace(found, paths=[clean(each) for each in paths])
-        case Found(lines, counts, paths):
+        case GrepResult(lines, counts, paths):
             lines = _found_lines(lines, redactor)
             named = {clean(path): count for path, count in counts.items()}
             return replace(found, lines=lines, counts=named, paths=[clean(each) for each in paths])

@@ -131,14 +131,14 @@ async def patch_trees(
 ) -> tuple[bytes, bool]:
     """The same of two trees; without `binary`, of binary files only that they differ."""
     words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
-    printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=max_bytes + 1)
+    printed = await _diff(git, git_dir, old, new, *words, path=path, max_bytes=max_bytes + 1)
     if len(printed) <= max_bytes:
         return printed, False
     return printed[: printed.rfind(b"\n", 0, max_bytes) + 1], True
 
 
 async def _diff(
-    git: Git, git_dir: Path, old: str, new: str, *words: str, path: str, keep_bytes: int | None = None
+    git: Git, git_dir: Path, old: str, new: str, *words: str, path: str, max_bytes: int | None = None
 ) -> bytes:
     if path.startswith("/") or ".." in path.split("/"):
         raise BadRequest(f"'{path}' is not a path inside the workspace.")
@@ -148,7 +148,7 @@ async def _diff(
         git_dir=git_dir,
         settings=SETTINGS,
         timeout_s=TIMEOUT_S,
-        keep_bytes=keep_bytes,
+        max_bytes=max_bytes,
     )
 
 

@@ -22,9 +22,9 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.snapshots import comparison
 from hutch.system.uninterrupted import run_in_thread
-from hutch.workspace.workspace import COMPARING, Workspace, content
+from hutch.workspace.workspace import COMPARING, Workspace, snapshot_content
 
-PATCH_BYTES = 4 << 20
+MAX_PATCH_BYTES = 4 << 20
 MAX_FILES = 1000  # of one page
 LISTING, LISTING_BYTES = "listing-", 6
 CURSOR = re.compile(r"([0-9]{1,7})(?:\.([0-9a-f]{12}))?")
@@ -51,7 +51,7 @@ class _Trees:
     new: str
 
 
-async def differences(
+async def find_differences(
     workspace: Workspace,
     old: int | None = None,
     new: int | None = None,
@@ -73,7 +73,7 @@ async def differences(
         old = min((each.id for each in await workspace.list_snapshots()), default=None)
     if old is None:
         return Difference(None, new, [], 0, None, b"", cut=False)
-    kept = workspace.directory / COMPARING / _kept_name(old, new, path)
+    kept = workspace.directory / COMPARING / _listing_name(old, new, path)
     printed = await workspace.work(_read_listing, kept, listing) if listing else None
     patch, cut = b"", False
     if printed is None:
@@ -83,12 +83,12 @@ async def differences(
             printed = await comparison.listing(*compared, path=path)
             if start == 0:
                 patch, cut = await comparison.patch_trees(
-                    *compared, path=path, max_bytes=PATCH_BYTES, binary=binary
+                    *compared, path=path, max_bytes=MAX_PATCH_BYTES, binary=binary
                 )
     files, total = await workspace.work(comparison.page, printed, start, limit)
     more = None
     if start + limit < total:
-        listing = listing or await workspace.work(_keep_listing, kept, printed)
+        listing = listing or await workspace.work(_store_listing, kept, printed)
         more = f"{start + limit}.{listing}"
     return Difference(old, new, files, total, more, patch, cut)
 
@@ -101,13 +101,13 @@ def _parse_cursor(cursor: str) -> tuple[int, str]:
     return int(found[1]), found[2] or ""
 
 
-def _kept_name(old: int, new: int | None, path: str) -> str:
+def _listing_name(old: int, new: int | None, path: str) -> str:
     """Of the file that keeps a listing; the same only for the same comparison."""
     compared = json.dumps([old, new, path]).encode()
     return f"{LISTING}{hashlib.sha256(compared).hexdigest()[:32]}"
 
 
-def _keep_listing(kept: Path, printed: bytes) -> str:
+def _store_listing(kept: Path, printed: bytes) -> str:
     """Keep a listing for the next pages, and none from before."""
     kept.parent.mkdir(mode=0o700, exist_ok=True)
     for earlier in kept.parent.glob(f"{LISTING}*"):
@@ -151,4 +151,4 @@ async def _trees(workspace: Workspace, old: int, new: int | None) -> AsyncIterat
 
 def _tree_now(workspace: Workspace, place: Path) -> str:
     with workspace.files.exclusive():
-        return workspace.snapshots.current_tree(content(workspace.opened), place)
+        return workspace.snapshots.current_tree(snapshot_content(workspace.mount), place)

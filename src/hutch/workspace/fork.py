@@ -15,9 +15,9 @@ from hutch.workspace.files.tree_copy import copy_base
 from hutch.workspace.preparation.base import tree_path
 from hutch.workspace.preparation.filler import make_layers
 from hutch.workspace.preparation.record import Record
-from hutch.workspace.preparation.removal import LOCK, discard, temporary
-from hutch.workspace.preparation.workspace_mount import open_at
-from hutch.workspace.workspace import Workspace, content
+from hutch.workspace.preparation.removal import LOCK, discard, temporary_name
+from hutch.workspace.preparation.workspace_mount import mount_directory
+from hutch.workspace.workspace import Workspace, snapshot_content
 
 
 async def fork(workspace: Workspace, number: int, id: str) -> Record:
@@ -32,7 +32,7 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
         created=datetime.now(UTC).isoformat(),
         notes=(f"Forked from snapshot {number} of '{workspace.record.id}'.",),
     )
-    place = home.workspaces / temporary(id)
+    place = home.workspaces / temporary_name(id)
     place.mkdir(mode=0o700)
     try:
         if record.mode == "overlay":
@@ -55,9 +55,9 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
 
 def _fill(workspace: Workspace, number: int, place: Path, record: Record) -> None:
     snapshots = workspace.snapshots.fork(number, place)
-    opened = open_at(workspace.home, place, record)
+    opened = mount_directory(workspace.home, place, record)
     try:
-        fill_from_snapshot(snapshots, content(opened), snapshots.list()[-1].id)
+        fill_from_snapshot(snapshots, snapshot_content(opened), snapshots.list()[-1].id)
     finally:
         opened.close()
     (place / LOCK).unlink(missing_ok=True)

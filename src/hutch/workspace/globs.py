@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from hutch.domain.errors import BadRequest
 
-MOST_LETTERS = 1000  # of a pattern
-MOST_ALTERNATIVES = 500  # that braces may stand for
-MOST_WRITTEN_OUT = 20_000  # letters of all of them: compiling takes up to 7 seconds per million
+MAX_CHARS = 1000  # of a pattern
+MAX_ALTERNATIVES = 500  # that braces may stand for
+MAX_EXPANDED_CHARS = 20_000  # letters of all of them: compiling takes up to 7 seconds per million
 
 _STAR, _DEEP, _DIRECTORIES = (
     "*",
@@ -30,20 +30,20 @@ def glob_pattern(pattern: str) -> re.Pattern[str]:
     A pattern without a slash fits in every directory, as people mean it; one with a slash at its end
     fits all that is below.
     """
-    if len(pattern) > MOST_LETTERS:
+    if len(pattern) > MAX_CHARS:
         raise BadRequest(
-            f"The glob '{pattern[:40]}…' has more than {MOST_LETTERS:,} letters. Give a shorter one."
+            f"The glob '{pattern[:40]}…' has more than {MAX_CHARS:,} letters. Give a shorter one."
         )
     whole = pattern if "/" in pattern.rstrip("/") else f"**/{pattern}"
     whole = whole.lstrip("/").removeprefix("./")
     whole = f"{whole}**" if whole.endswith("/") else whole
     try:
-        return re.compile("|".join(_regex(_tokens(each)) for each in _written_out(whole)), re.DOTALL)
+        return re.compile("|".join(_regex(_tokens(each)) for each in _expand_braces(whole)), re.DOTALL)
     except re.error as error:
         raise BadRequest(f"The glob '{pattern}' makes no sense: {error}.") from None
 
 
-def _written_out(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     """The patterns without braces that a pattern stands for."""
     found = [""]  # those of what was read so far
     open_braces: list[tuple[list[str], list[str]]] = []  # what stood before each, and its alternatives so far
@@ -60,8 +60,8 @@ def _written_out(pattern: str) -> list[str]:
             case "}" if open_braces:
                 before, alternatives = open_braces.pop()
                 alternatives += found
-                if len(before) * len(alternatives) > MOST_ALTERNATIVES:
-                    raise _too_many(pattern)
+                if len(before) * len(alternatives) > MAX_ALTERNATIVES:
+                    raise _too_many_error(pattern)
                 found = [first + rest for first in before for rest in alternatives]
             case "\\":
                 end = at + 2
@@ -74,12 +74,12 @@ def _written_out(pattern: str) -> list[str]:
         at = end
     if open_braces:
         raise BadRequest(f"The glob '{pattern}' has a brace that is not closed. Write '{{a,b}}', or '\\{{'.")
-    if sum(map(len, found)) > MOST_WRITTEN_OUT:
-        raise _too_many(pattern)
+    if sum(map(len, found)) > MAX_EXPANDED_CHARS:
+        raise _too_many_error(pattern)
     return list(dict.fromkeys(found))
 
 
-def _too_many(pattern: str) -> BadRequest:
+def _too_many_error(pattern: str) -> BadRequest:
     return BadRequest(f"The braces of the glob '{pattern}' stand for too many patterns. Give a simpler one.")
 
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.snapshots.directory import Directory
 
-MOST_LINKS = 40  # as the kernel has it
+MAX_LINKS = 40  # as the kernel has it
 
 
-def resolved(tree: Directory, path: str, roots: Sequence[str] = ()) -> str:
+def resolve_links(tree: Directory, path: str, roots: Sequence[str] = ()) -> str:
     """A path without links and `..`, as far as it exists; `roots` are what the tree is called in a jail."""
     ahead = path.split("/")[::-1]
     there: list[str] = []
@@ -24,7 +24,7 @@ def resolved(tree: Directory, path: str, roots: Sequence[str] = ()) -> str:
             continue
         if name == "..":
             if not there:
-                raise _leads_out(path)
+                raise _outside_error(path)
             there.pop()
             continue
         target = _target(tree, "/".join([*there, name]))
@@ -32,14 +32,14 @@ def resolved(tree: Directory, path: str, roots: Sequence[str] = ()) -> str:
             there.append(name)
             continue
         links += 1
-        if links > MOST_LINKS:
+        if links > MAX_LINKS:
             raise Denied(f"'{path}' goes through links that lead round in circles.")
         if target.startswith("/"):
             inside = [
                 target[len(root) :] for root in roots if target == root or target.startswith(f"{root}/")
             ]
             if not inside:
-                raise _leads_out(path)
+                raise _outside_error(path)
             target, there = inside[0], []
         ahead += target.split("/")[::-1]
     return "/".join(there)
@@ -52,5 +52,5 @@ def _target(tree: Directory, path: str) -> str | None:
         return None  # no link, or nothing that could be looked at
 
 
-def _leads_out(path: str) -> Denied:
+def _outside_error(path: str) -> Denied:
     return Denied(f"'{path}' leads out of the workspace. Only what is inside can be reached.")

@@ -13,9 +13,9 @@ from itertools import groupby
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import CUT_CONTEXT_CHARS, mask_across
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.partial_read import WHOLE_BYTES
+from hutch.workspace.files.partial_read import MAX_WHOLE_FILE_BYTES
 from hutch.workspace.files.pending_change import open_file
-from hutch.workspace.match_lines import Line, Mask, beginning, neighbours
+from hutch.workspace.match_lines import Line, Mask, adjacent_blocks, split_cut_note
 
 AROUND_LINES = 2048  # among which the characters around a line are
 MAX_READ_BYTES = 128 * 1024 * 1024  # of all files of an answer
@@ -27,16 +27,16 @@ def hide_across_lines(tree: Directory, lines: Sequence[Line], mask: Mask) -> lis
 
     A secret that lies whole among them stays as it is, to be redacted by its name.
     """
-    shown: list[Line] = []
+    visible: list[Line] = []
     left_bytes = MAX_READ_BYTES
     for path, found in groupby(lines, key=lambda line: line.path):
         data = _content(tree, path) if left_bytes > 0 else b""
         left_bytes -= len(data)
-        readings = list(_readings(data))
-        for block in neighbours(list(found)):
-            there = next((each for each in readings if _stands_there(block, each)), None)
-            shown += block if there is None else _hidden(block, there, mask)
-    return shown
+        readings = list(_decode_variants(data))
+        for block in adjacent_blocks(list(found)):
+            there = next((each for each in readings if _is_unchanged(block, each)), None)
+            visible += block if there is None else _hide(block, there, mask)
+    return visible
 
 
 def _content(tree: Directory, path: str) -> bytes:
@@ -47,12 +47,12 @@ def _content(tree: Directory, path: str) -> bytes:
         return b""
     with os.fdopen(fd, "rb") as file:
         try:
-            return file.read(WHOLE_BYTES)
+            return file.read(MAX_WHOLE_FILE_BYTES)
         except OSError:
             return b""
 
 
-def _readings(data: bytes) -> Iterator[list[str]]:
+def _decode_variants(data: bytes) -> Iterator[list[str]]:
     """The lines of a file, in the ways in which ripgrep may have read them."""
     encodings = ("utf-16",) if data.startswith(UTF_16) else ("utf-8-sig", "latin-1")
     for encoding in encodings:
@@ -60,19 +60,19 @@ def _readings(data: bytes) -> Iterator[list[str]]:
         yield [line.rstrip("\r") for line in text.split("\n")]
 
 
-def _stands_there(block: Sequence[Line], there: list[str]) -> bool:
+def _is_unchanged(block: Sequence[Line], there: list[str]) -> bool:
     """Whether the file still has these lines."""
     for line in block:
-        text, note = beginning(line.text)
+        text, note = split_cut_note(line.text)
         own = there[line.number - 1] if line.number <= len(there) else None
         if own is None or not (own.startswith(text) if note else own == text):
             return False
     return True
 
 
-def _hidden(block: Sequence[Line], there: list[str], mask: Mask) -> Iterator[Line]:
+def _hide(block: Sequence[Line], there: list[str], mask: Mask) -> Iterator[Line]:
     first, last = block[0].number - 1, block[-1].number
-    parts = [beginning(line.text) for line in block]
+    parts = [split_cut_note(line.text) for line in block]
     # Of a line that was cut, what follows the cut is read too.
     texts = [
         own[: len(text) + CUT_CONTEXT_CHARS] for own, (text, _) in zip(there[first:last], parts, strict=True)

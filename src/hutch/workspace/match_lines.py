@@ -34,7 +34,7 @@ class Line:
     matched: bool
 
 
-def beginning(text: str, columns: int = MAX_LINE_COLUMNS) -> tuple[str, str]:
+def split_cut_note(text: str, columns: int = MAX_LINE_COLUMNS) -> tuple[str, str]:
     """What is there of a line, and ripgrep's note that the line is longer; without a note it is whole."""
     found = _NOTE.search(text)
     # A shorter line is never cut: the note is its own text.
@@ -43,7 +43,7 @@ def beginning(text: str, columns: int = MAX_LINE_COLUMNS) -> tuple[str, str]:
     return text[: found.start()], found[0]
 
 
-def neighbours(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def adjacent_blocks(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """The lines in blocks; in a block, each is the next line of the same file."""
     start = 0
     for at in range(1, len(lines) + 1):
@@ -75,14 +75,14 @@ def redact_lines(lines: Sequence[Line], *, clean: Clean, settle: Clean, mask: Ma
 
     `settle` leaves away the beginning of a secret at the end of a text that goes on.
     """
-    shown: list[Line] = []
-    for block in neighbours(lines):
-        parts = [beginning(line.text) for line in block]
+    visible: list[Line] = []
+    for block in adjacent_blocks(lines):
+        parts = [split_cut_note(line.text) for line in block]
         texts = [settle(text) if note else text for text, note in parts]
         texts = hide_parts(texts, mask_lines(texts, mask), mask)
         for line, text, (_, note) in zip(block, texts, parts, strict=True):
-            shown.append(replace(line, text=clean(text) + note))
-    return shown
+            visible.append(replace(line, text=clean(text) + note))
+    return visible
 
 
 def matches_without_secrets(
@@ -93,8 +93,8 @@ def matches_without_secrets(
     The lines come in order, with `AROUND_LINES` more context than is wanted. After the line `last`, the
     output of the search was cut.
     """
-    for block in neighbours(lines):
-        parts = [beginning(line.text, MAX_READ_COLUMNS) for line in block]
+    for block in adjacent_blocks(lines):
+        parts = [split_cut_note(line.text, MAX_READ_COLUMNS) for line in block]
         texts = [text for text, _ in parts]
         masked = mask_lines(texts, mask)
         is_cut = block[-1] == last
@@ -104,17 +104,17 @@ def matches_without_secrets(
             for at, (hidden, (text, note)) in enumerate(zip(masked, parts, strict=True))
         ]
         if multiline:
-            secret = _spread(block, secret)
+            secret = _spread_over_matches(block, secret)
         matched = [line.matched and not is_secret for line, is_secret in zip(block, secret, strict=True)]
         texts = [
-            _shortened(hidden if note or len(hidden) > MAX_LINE_COLUMNS else text, note)
+            _shorten(hidden if note or len(hidden) > MAX_LINE_COLUMNS else text, note)
             for text, hidden, (_, note) in zip(hide_parts(texts, masked, mask), masked, parts, strict=True)
         ]
-        for at in _shown(matched, context, max(0, known)):
+        for at in _visible_positions(matched, context, max(0, known)):
             yield replace(block[at], text=texts[at], matched=matched[at])
 
 
-def _spread(block: Sequence[Line], secret: list[bool]) -> list[bool]:
+def _spread_over_matches(block: Sequence[Line], secret: list[bool]) -> list[bool]:
     """A match over several lines holds a secret if one of them does."""
     spread, start = list(secret), 0
     for at in range(len(block) + 1):
@@ -125,15 +125,15 @@ def _spread(block: Sequence[Line], secret: list[bool]) -> list[bool]:
     return spread
 
 
-def _shortened(text: str, note: str) -> str:
+def _shorten(text: str, note: str) -> str:
     # A cut line may end with a part of a secret: what is shown of it ends long before.
     return text[:MAX_LINE_COLUMNS] + CUT_NOTE if note or len(text) > MAX_LINE_COLUMNS else text
 
 
-def _shown(matched: Sequence[bool], context: int, known: int) -> Iterator[int]:
+def _visible_positions(matched: Sequence[bool], context: int, known: int) -> Iterator[int]:
     """The places of matches and of the lines around them."""
-    shown = 0
+    visible = 0
     for at in (at for at, is_match in enumerate(matched) if is_match):
         end = min(at + context + 1, known)
-        yield from range(max(shown, at - context), end)
-        shown = max(shown, end)
+        yield from range(max(visible, at - context), end)
+        visible = max(visible, end)

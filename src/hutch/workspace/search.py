@@ -33,13 +33,13 @@ from hutch.workspace.match_lines import (
 
 Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]
-Hidden = Callable[[str], bool]  # whether a file is not to be told of
+IsHidden = Callable[[str], bool]  # whether a file is not to be told of
 
 NOT_CONFINED, NOT_FOUND = 126, 127  # how `landlock_launcher.py` ends when it cannot start ripgrep
-KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
-LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
-MOST_CONTEXT = 50
-EVERYWHERE = (
+MAX_OUTPUT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
+MAX_LISTING_BYTES = 64 * 1024 * 1024  # of names, for a glob
+MAX_CONTEXT_LINES = 50
+RIPGREP_OPTIONS = (
     *("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--color=never"),
     *("--null", "--glob=!.git"),
 )
@@ -51,7 +51,7 @@ COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grep:
+class GrepQuery:
     """What to look for, and how to tell it."""
 
     pattern: str
@@ -66,7 +66,7 @@ class Grep:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GrepResult:
     """What a search found: as much as the limit allows, and how much there is."""
 
     lines: list[Line] = field(default_factory=list)  # for content
@@ -79,7 +79,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class GlobResult:
     """Files whose path fits a pattern, newest first."""
 
     paths: list[str]
@@ -90,42 +90,43 @@ class Paths:
 
 async def grep(
     jail: Jail,
-    wanted: Grep,
+    query: GrepQuery,
     *,
     ignore: Sequence[str] = (),
-    hidden: Hidden | None = None,
+    hidden: IsHidden | None = None,
     mask: Mask | None = None,
-) -> Found:
+) -> GrepResult:
     """Look for a regular expression in the files below a path.
 
     A letter that is not ASCII has other bytes in files that are not UTF-8. If none has it as UTF-8, it is
     looked for once more as Western files of old have it. With `mask`, which hides secrets, a line that
     holds a secret is no match.
     """
-    hidden = hidden or (hide_secrets(mask) if mask else _none_hidden)
-    found = await _grep(jail, wanted, ignore, hidden, mask)
-    if found.total or wanted.pattern.isascii():
+    hidden = hidden or (hide_secrets(mask) if mask else _hide_nothing)
+    found = await _grep(jail, query, ignore, hidden, mask)
+    if found.total or query.pattern.isascii():
         return found
-    return replace(await _grep(jail, wanted, ignore, hidden, mask, "--encoding=latin1"), latin1=True)
+    return replace(await _grep(jail, query, ignore, hidden, mask, "--encoding=latin1"), latin1=True)
 
 
 async def _grep(
-    jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden, mask: Mask | None, *more: str
-) -> Found:
-    if wanted.limit < 1 or wanted.offset < 0 or not 0 <= wanted.context <= MOST_CONTEXT:
+    jail: Jail, query: GrepQuery, ignore: Sequence[str], hidden: IsHidden, mask: Mask | None, *more: str
+) -> GrepResult:
+    if query.limit < 1 or query.offset < 0 or not 0 <= query.context <= MAX_CONTEXT_LINES:
         raise BadRequest(
-            f"limit must be at least 1, offset at least 0, and context between 0 and {MOST_CONTEXT} lines."
+            "limit must be at least 1, offset at least 0, and context between 0 and "
+            f"{MAX_CONTEXT_LINES} lines."
         )
-    columns, context = MAX_LINE_COLUMNS, wanted.context
+    columns, context = MAX_LINE_COLUMNS, query.context
     if mask:
-        columns, context = MAX_READ_COLUMNS, wanted.context + AROUND_LINES
+        columns, context = MAX_READ_COLUMNS, query.context + AROUND_LINES
     # Without look-around, a match over several lines has all lines in it that it depends on.
-    engine = "default" if mask and wanted.multiline else "auto"
-    argv = ["rg", *EVERYWHERE, *_ignored(ignore), f"--engine={engine}", "--crlf", *more]
-    argv += ["--ignore-case"] if wanted.ignore_case else []
-    argv += ["--multiline", "--multiline-dotall"] if wanted.multiline else []
-    argv += [f"--glob={wanted.glob}"] if wanted.glob else []
-    output = "content" if mask else wanted.output
+    engine = "default" if mask and query.multiline else "auto"
+    argv = ["rg", *RIPGREP_OPTIONS, *_ignored(ignore), f"--engine={engine}", "--crlf", *more]
+    argv += ["--ignore-case"] if query.ignore_case else []
+    argv += ["--multiline", "--multiline-dotall"] if query.multiline else []
+    argv += [f"--glob={query.glob}"] if query.glob else []
+    output = "content" if mask else query.output
     match output:
         case "content":
             argv += ["--line-number", "--no-heading", "--with-filename", "--no-context-separator"]
@@ -135,22 +136,22 @@ async def _grep(
         case "count":
             argv += ["--count", "--with-filename"]
     unit = NUL if output == "files" else MATCH
-    printed = await _search(jail, [*argv, f"--regexp={wanted.pattern}"], wanted.path, unit=unit)
+    printed = await _search(jail, [*argv, f"--regexp={query.pattern}"], query.path, unit=unit)
     if mask:
-        return await asyncio.to_thread(_without_secrets, printed, wanted, hidden, mask)
-    match wanted.output:
+        return await asyncio.to_thread(_without_secrets, printed, query, hidden, mask)
+    match query.output:
         case "content":
-            return await asyncio.to_thread(_content, printed, wanted, hidden)
+            return await asyncio.to_thread(_content, printed, query, hidden)
         case "files":
-            paths = await asyncio.to_thread(_shown, printed.kept, hidden)
+            paths = await asyncio.to_thread(_visible_paths, printed.stored, hidden)
             total = len(paths) + printed.more
-            shown, next_ = _page(paths, wanted)
-            return Found(paths=shown, total=total, cut=total > wanted.offset + wanted.limit, next=next_)
+            visible, next_ = _page(paths, query)
+            return GrepResult(paths=visible, total=total, cut=total > query.offset + query.limit, next=next_)
         case "count":
-            counts = await asyncio.to_thread(_counts, printed.kept, hidden)
+            counts = await asyncio.to_thread(_counts, printed.stored, hidden)
             total = sum(count for _, count in counts)
-            some, next_ = _page(counts, wanted)
-            return Found(counts=dict(some), total=total, cut=bool(next_) or printed.cut, next=next_)
+            some, next_ = _page(counts, query)
+            return GrepResult(counts=dict(some), total=total, cut=bool(next_) or printed.cut, next=next_)
 
 
 async def glob(
@@ -162,20 +163,20 @@ async def glob(
     limit: int = 200,
     offset: int = 0,
     ignore: Sequence[str] = (),
-    hidden: Hidden | None = None,
-) -> Paths:
+    hidden: IsHidden | None = None,
+) -> GlobResult:
     """Files below a path whose path from there fits `pattern`; `modified_ns` tells when a file changed."""
     if limit < 1 or offset < 0:
         raise BadRequest("limit must be at least 1, and offset at least 0.")
     fits = glob_pattern(pattern)
-    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--files"]
-    printed = await _search(jail, argv, path, unit=NUL, kept_bytes=LISTED_BYTES)
-    base = inside(jail, path)
+    argv = ["rg", *RIPGREP_OPTIONS, *_ignored(ignore), "--files"]
+    printed = await _search(jail, argv, path, unit=NUL, max_bytes=MAX_LISTING_BYTES)
+    base = to_workspace_path(jail, path)
     skip = len(base) + 1 if base else 0
-    hides = hidden or _none_hidden
+    hides = hidden or _hide_nothing
 
     def fitting() -> tuple[list[str], int]:
-        listed = (_relative(name) for name in _names(printed.kept))
+        listed = (_relative(name) for name in _names(printed.stored))
         found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
         # Not sorted whole: that is one step, in which nobody else gets the interpreter.
         newest = heapq.nsmallest(offset + limit, ((-modified_ns(name), name) for name in found))
@@ -183,26 +184,26 @@ async def glob(
 
     paths, total = await asyncio.to_thread(fitting)  # of a large tree this takes a while
     next_ = offset + limit if total > offset + limit else None
-    return Paths(paths, total, bool(next_) or printed.cut, next_)
+    return GlobResult(paths, total, bool(next_) or printed.cut, next_)
 
 
-def _names(kept: bytes) -> Iterator[bytes]:
+def _names(stored: bytes) -> Iterator[bytes]:
     """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
     start = 0
-    while (end := kept.find(b"\0", start)) >= 0:
-        yield kept[start:end]
+    while (end := stored.find(b"\0", start)) >= 0:
+        yield stored[start:end]
         start = end + 1
 
 
-class _Printed:
+class _SearchOutput:
     """What ripgrep printed: its first bytes, and how many times `unit` is in the rest."""
 
-    def __init__(self, unit: re.Pattern[bytes], kept_bytes: int) -> None:
+    def __init__(self, unit: re.Pattern[bytes], max_bytes: int) -> None:
         self.more = 0
         self.cut = False
         self._unit = unit
         self._parts: list[bytes] = []
-        self._room = kept_bytes
+        self._room = max_bytes
         self._edge = b""  # the end of what was counted last: a unit may lie across
 
     def add(self, stream: StreamName, data: bytes) -> None:
@@ -213,32 +214,32 @@ class _Printed:
         self._room -= len(self._parts[-1])
         if beyond:
             if not self.cut:  # what is kept ends where a record does
-                self.cut, kept = True, self.kept
-                whole = kept.rfind(b"\0" if self._unit is NUL else b"\n") + 1
-                self._parts, beyond = [kept[:whole]], kept[whole:] + beyond
+                self.cut, stored = True, self.stored
+                whole = stored.rfind(b"\0" if self._unit is NUL else b"\n") + 1
+                self._parts, beyond = [stored[:whole]], stored[whole:] + beyond
             self.more += len(self._unit.findall(self._edge + beyond)) - len(self._unit.findall(self._edge))
             self._edge = (self._edge + beyond)[-24:]
 
     @property
-    def kept(self) -> bytes:
+    def stored(self) -> bytes:
         return b"".join(self._parts)
 
 
 async def _search(
-    jail: Jail, argv: list[str], path: str, *, unit: re.Pattern[bytes], kept_bytes: int = KEPT_BYTES
-) -> _Printed:
-    printed = _Printed(unit, kept_bytes)
+    jail: Jail, argv: list[str], path: str, *, unit: re.Pattern[bytes], max_bytes: int = MAX_OUTPUT_BYTES
+) -> _SearchOutput:
+    printed = _SearchOutput(unit, max_bytes)
     # Its output is taken as it comes, so nothing of it needs to be kept or put into a file.
     limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
-    confined = [this_system().python, "-I", "-S", "-c", _confine_text(), jail.workspace]
-    words = [*confined, *argv, "--", inside(jail, path) or "."]
+    confined = [this_system().python, "-I", "-S", "-c", _launcher_source(), jail.workspace]
+    words = [*confined, *argv, "--", to_workspace_path(jail, path) or "."]
     ran = await jail.run(words, limits=limits, on_output=printed.add)
     _check(ran, path)
     return printed
 
 
 @functools.cache
-def _confine_text() -> str:
+def _launcher_source() -> str:
     return resources.files("hutch.workspace").joinpath("landlock_launcher.py").read_text()
 
 
@@ -271,11 +272,11 @@ def _check(ran: Finished, path: str) -> None:
         )
 
 
-def _none_hidden(path: str) -> bool:
+def _hide_nothing(path: str) -> bool:
     return False
 
 
-def hide_secrets(mask: Mask) -> Hidden:
+def hide_secrets(mask: Mask) -> IsHidden:
     """Hides paths that hold a secret: that one fits a pattern tells what is in it."""
 
     @functools.cache
@@ -286,67 +287,67 @@ def hide_secrets(mask: Mask) -> Hidden:
     return hidden
 
 
-def _shown(kept: bytes, hidden: Hidden) -> list[str]:
-    names = (_relative(path) for path in _names(kept) if path)
+def _visible_paths(stored: bytes, hidden: IsHidden) -> list[str]:
+    names = (_relative(path) for path in _names(stored) if path)
     return sort_in_chunks([path for path in names if not hidden(path)])
 
 
-def _counts(kept: bytes, hidden: Hidden) -> list[tuple[str, int]]:
-    found = (each.groups() for each in COUNT.finditer(kept))
+def _counts(stored: bytes, hidden: IsHidden) -> list[tuple[str, int]]:
+    found = (each.groups() for each in COUNT.finditer(stored))
     told = ((_relative(path), int(count)) for path, count in found)
     return sort_in_chunks([(path, count) for path, count in told if not hidden(path)])
 
 
-def _content(printed: _Printed, wanted: Grep, hidden: Hidden) -> Found:
-    told = [line for line in _lines(printed.kept) if not hidden(line.path)]
+def _content(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden) -> GrepResult:
+    told = [line for line in _lines(printed.stored) if not hidden(line.path)]
     lines = sort_in_chunks(told, key=lambda line: (line.path, line.number))
-    end, matches = wanted.offset + wanted.limit, sum(line.matched for line in lines)
+    end, matches = query.offset + query.limit, sum(line.matched for line in lines)
     total, next_ = matches + printed.more, end if matches > end else None
-    return Found(lines=_some(lines, wanted), total=total, cut=total > end, next=next_)
+    return GrepResult(lines=_select_lines(lines, query), total=total, cut=total > end, next=next_)
 
 
-def _without_secrets(printed: _Printed, wanted: Grep, hidden: Hidden, mask: Mask) -> Found:
+def _without_secrets(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden, mask: Mask) -> GrepResult:
     """What a caller gets who may only read; what is beyond the bytes that were kept is not counted."""
-    read = list(_lines(printed.kept))
+    read = list(_lines(printed.stored))
     last = read[-1] if read and printed.cut else None
     lines = sort_in_chunks(
         [line for line in read if not hidden(line.path)], key=lambda line: (line.path, line.number)
     )
     found = list(
-        matches_without_secrets(lines, mask, context=wanted.context, multiline=wanted.multiline, last=last)
+        matches_without_secrets(lines, mask, context=query.context, multiline=query.multiline, last=last)
     )
     counts = Counter(line.path for line in found if line.matched)  # in the order of the paths
-    total = len(counts) if wanted.output == "files" else counts.total()
-    units = total if wanted.output == "content" else len(counts)
-    end = wanted.offset + wanted.limit
+    total = len(counts) if query.output == "files" else counts.total()
+    units = total if query.output == "content" else len(counts)
+    end = query.offset + query.limit
     cut, next_ = units > end or printed.cut, end if units > end else None
-    match wanted.output:
+    match query.output:
         case "content":
-            return Found(lines=_some(found, wanted), total=total, cut=cut, next=next_)
+            return GrepResult(lines=_select_lines(found, query), total=total, cut=cut, next=next_)
         case "files":
-            return Found(paths=_page(list(counts), wanted)[0], total=total, cut=cut, next=next_)
+            return GrepResult(paths=_page(list(counts), query)[0], total=total, cut=cut, next=next_)
         case "count":
-            some = dict(_page(list(counts.items()), wanted)[0])
-            return Found(counts=some, total=total, cut=cut, next=next_)
+            some = dict(_page(list(counts.items()), query)[0])
+            return GrepResult(counts=some, total=total, cut=cut, next=next_)
 
 
-def _page(items: list[Item], wanted: Grep) -> tuple[list[Item], int | None]:
+def _page(items: list[Item], query: GrepQuery) -> tuple[list[Item], int | None]:
     """Those that are wanted, and the offset of the next, if there is one."""
-    end = wanted.offset + wanted.limit
-    return items[wanted.offset : end], end if len(items) > end else None
+    end = query.offset + query.limit
+    return items[query.offset : end], end if len(items) > end else None
 
 
-def _some(lines: Sequence[Line], wanted: Grep) -> list[Line]:
+def _select_lines(lines: Sequence[Line], query: GrepQuery) -> list[Line]:
     """The lines from behind the last match before the offset up to the last match within the limit."""
-    shown: list[Line] = []
+    visible: list[Line] = []
     matches = 0
     for line in lines:
         matches += line.matched
-        if matches > wanted.offset + wanted.limit:
+        if matches > query.offset + query.limit:
             break
-        if matches > wanted.offset or not wanted.offset:
-            shown.append(line)
-    return shown
+        if matches > query.offset or not query.offset:
+            visible.append(line)
+    return visible
 
 
 def _lines(printed: bytes) -> Iterator[Line]:
@@ -356,7 +357,7 @@ def _lines(printed: bytes) -> Iterator[Line]:
         yield Line(_relative(path), int(number), text.decode(errors="replace").rstrip("\r"), mark == b":")
 
 
-def inside(jail: Jail, path: str) -> str:
+def to_workspace_path(jail: Jail, path: str) -> str:
     """A path relative to the workspace; also when it was given as commands in the jail see it."""
     if path == jail.workspace or path.startswith(f"{jail.workspace}/"):
         path = path[len(jail.workspace) :].lstrip("/")

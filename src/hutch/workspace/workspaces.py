@@ -19,9 +19,9 @@ from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
 from hutch.workspace.preparation.record import Home, Record
-from hutch.workspace.preparation.removal import collect, remove_workspace, sweep
-from hutch.workspace.preparation.workspace_mount import open_place
-from hutch.workspace.workspace import Keep, Workspace, use
+from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
+from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.workspace import SnapshotLimits, Workspace, open_mounted
 
 Clean = Callable[[str], str]
 SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
@@ -43,7 +43,7 @@ class Workspaces:
     repositories: Repositories
     git: Git
     options: Options
-    keep: Keep
+    snapshot_limits: SnapshotLimits
     bases: BaseLimits
 
     async def prepare(
@@ -63,14 +63,14 @@ class Workspaces:
         await asyncio.to_thread(self.home.make)
         record = await prepare(
             self.home,
-            id or new_name(source.name),
+            id or new_workspace_id(source.name),
             source,
             git=replace(self.git, file_bytes=int(self.bases.bytes)),
             revision=revision,
             uncommitted=uncommitted,
             options=self.options,
             on_progress=on_progress,
-            pin=partial(self.repositories.pin, anywhere=source.account, plain=plain),
+            pin_path=partial(self.repositories.pin, unrestricted=source.account, plain=plain),
         )
         await self.collect_bases()
         return record
@@ -79,21 +79,23 @@ class Workspaces:
         """Make a workspace with nothing in it."""
         await asyncio.to_thread(self.home.make)
         options = Options(quota_bytes=self.options.quota_bytes, quota_files=self.options.quota_files)
-        return await prepare(self.home, id or new_name("empty"), {}, git=self.git, options=options)
+        return await prepare(self.home, id or new_workspace_id("empty"), {}, git=self.git, options=options)
 
     async def collect_bases(self) -> None:
         """Drop copies of repositories that are too old or too many, and what dead processes left."""
-        await asyncio.to_thread(sweep, self.home)
+        await asyncio.to_thread(remove_leftovers, self.home)
         await asyncio.to_thread(
-            collect, self.home, most_bytes=self.bases.bytes, most_days=float(self.bases.days)
+            remove_unused, self.home, max_bytes=self.bases.bytes, max_days=float(self.bases.days)
         )
 
     @asynccontextmanager
     async def open(self, id: str, *, clean: Clean = str) -> AsyncIterator[Workspace]:
         """A workspace by its id, for this process alone; `clean` takes secrets out of what is stored."""
-        opened = await open_place(self.home, id)
+        opened = await open_workspace(self.home, id)
         directory = self.home.workspace(id)
-        async with use(self.home, opened, directory, self.git, keep=self.keep, clean=clean) as workspace:
+        async with open_mounted(
+            self.home, opened, directory, self.git, snapshot_limits=self.snapshot_limits, clean=clean
+        ) as workspace:
             yield workspace
 
     @asynccontextmanager
@@ -106,7 +108,9 @@ class Workspaces:
             quota_bytes=self.options.quota_bytes,
             quota_files=self.options.quota_files,
         )
-        async with use(self.home, opened, place, self.git, keep=self.keep, clean=clean) as workspace:
+        async with open_mounted(
+            self.home, opened, place, self.git, snapshot_limits=self.snapshot_limits, clean=clean
+        ) as workspace:
             yield workspace
 
     async def records(self) -> list[Record]:
@@ -131,21 +135,21 @@ async def fork_workspace(workspace: Workspace, number: int, id: str | None = Non
     """Make a new workspace as this one was in a snapshot."""
     record = workspace.record
     about = Path(record.source or "").name if record.mode_reason == IN_PLACE else record.id.rsplit("-", 1)[0]
-    return await fork(workspace, number, id or new_name(about))
+    return await fork(workspace, number, id or new_workspace_id(about))
 
 
-def session_name(session_id: str) -> str:
+def session_workspace_id(session_id: str) -> str:
     """The id of the workspace of a session, which is the same after a crash."""
     return f"session-{session_id.removeprefix('ses_')}"
 
 
-def session_of(id: str) -> str:
+def session_of_workspace(id: str) -> str:
     """The session that a workspace was made for; empty when it was for none."""
     kind, _, rest = id.partition("-")
     return f"ses_{rest}" if kind == "session" and SESSION_PART.fullmatch(rest) else ""
 
 
-def new_name(about: str) -> str:
+def new_workspace_id(about: str) -> str:
     """An id that tells people what it is of."""
     words = re.sub(r"[^a-zA-Z0-9]+", "-", about).strip("-").lower()[:40] or "workspace"
     return f"{words}-{secrets.token_hex(3)}"

@@ -35,7 +35,7 @@ async def existing(path: str, context: Context) -> str:
 async def really(path: str, context: Context) -> str:
     """The same without links, as rules and searches want it."""
     roots = (context.jail.workspace, *context.jail.policy.also_at)
-    return await context.workspace.resolved(await existing(path, context), roots)
+    return await context.workspace.resolve_links(await existing(path, context), roots)
 
 
 def legible(text: str) -> str:

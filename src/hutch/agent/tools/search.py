@@ -12,7 +12,7 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import really
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.match_lines import Line, redact_lines
-from hutch.workspace.search import Found, Grep, GrepOutput
+from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
 
 
 class GlobArguments(Arguments):
@@ -75,10 +75,10 @@ class GrepTool:
 
     async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
         path = await really(given.path, context)
-        wanted = Grep(**{**given.model_dump(), "path": path})
+        wanted = GrepQuery(**{**given.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
         found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
-        tree, lines = context.workspace.opened.directory, found.lines
+        tree, lines = context.workspace.mount.directory, found.lines
         lines = await context.workspace.work(hide_across_lines, tree, lines, context.redactor.mask)
         found = replace(found, lines=await asyncio.to_thread(_shown, lines, context))
         data = {
@@ -111,7 +111,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= LINE_CHARS else f"{text[:LINE_CHARS]}… (the line is longer)"
 
 
-def _text(found: Found, given: GrepArguments) -> str:
+def _text(found: GrepResult, given: GrepArguments) -> str:
     if not found.total:
         return "No match. Try another pattern or path, or ignore_case."
     shown = [

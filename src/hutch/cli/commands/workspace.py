@@ -61,7 +61,7 @@ def prepare(
     plain = may_copy(source, plain, asks=not as_json)
 
     async def work() -> Record:
-        url = await forges_of(loaded).reachable(source, COMMAND_LINE)
+        url = await forges_of(loaded).resolve_url(source, COMMAND_LINE)
         return await workspaces_of(loaded).prepare(
             url,
             id=id,

@@ -22,7 +22,7 @@ from hutch.cli.commands.workspace_app import (
 from hutch.domain.errors import BadRequest
 from hutch.system.terminal_text import printable
 from hutch.workspace.files.partial_read import Binary
-from hutch.workspace.search import Grep
+from hutch.workspace.search import GrepQuery
 
 
 @app.command()
@@ -128,7 +128,7 @@ def grep(
     """Search the files, in a jail. Exit code 1 when nothing is found."""
     if output not in ("content", "files", "count"):
         raise BadRequest(f"--output is {output!r}. Give content, files or count.")
-    wanted = Grep(
+    wanted = GrepQuery(
         pattern=pattern,
         path=path,
         glob=glob,

@@ -24,7 +24,7 @@ from hutch.jail.probe import Check, Status
 from hutch.jail.scratch_space import make_directory
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
-from hutch.workspace.preparation.jailed_repository import Local, open_local
+from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.preparation.repository_layout import Layout, find_repository
 
 TIMEOUT_S = 20.0  # for all of it; a repository may hold files that are never read to their end
@@ -63,7 +63,7 @@ async def check_repository(
         scratch = await asyncio.to_thread(make_directory, "hutch-doctor")
         try:
             policy = replace(here.policy, network=())
-            async with asyncio.timeout(timeout_s), open_local(layout, scratch, policy) as local:
+            async with asyncio.timeout(timeout_s), open_jailed_repository(layout, scratch, policy) as local:
                 return [
                     await _attempt("delivery", _delivery(here.tokens, found, layout, local)),
                     await _attempt("tests", _tests(local, here.test_command, timeout_s, clean)),
@@ -85,7 +85,7 @@ def _find(directory: Path) -> tuple[Path, Layout | None]:
     return here, None
 
 
-async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: Local) -> Check:
+async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: JailedRepository) -> Check:
     """Where a change goes: to the repository that a run names, which need not be its origin."""
     # A run in a directory below would take that directory for all there is, and know of no repository.
     run = "hutch run" if here == layout.root else f"hutch run --repo {shlex.quote(str(layout.root))}"
@@ -98,7 +98,7 @@ async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: Local) ->
     run = f"`hutch run --repo {shlex.quote(origin)} …`"
     if url.path is not None:
         lines.append(f"{run} puts it on a branch there")
-    elif not tokens.knows(url):
+    elif not tokens.is_github(url):
         lines.append(f"{run} pushes a branch; pull requests are only for GitHub (github.hosts)")
     elif not (source := tokens.source(url)):
         lines.append(f"{run} pushes a branch, but opens no pull request: there is no token")
@@ -111,7 +111,9 @@ async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: Local) ->
     return Check("delivery", "ok", _joined(lines))
 
 
-async def _tests(local: Local, command: str | None, timeout_s: float, clean: Callable[[str], str]) -> Check:
+async def _tests(
+    local: JailedRepository, command: str | None, timeout_s: float, clean: Callable[[str], str]
+) -> Check:
     """Whether what `run_tests` would start can be started."""
     runners = await _runners(local, command)
     if not runners:
@@ -129,7 +131,7 @@ async def _tests(local: Local, command: str | None, timeout_s: float, clean: Cal
     return Check("tests", "ok" if first.works else "warn", _joined(lines), first.fix)
 
 
-async def _runners(local: Local, command: str | None) -> list[Runner]:
+async def _runners(local: JailedRepository, command: str | None) -> list[Runner]:
     names, loop = await local.names(MAX_NAMES), asyncio.get_running_loop()
 
     def read(path: str) -> bytes | None:

@@ -52,7 +52,7 @@ class Preparer:
         if not session.repository:
             return await self.make_empty(id)
         caller = await caller_of(grounds, session)
-        remote = await self.forges().reachable(grounds.address_of(session), caller)
+        remote = await self.forges().resolve_url(grounds.address_of(session), caller)
         return await self.clone(id, remote, session, partial(_send_progress, grounds.channels, session.id))
 
 

@@ -32,7 +32,7 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.system.uninterrupted import run_to_end
 from hutch.workspace.workspace import Workspace
-from hutch.workspace.workspaces import session_name
+from hutch.workspace.workspaces import session_workspace_id
 
 logger = structlog.get_logger()
 
@@ -217,7 +217,7 @@ async def _finish(context: EvalContext, session_id: SessionId) -> None:
     """End the session, and remove its files: only its log stays."""
     await sessions.give(context.services, context.who, session_id, End())
     with suppress(NotFound):  # it did not come to that
-        await context.host.remove_workspace(session_name(session_id))
+        await context.host.remove_workspace(session_workspace_id(session_id))
 
 
 async def _graded(context: EvalContext, case: EvalCase, runner: Runner, id_: str, first: int) -> Grade:

@@ -42,7 +42,7 @@ async def comment(
     made = make_comment(remark, change.id, change.commit, author)
     redacted = replace(made, body=context.redactor.redact(made.body))
     async with recording_closure(context, change):
-        url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
+        url = await forge.post(change, Statement(content=redacted, name=name, attempt=attempt))
     await Comments(context.rows).add(made, also)
     return made, url
 
@@ -80,7 +80,7 @@ async def judge(
     )
     redacted = replace(given, body=context.redactor.redact(given.body))
     async with recording_closure(context, change):
-        url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
+        url = await forge.post(change, Statement(content=redacted, name=name, attempt=attempt))
     kept = await Reviews(context.rows).add(replace(given, url=url), [], also)
     await (by or Decider(context.rows)).note(f"change.{verdict}", change, f"at {kept.commit[:12]}")
     return kept

@@ -108,7 +108,7 @@ async def keep(
             return noted
         try:
             pull = pull_request(subject.pull_url)
-            statement = Statement(said=noted, remarks=tuple(remarks), patch=subject.patch)
+            statement = Statement(content=noted, remarks=tuple(remarks), patch=subject.patch)
             url = await (await context.forge_of(pull, user)).post(pull, statement)
         except Unavailable:  # it may be there all the same, or come to be
             raise

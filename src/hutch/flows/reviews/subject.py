@@ -99,7 +99,7 @@ async def find_change_at(context: ChangeContext, url: str) -> Change | None:
 def pull_request(url: str) -> Change:
     """A pull request that is no change of ours, as far as its address tells."""
     repository, number = parse_pull_url(url)
-    repository = parse_repo_url(repository).shown.removesuffix(".git").lower()  # one spelling of many
+    repository = parse_repo_url(repository).address.removesuffix(".git").lower()  # one spelling of many
     return Change(
         id="",
         session_id="",

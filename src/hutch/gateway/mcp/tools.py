@@ -27,7 +27,7 @@ from hutch.gateway.rest.edits import EditIn, PatchIn, edited_json
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.sessions import requests
 from hutch.sessions.requests import Request
-from hutch.workspace.search import MOST_CONTEXT, Grep
+from hutch.workspace.search import MAX_CONTEXT_LINES, GrepQuery
 
 READ_BYTES = 256 * 1024
 MAX_FAULTS = 5
@@ -82,7 +82,7 @@ class GrepArguments(SessionArguments):
     path: PathText = ""
     glob: str | None = Field(None, max_length=10_000)
     ignore_case: bool = False
-    context: int = Field(0, ge=0, le=MOST_CONTEXT)
+    context: int = Field(0, ge=0, le=MAX_CONTEXT_LINES)
     limit: int = Field(100, ge=1, le=2000)
     offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
     output: Literal["content", "files", "count"] = "content"
@@ -188,7 +188,7 @@ async def grep(call: Call, args: GrepArguments) -> Any:
     fields = args.model_dump(exclude={"session_id", "path"})
     path = parse_path(args.path, or_root=True)
     read_only = await call.is_read_only(args)
-    return await call.ask(args, requests.SearchFiles(Grep(path=path, **fields), read_only))
+    return await call.ask(args, requests.SearchFiles(GrepQuery(path=path, **fields), read_only))
 
 
 async def send_input(call: Call, args: SendInputArguments) -> Any:

@@ -16,7 +16,7 @@ from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
 from hutch.workspace.match_lines import Line
-from hutch.workspace.search import MOST_CONTEXT, Grep
+from hutch.workspace.search import MAX_CONTEXT_LINES, GrepQuery
 
 routes = router("files")
 
@@ -132,7 +132,7 @@ async def grep(
     glob: Annotated[str | None, Query(max_length=1000, description="Only files like this: `*.py`.")] = None,
     ignore_case: bool = False,
     multiline: bool = False,
-    context: Annotated[int, Query(ge=0, le=MOST_CONTEXT, description="Lines around each match.")] = 0,
+    context: Annotated[int, Query(ge=0, le=MAX_CONTEXT_LINES, description="Lines around each match.")] = 0,
     limit: AtMost = 200,
     offset: Offset = 0,
     output: Literal["content", "files", "count"] = "content",
@@ -143,7 +143,7 @@ async def grep(
     """
     services = server_of(request).services
     session = await allowed(services, caller, session_id)
-    query = Grep(
+    query = GrepQuery(
         pattern=_plain(pattern),
         path=parse_path(path, or_root=True),
         glob=_plain(glob) if glob else None,

@@ -5,7 +5,7 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest
 from hutch.snapshots.directory import Directory
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace, has_git
-from hutch.workspace.preparation.plain_directory import look_into
+from hutch.workspace.preparation.plain_directory import summarize_directory
 
 PLAIN = (
     "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "
@@ -13,10 +13,10 @@ PLAIN = (
 )
 
 
-def check_shown(directory: Path, own: OwnDirectories, plain: bool) -> None:
+def check_client_directory(directory: Path, own: OwnDirectories, plain: bool) -> None:
     """Refuse a directory that must not be worked in, or that has no git unless `plain`. Blocks."""
     check_workspace(directory, own)
     if plain or has_git(directory):
         return
     with Directory.at(directory.resolve()) as opened:
-        raise BadRequest(PLAIN.format(path=directory.resolve(), contents=look_into(opened)))
+        raise BadRequest(PLAIN.format(path=directory.resolve(), contents=summarize_directory(opened)))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import hutch
 from hutch.domain.errors import Denied
 from hutch.workspace.admission.mount_locations import Location, any_holds, locations, own_location
-from hutch.workspace.admission.system_directories import RULES, is_of_system
+from hutch.workspace.admission.system_directories import RULES, is_system_directory
 
 # What holds keys, passwords or cookies, wherever it lies,
 KEYS = frozenset(
@@ -35,14 +35,14 @@ KEYS_IN_CONFIG = frozenset(
     )
 )
 # and what holds the settings of all programs of a user, be it a repository or not.
-STORES = tuple(
+SETTINGS_DIRECTORIES = tuple(
     map(PurePosixPath, (".cache", ".config", ".local", ".local/share", ".local/state", ".mozilla"))
 )
 PATH_ONLY = os.O_PATH | os.O_CLOEXEC
 MAX_LINE_BYTES = 4096
-PEOPLE = range(1000, 60_000)  # the ids of accounts that people have; others are of services
+USER_IDS = range(1000, 60_000)  # the ids of accounts that people have; others are of services
 WORKSPACES = "workspaces"  # in the data directory, each in a directory of its own: made to be worked on
-WAY_OUT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes on all the same."
+HINT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes on all the same."
 ANOTHER = "Name the directory of a project."
 
 
@@ -101,7 +101,7 @@ def refusal(here: Path, own: OwnDirectories, fd: int | None = None) -> Refusal |
                 "If you must, --unsafe-workspace goes on all the same.",
             )
         if _is_inside(here, each, fd) and not _is_made_for_work(here, own.data.resolve()):
-            return Refusal(f"'{here}' is where Hutch keeps its own things.", WAY_OUT)
+            return Refusal(f"'{here}' is where Hutch keeps its own things.", HINT)
     if _is_made_for_work(here, own.data.resolve()):
         return None
     return _refuse_homes(here, fd) or _refuse_system(here, fd)
@@ -111,19 +111,19 @@ def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
     """Refuse homes, what holds them, and where programs keep settings and keys in them."""
     shown, is_repository = locations(here, fd), has_git(here, fd)
     if any(_has_keys(each.parts) for each in (here, *(location.path for location in shown))):
-        return Refusal(f"'{here}' is where somebody's keys are kept.", WAY_OUT)
+        return Refusal(f"'{here}' is where somebody's keys are kept.", HINT)
     accounts = list(dict.fromkeys(_homes()))
-    for home in dict.fromkeys((*accounts, *_below_home())):
+    for home in dict.fromkeys((*accounts, *_unlisted_homes())):
         if home == here and home not in accounts and is_repository:
             continue  # a repository beside the homes
         lies = own_location(home)
         if home.is_relative_to(here) or any_holds(shown, lies):
-            return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all.", WAY_OUT)
+            return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all.", HINT)
         for below in _below(home, lies, here, shown):
-            if below.parts[0].startswith(".") and (below in STORES or not is_repository):
+            if below.parts[0].startswith(".") and (below in SETTINGS_DIRECTORIES or not is_repository):
                 store = home / below.parts[0]
                 where = "where" if store == here else f"in '{store}', where"
-                return Refusal(f"'{here}' is {where} programs keep settings and keys.", WAY_OUT)
+                return Refusal(f"'{here}' is {where} programs keep settings and keys.", HINT)
     return None
 
 
@@ -133,20 +133,20 @@ def _has_keys(parts: tuple[str, ...]) -> bool:
     return in_config or bool(KEYS.intersection(parts))
 
 
-def _below(home: Path, lies: list[Location], here: Path, shown: list[Location]) -> Iterator[PurePosixPath]:
+def _below(home: Path, lies: list[Location], here: Path, address: list[Location]) -> Iterator[PurePosixPath]:
     """The paths that a directory has from a home, by its name and by what it shows."""
     if here.is_relative_to(home):
         yield PurePosixPath(here.relative_to(home))
     for one in lies:
-        for each in shown:
+        for each in address:
             if one.holds(each):
                 yield each.path.relative_to(one.path)
 
 
 def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
     is_repository = has_git(here, fd) or _is_in_repository(here, fd)
-    if is_of_system(here, locations(here, fd), _homes(), is_repository=is_repository):
-        return Refusal(f"'{here}' is a directory of the system, not of a project.", WAY_OUT)
+    if is_system_directory(here, locations(here, fd), _homes(), is_repository=is_repository):
+        return Refusal(f"'{here}' is a directory of the system, not of a project.", HINT)
     return None
 
 
@@ -267,11 +267,11 @@ def _homes() -> Iterator[Path]:
     """Those of whoever runs this, and of all people who have an account here."""
     yield Path.home().resolve()
     for user in pwd.getpwall():
-        if user.pw_uid in (0, os.getuid()) or user.pw_uid in PEOPLE:
+        if user.pw_uid in (0, os.getuid()) or user.pw_uid in USER_IDS:
             yield Path(user.pw_dir).resolve()
 
 
-def _below_home() -> Iterator[Path]:
+def _unlisted_homes() -> Iterator[Path]:
     """Homes of people whom this machine does not list: of a directory service, or removed by now."""
     try:
         yield from (each.resolve() for each in Path("/home").iterdir() if each.is_dir())

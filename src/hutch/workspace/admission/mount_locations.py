@@ -48,8 +48,8 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
     here, own = found
     prefix = "/" if str(here) == "/" else f"{here}/"
     below = (each for each in mounts if each.point.startswith(prefix) and each.point != prefix)
-    return _of(own, here, mounts) + [
-        location for each in below for location in _of([each], PurePosixPath(each.point), mounts)
+    return _locations_on(own, here, mounts) + [
+        location for each in below for location in _locations_on([each], PurePosixPath(each.point), mounts)
     ]
 
 
@@ -78,7 +78,7 @@ def _find(
     return here, [each for each in mounts if each.id == mount_id and here.is_relative_to(each.point)]
 
 
-def _of(ones: list[_Mount], here: PurePosixPath, mounts: tuple[_Mount, ...]) -> list[Location]:
+def _locations_on(ones: list[_Mount], here: PurePosixPath, mounts: tuple[_Mount, ...]) -> list[Location]:
     """A directory on a mount, also as it lies in the layers of an overlay."""
     found = [_inside(each, here) for each in ones]
     for each in ones:
@@ -122,9 +122,9 @@ def _parse(line: str) -> _Mount:
     for option in options.split(",") if kind.startswith("overlay ") else ():
         name, _, value = option.partition("=")
         if name.rstrip("+") in ("lowerdir", "upperdir", "datadir"):
-            layers += [_plain(each) for each in value.split(":") if each.startswith("/")]
-    return _Mount(fields[0], fields[2], _plain(fields[3]), _plain(fields[4]), tuple(layers))
+            layers += [_unescape(each) for each in value.split(":") if each.startswith("/")]
+    return _Mount(fields[0], fields[2], _unescape(fields[3]), _unescape(fields[4]), tuple(layers))
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     return ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)

@@ -15,11 +15,11 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Denied, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_source
-from hutch.workspace.preparation.pinned_directory import Pinned, pinning
-from hutch.workspace.preparation.plain_directory import look_into
+from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned
+from hutch.workspace.preparation.plain_directory import summarize_directory
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
-BY_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people
+PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,47 +29,47 @@ class Repositories:
     own: OwnDirectories
     roots: tuple[Path, ...] = ()
 
-    def find(self, path: Path, anywhere: bool, plain: bool) -> Path:
+    def find(self, path: Path, unrestricted: bool, plain: bool) -> Path:
         """The directory that somebody names, with links followed once and for all; or a refusal. Blocks.
 
-        `anywhere` is for owners, and `plain` says that it may be a directory without git.
+        `unrestricted` is for owners, and `plain` says that it may be a directory without git.
         """
         try:
             real = path.resolve()
         except (OSError, RuntimeError):  # links that lead in a circle
             raise BadRequest(f"There is no directory {path} on the server's machine.") from None
-        self._check_roots(real, anywhere)
+        self._check_roots(real, unrestricted)
         try:
-            self.pin(real, anywhere=anywhere, plain=plain).close()
+            self.pin(real, unrestricted=unrestricted, plain=plain).close()
         except NotFound:
             raise BadRequest(
                 f"There is no directory {path} on the server's machine. Name one, or an address."
             ) from None
         return real
 
-    def pin(self, path: Path, *, anywhere: bool, plain: bool = True) -> Pinned:
+    def pin(self, path: Path, *, unrestricted: bool, plain: bool = True) -> PinnedDirectory:
         """The same of a path that was found before: no link is followed any more. Blocks."""
 
         def check(each: Path, fd: int) -> None:
-            self._check_roots(each, anywhere)
+            self._check_roots(each, unrestricted)
             check_source(each, fd, self.own)
 
-        self._check_roots(path, anywhere)
-        pinned = Pinned(path, check)
+        self._check_roots(path, unrestricted)
+        pinned = PinnedDirectory(path, check)
         if pinned.layout is None and not plain:
             with pinned:
-                reason = PLAIN.format(path=path, contents=look_into(pinned.directory))
-                raise NotARepository(reason, option=BY_OPTION)
+                reason = PLAIN.format(path=path, contents=summarize_directory(pinned.directory))
+                raise NotARepository(reason, option=PLAIN_OPTION)
         return pinned
 
     @asynccontextmanager
-    async def opened(self, path: Path, *, anywhere: bool) -> AsyncIterator[Pinned]:
+    async def open(self, path: Path, *, unrestricted: bool) -> AsyncIterator[PinnedDirectory]:
         """A repository, for as long as the block lasts."""
-        async with pinning(partial(self.pin, path, anywhere=anywhere)) as pinned:
+        async with open_pinned(partial(self.pin, path, unrestricted=unrestricted)) as pinned:
             yield pinned
 
-    def _check_roots(self, path: Path, anywhere: bool) -> None:
-        if not anywhere and not any(path.is_relative_to(root) for root in self.roots):
+    def _check_roots(self, path: Path, unrestricted: bool) -> None:
+        if not unrestricted and not any(path.is_relative_to(root) for root in self.roots):
             raise Denied(f"{path} is on this machine. Only an owner may work on a repository there.")
 
 
@@ -82,7 +82,7 @@ async def describe_plain_directory(repositories: Repositories, repository: str) 
 
     def look() -> str:
         assert path is not None
-        with repositories.pin(path.resolve(), anywhere=True) as pinned:
-            return "" if pinned.layout else str(look_into(pinned.directory))
+        with repositories.pin(path.resolve(), unrestricted=True) as pinned:
+            return "" if pinned.layout else str(summarize_directory(pinned.directory))
 
     return await asyncio.to_thread(look) if path else ""

@@ -45,23 +45,25 @@ RULES = {  # where two are of one directory, the later counts
 HOMES_OF_SERVICES = ("/opt", "/var")  # accounts that servers run as have homes there, with projects in them
 
 
-def is_of_system(
-    here: Path, shown: Iterable[Location], homes: Iterable[Path], *, is_repository: bool
+def is_system_directory(
+    here: Path, address: Iterable[Location], homes: Iterable[Path], *, is_repository: bool
 ) -> bool:
-    """True when a directory belongs to the machine; `shown` is what can be reached through it. Blocks."""
+    """True when a directory belongs to the machine; `address` is what can be reached through it. Blocks."""
     services = [home for home in homes if any(home.is_relative_to(each) for each in HOMES_OF_SERVICES)]
     named = {PurePosixPath(home): Rule.PROJECTS for home in services}
     named |= {PurePosixPath(path): rule for path, rule in RULES.items()}
-    placed = _place(tuple(named.items()), mount_table())
+    placed = _rules_by_location(tuple(named.items()), mount_table())
     found = [_refuses(named, [PurePosixPath(here), *PurePosixPath(here).parents], is_repository)]
-    for each in shown:
+    for each in address:
         steps = [(each.device, step) for step in (each.path, *each.path.parents)]
         found.append(_refuses(placed, steps, is_repository))
     return any(found)
 
 
 @lru_cache(maxsize=1)
-def _place(named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes) -> dict[tuple[str, PurePosixPath], Rule]:
+def _rules_by_location(
+    named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes
+) -> dict[tuple[str, PurePosixPath], Rule]:
     """The rules by where their directories lie, found anew when something was mounted."""
     return {
         (location.device, location.path): rule

@@ -19,17 +19,19 @@ from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.journal import Journal, Staging
 from hutch.workspace.files.listing import KINDS, Entry, Page, Walk, list_page
-from hutch.workspace.files.partial_read import MOST_BYTES, Binary, Bytes, Lines, read_lines, read_range
-from hutch.workspace.files.pending_change import Change, hash_file, locate, make_step, read_file
-from hutch.workspace.files.steps import AcrossLayers, Step, shown
-from hutch.workspace.files.syscalls import Calls
+from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines, read_lines, read_range
+from hutch.workspace.files.pending_change import PendingChange, hash_file, locate, make_step, read_file
+from hutch.workspace.files.steps import CannotRename, Step, display_path
+from hutch.workspace.files.syscalls import Syscalls
 
-TRIES = 20  # to write over a file that somebody else keeps changing
-MOST_TOLD = 1000  # files of a directory that is moved or deleted; with more, only the directory is told
+MAX_ATTEMPTS = 20  # to write over a file that somebody else keeps changing
+MAX_LISTED_CHANGES = (
+    1000  # files of a directory that is moved or deleted; with more, only the directory is told
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PathStatus:
     """One path, and the hash of its content if that was asked for."""
 
     entry: Entry
@@ -39,7 +41,7 @@ class Status:
 class Files:
     """Look at and change the files of one tree; all of it blocks. Opening it undoes what a crash left."""
 
-    def __init__(self, tree: Directory, place: Directory, calls: Calls | None = None) -> None:
+    def __init__(self, tree: Directory, place: Directory, calls: Syscalls | None = None) -> None:
         """`place` is the journal's directory, outside the tree and of Hutch alone."""
         self.tree = tree
         self.journal = Journal(tree, place, calls)
@@ -69,23 +71,23 @@ class Files:
             ignores=ignores,
             cursor=cursor,
             limit=limit,
-            hides=self.journal.hides,
+            is_hidden=self.journal.is_hidden,
         )
 
-    def stat(self, path: str, *, hashed: bool = False) -> Status:
+    def stat(self, path: str, *, hashed: bool = False) -> PathStatus:
         """One path itself, be it a link; the hash is that of a file's content."""
         found = self.tree.stat(path)
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "other")
         target = self.tree.read_link(path) if kind == "link" else None
         mode = stat.S_IMODE(found.st_mode)
         entry = Entry(path, kind, found.st_size, mode, found.st_mtime_ns, target)
-        return Status(entry, hash_file(self.tree, path)[0] if hashed else None)
+        return PathStatus(entry, hash_file(self.tree, path)[0] if hashed else None)
 
     def read(self, path: str, first: int | None = None, last: int | None = None) -> Lines | Binary:
         """A text file's lines `first` to `last`, or all; anything else is told as binary."""
         return read_lines(self.tree, path, first, last)
 
-    def read_range(self, path: str, start: int = 0, length: int = MOST_BYTES) -> Bytes:
+    def read_range(self, path: str, start: int = 0, length: int = MAX_READ_BYTES) -> Bytes:
         """A stretch of any file."""
         return read_range(self.tree, path, start, length)
 
@@ -103,9 +105,9 @@ class Files:
     ) -> FileChange:
         """Give a file this content, whatever it had, or only if that has the hash `if_hash`."""
         with self.exclusive():
-            tries = 1 if if_hash is not None else TRIES
+            tries = 1 if if_hash is not None else MAX_ATTEMPTS
             while True:
-                change, tries = Change(self.tree), tries - 1
+                change, tries = PendingChange(self.tree), tries - 1
                 before = if_hash if if_hash is not None else change.present(path)
                 try:
                     return self._make(change, [Write(path, data, mode, before)])[0]
@@ -131,23 +133,29 @@ class Files:
             kind = stat.S_IFMT(self.tree.stat(path).st_mode)
             there = self._kind(to)
             if there is not None and not replace:
-                raise Conflict(f"'{shown(to)}' exists already. Choose another name, or say to replace it.")
+                raise Conflict(
+                    f"'{display_path(to)}' exists already. Choose another name, or say to replace it."
+                )
             if there is not None and (there == stat.S_IFDIR) != (kind == stat.S_IFDIR):
-                raise Conflict(f"'{shown(to)}' and '{shown(path)}' are not both directories or both files.")
+                raise Conflict(
+                    f"'{display_path(to)}' and '{display_path(path)}' are not both directories or both files."
+                )
             if kind == stat.S_IFREG and there in (None, stat.S_IFREG):
                 before, replaced = self._hash(path), self._hash(to) if there else None
                 if before is not None and (replaced is not None or there is None):
                     return self._change([Move(path, to, None, before, replaced)])
             if f"{to}/".startswith(f"{path}/"):
-                raise BadRequest(f"'{shown(path)}' cannot be moved to '{shown(to)}', into itself.")
-            told = self._told(path, "moved", to)
+                raise BadRequest(
+                    f"'{display_path(path)}' cannot be moved to '{display_path(to)}', into itself."
+                )
+            changes = self._list_changes(path, "moved", to)
             try:
-                self.journal.change(lambda staging: self._renaming(staging, path, to))
-            except AcrossLayers:
+                self.journal.change(lambda staging: self._rename_steps(staging, path, to))
+            except CannotRename:
                 if kind != stat.S_IFDIR or there is not None:
                     raise
-                self.journal.change(lambda staging: self._copying(staging, path, to))
-            return told
+                self.journal.change(lambda staging: self._copy_steps(staging, path, to))
+            return changes
 
     def delete(self, path: str) -> list[FileChange]:
         """Remove a file, a link itself, or a directory with all that is in it."""
@@ -156,22 +164,22 @@ class Files:
             before = self._hash(path) if kind == stat.S_IFREG else None
             if before is not None:
                 return self._change([Delete(path, before)])
-            told = self._told(path, "deleted")
+            changes = self._list_changes(path, "deleted")
             try:
                 with self._made_writable(path):
                     mark = self._mark(path)
                     self.journal.change(
                         lambda staging: [Step("take", path, staging.new_name(), expected=mark)]
                     )
-            except AcrossLayers:
+            except CannotRename:
                 self._empty(path)
-            return told
+            return changes
 
     def _change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        return self._make(Change(self.tree), operations)
+        return self._make(PendingChange(self.tree), operations)
 
-    def _make(self, change: Change, operations: Sequence[Operation]) -> list[FileChange]:
-        change.follow(operations)
+    def _make(self, change: PendingChange, operations: Sequence[Operation]) -> list[FileChange]:
+        change.simulate(operations)
         self.journal.change(change.steps)
         return change.changes
 
@@ -180,7 +188,7 @@ class Files:
         try:
             self.tree.remove(path)
         except HutchError as error:
-            error.args = (f"Only a part of '{shown(path)}' could be deleted. {error}",)
+            error.args = (f"Only a part of '{display_path(path)}' could be deleted. {error}",)
             raise
 
     @contextmanager
@@ -228,48 +236,50 @@ class Files:
         if kind is None:
             return [*missing, path]
         if kind != stat.S_IFDIR:
-            raise Conflict(f"'{shown(path)}' is a file. Choose another name for the directory.")
+            raise Conflict(f"'{display_path(path)}' is a file. Choose another name for the directory.")
         return []
 
-    def _renaming(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
-        yield from self._making_way(staging, to)
+    def _rename_steps(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
+        yield from self._clear_target_steps(staging, to)
         yield Step("rename", path, mark=self._mark(path), to=to)
 
-    def _copying(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
+    def _copy_steps(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
         name = staging.new_name()
         with self.tree.parent(path) as (fd, last):
             before = staging.calls.signature(fd, last)
-            left_out = staging.calls.copy(fd, last, staging.fd, name)
-            mark = f"ino:{staging.calls.look(staging.fd, name).st_ino}"
-        if left_out:
+            skipped = staging.calls.copy_subtree(fd, last, staging.fd, name)
+            mark = f"ino:{staging.calls.stat(staging.fd, name).st_ino}"
+        if skipped:
             raise Conflict(
-                f"'{shown(path)}' cannot be moved here, since it holds '{shown(left_out[0])}', which is "
-                "neither a file nor a link. Remove that first."
+                f"'{display_path(path)}' cannot be moved here: '{display_path(skipped[0])}' in it is neither "
+                "a file nor a link. Remove that first."
             )
-        yield from self._making_way(staging, to)
+        yield from self._clear_target_steps(staging, to)
         yield Step("put", to, name, mark)
         yield Step("remove", path, mark=mark, expected=f"tree:{before}", to=to)
 
-    def _making_way(self, staging: Staging, to: str) -> Iterator[Step]:
+    def _clear_target_steps(self, staging: Staging, to: str) -> Iterator[Step]:
         _, _, missing = locate(self.tree, to, follow=False)
         yield from (make_step(staging, each) for each in missing)
         if self._kind(to) is not None:
             yield Step("take", to, staging.new_name(), expected=self._mark(to))
 
-    def _told(self, path: str, kind: Literal["deleted", "moved"], to: str | None = None) -> list[FileChange]:
+    def _list_changes(
+        self, path: str, kind: Literal["deleted", "moved"], to: str | None = None
+    ) -> list[FileChange]:
         """What becomes of each file below a path that goes; of the path itself when that is all there is."""
         files: list[Entry] = []
         if self._kind(path) == stat.S_IFDIR:
             below = (entry for entry in Walk(self.tree, path).entries() if entry.kind == "file")
-            files = list(islice(below, MOST_TOLD + 1))
-        if not files or len(files) > MOST_TOLD:
+            files = list(islice(below, MAX_LISTED_CHANGES + 1))
+        if not files or len(files) > MAX_LISTED_CHANGES:
             return [FileChange(to or path, kind, None, None, path if to else None)]
-        told = []
+        changes = []
         for entry in files:
             before = self._hash(entry.path)
             if to is None:
-                told.append(FileChange(entry.path, kind, before, None))
+                changes.append(FileChange(entry.path, kind, before, None))
             else:
                 now = to.rstrip("/") + entry.path[len(path.rstrip("/")) :]
-                told.append(FileChange(now, kind, before, before, entry.path))
-        return told
+                changes.append(FileChange(now, kind, before, before, entry.path))
+        return changes

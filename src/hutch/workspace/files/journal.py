@@ -29,16 +29,18 @@ import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
 from hutch.snapshots.directory import Directory, to_hutch_error
-from hutch.workspace.files.steps import Step, as_step_error, perform, revert, shown
-from hutch.workspace.files.syscalls import Calls
+from hutch.workspace.files.steps import Step, display_path, perform, revert, to_step_error
+from hutch.workspace.files.syscalls import Syscalls
 
 logger = structlog.get_logger()
 
 PLAN, NEW_PLAN = "plan", "plan.new"
-HIDDEN = ".hutch-"  # and a name: a staging directory at the top of a tree, while the journal knows the name
+STAGING_PREFIX = (
+    ".hutch-"  # and a name: a staging directory at the top of a tree, while the journal knows the name
+)
 NAME = re.compile(r"[0-9a-f]{32}")
-LONGEST_WAIT_S = 30.0
-LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+LOCK_TIMEOUT_S = 30.0
+OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class Staging:
     """What waits to be put into the tree, and what is kept that was taken out of it."""
 
     fd: int
-    calls: Calls
+    calls: Syscalls
     owner: tuple[int, int]
     count: int = 0
 
@@ -56,7 +58,7 @@ class Staging:
         fd = self.calls.make_file(self.fd, name)
         try:
             self.calls.write(fd, data)
-            self.calls.give(fd, owner)
+            self.calls.set_owner(fd, owner)
             self.calls.set_mode(fd, mode)
             self.calls.sync(fd)
             found = os.fstat(fd)
@@ -68,9 +70,9 @@ class Staging:
         """A directory that waits."""
         name = self.new_name()
         self.calls.make_directory(self.fd, name, 0o755)
-        fd = os.open(name, LOOK | os.O_CLOEXEC, dir_fd=self.fd)
+        fd = os.open(name, OPEN_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            self.calls.give(fd, self.owner)
+            self.calls.set_owner(fd, self.owner)
             self.calls.set_mode(fd, 0o755)
             return name, f"ino:{os.fstat(fd).st_ino}"
         finally:
@@ -102,21 +104,21 @@ class Plan:
 class Journal:
     """Changes to one tree, one at a time among all who use this journal."""
 
-    def __init__(self, tree: Directory, place: Directory, calls: Calls | None = None) -> None:
+    def __init__(self, tree: Directory, place: Directory, calls: Syscalls | None = None) -> None:
         self.tree = tree
         self.place = place
-        self.calls = calls or Calls()
+        self.calls = calls or Syscalls()
         self.is_beside = _mount_of(tree.fd) == _mount_of(place.fd)
 
-    def hides(self, name: str) -> bool:
+    def is_hidden(self, name: str) -> bool:
         """Whether a name at the top of the tree is a staging directory of a change that is being made."""
-        rest = name.removeprefix(HIDDEN)
+        rest = name.removeprefix(STAGING_PREFIX)
         return rest != name and NAME.fullmatch(rest) is not None and self.place.exists(rest)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Nobody else changes the tree through a journal meanwhile, and no change is half made."""
-        fd = self.place.open("", LOOK)
+        fd = self.place.open("", OPEN_DIRECTORY)
         try:
             _lock(fd)
             self._recover(fd)
@@ -131,11 +133,11 @@ class Journal:
         try:
             self.calls.make_directory(self.place.fd, name, 0o700)
             if where == "tree":
-                self.calls.make_directory(self.tree.fd, HIDDEN + name, 0o700)
+                self.calls.make_directory(self.tree.fd, STAGING_PREFIX + name, 0o700)
             fd = self._open_staging(name, where)
             try:
                 if where == "tree":
-                    self.calls.give(fd, self.tree.owner)
+                    self.calls.set_owner(fd, self.tree.owner)
                 steps = tuple(prepare(Staging(fd, self.calls, self.tree.owner)))
                 if steps:
                     self._perform(name, Plan(where, steps, self._times(steps)), fd)
@@ -144,7 +146,7 @@ class Journal:
         except OSError as error:
             raise to_hutch_error(error, "the workspace's journal") from None
         finally:
-            self._clean(name)
+            self._clean_up(name)
 
     def _perform(self, name: str, plan: Plan, staging: int) -> None:
         self._write(name, plan)
@@ -155,7 +157,7 @@ class Journal:
             with self._entry(name) as fd:
                 self.calls.unlink(fd, PLAN)
         except (HutchError, OSError) as error:
-            told = as_step_error(step, error)
+            told = to_step_error(step, error)
             told.args = (f"{told}{self._undo(name, plan, staging, told)}",)
             raise told from None
         except BaseException as error:
@@ -175,7 +177,7 @@ class Journal:
                 f"A change that failed could not be undone yet: {error} "
                 f"It will be when the workspace is next used.{because}"
             ) from error
-        paths = ", ".join(f"'{shown(step.path)}'" for step in left)
+        paths = ", ".join(f"'{display_path(step.path)}'" for step in left)
         return f" Somebody else wrote to {paths} meanwhile, and that was left as it is." if left else ""
 
     def _recover(self, fd: int) -> None:
@@ -185,7 +187,7 @@ class Journal:
                 plan = self._read(name)
                 if plan is not None:
                     self._recover_one(name, plan)
-                self._clean(name, done=True)
+                self._clean_up(name, done=True)
 
     def _recover_one(self, name: str, plan: Plan) -> None:
         try:
@@ -198,12 +200,12 @@ class Journal:
             os.close(staging)
         logger.warning("workspace.change_undone", steps=len(plan.steps), left=left.strip() or None)
 
-    def _clean(self, name: str, *, done: bool = False) -> None:
+    def _clean_up(self, name: str, *, done: bool = False) -> None:
         """Remove what a change has left, unless its plan is still there. The next one tries again."""
         with contextlib.suppress(OSError):
             if done or not self._has_plan(name):
                 with contextlib.suppress(FileNotFoundError):
-                    self.calls.remove(self.tree.fd, HIDDEN + name)
+                    self.calls.remove(self.tree.fd, STAGING_PREFIX + name)
                 with contextlib.suppress(FileNotFoundError):
                     self.calls.remove(self.place.fd, name)
 
@@ -241,15 +243,15 @@ class Journal:
 
     @contextmanager
     def _entry(self, name: str) -> Iterator[int]:
-        fd = os.open(name, LOOK | os.O_CLOEXEC, dir_fd=self.place.fd)
+        fd = os.open(name, OPEN_DIRECTORY | os.O_CLOEXEC, dir_fd=self.place.fd)
         try:
             yield fd
         finally:
             os.close(fd)
 
     def _open_staging(self, name: str, where: str) -> int:
-        above, name = (self.tree.fd, HIDDEN + name) if where == "tree" else (self.place.fd, name)
-        return os.open(name, LOOK | os.O_CLOEXEC, dir_fd=above)
+        above, name = (self.tree.fd, STAGING_PREFIX + name) if where == "tree" else (self.place.fd, name)
+        return os.open(name, OPEN_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
 
     def _times(self, steps: Sequence[Step]) -> dict[str, tuple[int, int]]:
         touched = {path.rpartition("/")[0] for step in steps for path in (step.path, step.to or step.path)}
@@ -274,7 +276,7 @@ class Journal:
 
 def _lock(fd: int) -> None:
     """Wait until we alone hold it; it ends with the descriptor, so no crash leaves it behind."""
-    until = time.monotonic() + LONGEST_WAIT_S
+    until = time.monotonic() + LOCK_TIMEOUT_S
     wait_s = 0.001
     while True:
         try:
@@ -283,7 +285,7 @@ def _lock(fd: int) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise Conflict(
-                    f"Another change to the workspace has been going on for {LONGEST_WAIT_S:.0f} seconds. "
+                    f"Another change to the workspace has been going on for {LOCK_TIMEOUT_S:.0f} seconds. "
                     "Try again when it is done."
                 ) from None
         time.sleep(wait_s)

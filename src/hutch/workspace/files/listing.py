@@ -22,13 +22,13 @@ from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
 from hutch.system.chunks import sort_in_chunks
 
-MOST_ENTRIES = 10_000  # on one page
-HELD_OPEN = 64  # levels; those above are found again when the walk returns to them
+MAX_ENTRIES = 10_000  # on one page
+MAX_OPEN_LEVELS = 64  # levels; those above are found again when the walk returns to them
 SLACK = 1024
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = READ | os.O_DIRECTORY
 
-Hides = Callable[[str], bool]
+IsHidden = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +59,24 @@ def list_page(
     ignores: bool = False,
     cursor: str | None = None,
     limit: int = 1000,
-    hides: Hides = lambda name: False,
+    is_hidden: IsHidden = lambda name: False,
 ) -> Page:
     """The entries of a directory behind `cursor`; `ignores` leaves out what its `.gitignore` files do."""
-    if not 1 <= limit <= MOST_ENTRIES:
-        raise BadRequest(f"A page of {limit:,} entries cannot be had; ask for 1 to {MOST_ENTRIES:,}.")
-    walk = Walk(tree, path, recursive=recursive, ignores=ignores, room=limit + 1, hides=hides)
-    found = list(islice(walk.entries(_names(cursor) if cursor else ()), limit + 1))
+    if not 1 <= limit <= MAX_ENTRIES:
+        raise BadRequest(f"A page of {limit:,} entries cannot be had; ask for 1 to {MAX_ENTRIES:,}.")
+    walk = Walk(tree, path, recursive=recursive, ignores=ignores, room=limit + 1, is_hidden=is_hidden)
+    found = list(islice(walk.entries(_parse_cursor(cursor) if cursor else ()), limit + 1))
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1].path
-    return Page(found[:limit], _cursor(last[len(walk.start) + 1 :] if walk.start else last))
+    return Page(found[:limit], _make_cursor(last[len(walk.start) + 1 :] if walk.start else last))
 
 
-def _cursor(path: str) -> str:
+def _make_cursor(path: str) -> str:
     return base64.urlsafe_b64encode(os.fsencode(path)).decode()
 
 
-def _names(cursor: str) -> tuple[str, ...]:
+def _parse_cursor(cursor: str) -> tuple[str, ...]:
     try:
         return tuple(os.fsdecode(base64.b64decode(cursor, altchars=b"-_", validate=True)).split("/"))
     except (binascii.Error, ValueError):
@@ -106,13 +106,13 @@ class Walk:
         recursive: bool = True,
         ignores: bool = False,
         room: int | None = None,
-        hides: Hides = lambda name: False,
+        is_hidden: IsHidden = lambda name: False,
     ) -> None:
         self.tree = tree
         self.start = path.rstrip("/")
         self.recursive = recursive
         self.room = room  # how many entries anybody will ask for
-        self.hides = hides
+        self.is_hidden = is_hidden
         self._levels: list[_Level] = []
         self._ignores = ignores
 
@@ -161,7 +161,7 @@ class Walk:
         top = os.fstat(self.tree.fd)
         level = self._levels[0]
         if level.identity == (top.st_dev, top.st_ino):
-            level.names = [name for name in level.names if not self.hides(name)]
+            level.names = [name for name in level.names if not self.is_hidden(name)]
 
     def _enter(self, level: _Level, name: str, path: str, after: tuple[str, ...]) -> None:
         assert level.fd is not None
@@ -169,7 +169,7 @@ class Walk:
             fd = os.open(name, DIRECTORY, dir_fd=level.fd)
         except OSError:  # gone or something else by now, or we may not look into it
             return
-        if len(self._levels) >= HELD_OPEN:
+        if len(self._levels) >= MAX_OPEN_LEVELS:
             os.close(level.fd)
             level.fd = None
         self._push(fd, path, level.rules, after)

@@ -21,14 +21,14 @@ from hutch.edit.encoding import decode
 from hutch.edit.text import Text, ending, split_lines
 from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.pending_change import open_file
-from hutch.workspace.files.steps import shown
+from hutch.workspace.files.steps import display_path
 
-WHOLE_BYTES = 8 * 1024 * 1024  # more than that is a large file
-MOST_BYTES = 1024 * 1024  # told at once, of lines or of bytes
+MAX_WHOLE_FILE_BYTES = 8 * 1024 * 1024  # more than that is a large file
+MAX_READ_BYTES = 1024 * 1024  # told at once, of lines or of bytes
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64
-ENDS = re.compile("\r\n|\n|\r")
+LINE_END = re.compile("\r\n|\n|\r")
 KINDS = (
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
     (b"\xff\xd8\xff", "JPEG image"),
@@ -90,12 +90,12 @@ class Bytes:
     size: int  # of the whole file
 
 
-def read_range(tree: Directory, path: str, start: int = 0, length: int = MOST_BYTES) -> Bytes:
+def read_range(tree: Directory, path: str, start: int = 0, length: int = MAX_READ_BYTES) -> Bytes:
     """Bytes from `start` on, fewer where the file ends."""
-    if start < 0 or not 0 <= length <= MOST_BYTES:
+    if start < 0 or not 0 <= length <= MAX_READ_BYTES:
         raise BadRequest(
             f"Bytes {start:,} to {start + length:,} cannot be read: begin at 0 or later, and ask for up to "
-            f"{MOST_BYTES:,} bytes at once."
+            f"{MAX_READ_BYTES:,} bytes at once."
         )
     fd = open_file(tree, path)
     with os.fdopen(fd, "rb", buffering=0) as file:
@@ -121,19 +121,19 @@ def read_lines(
     with os.fdopen(fd, "rb", buffering=0):
         size = os.fstat(fd).st_size
         try:
-            if size > WHOLE_BYTES:
-                return _of_large(fd, path, size, first, last)
-            data = b"".join(_chunks(fd, WHOLE_BYTES))
+            if size > MAX_WHOLE_FILE_BYTES:
+                return _read_large(fd, path, size, first, last)
+            data = b"".join(_chunks(fd, MAX_WHOLE_FILE_BYTES))
         except OSError as error:
             raise to_hutch_error(error, path) from None
     try:
         text = decode(data)
     except BadRequest:
-        return Binary(path, kind_of(data), len(data), data[:HEAD_BYTES].hex())
+        return Binary(path, detect_kind(data), len(data), data[:HEAD_BYTES].hex())
     lines = split_lines(text.content)
     first = first or 1
     if first > max(len(lines), 1):
-        raise _beyond(path, first, len(lines))
+        raise _no_such_line(path, first, len(lines))
     found, cut = _fit(lines[first - 1 : last])
     return Lines(
         path,
@@ -150,7 +150,7 @@ def read_lines(
     )
 
 
-def kind_of(data: bytes) -> str:
+def detect_kind(data: bytes) -> str:
     """What binary data probably is, from how it begins."""
     if data[257:262] == b"ustar":
         return "tar archive"
@@ -163,7 +163,7 @@ def kind_of(data: bytes) -> str:
 
 def _fit(lines: list[str]) -> tuple[list[str], bool]:
     """As many lines as may be told at once, at least a part of the first."""
-    room = MOST_BYTES
+    room = MAX_READ_BYTES
     for at, line in enumerate(lines):
         if len(line) > room:
             return (lines[:at], True) if at else ([line[:room]], True)
@@ -171,19 +171,19 @@ def _fit(lines: list[str]) -> tuple[list[str], bool]:
     return lines, False
 
 
-def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None) -> Lines | Binary:
+def _read_large(fd: int, path: str, size: int, first: int | None, last: int | None) -> Lines | Binary:
     head = os.pread(fd, SAMPLE_BYTES, 0)
-    text = _sampled(head)
+    text = _detect_encoding(head)
     if text is None:
-        return Binary(path, kind_of(head), size, head[:HEAD_BYTES].hex())
+        return Binary(path, detect_kind(head), size, head[:HEAD_BYTES].hex())
     if first is None and last is None:
         raise BadRequest(
-            f"'{shown(path)}' is {size:,} bytes long. Ask for a range of its lines or bytes, or search in it."
+            f"'{display_path(path)}' is {size:,} bytes long. Read a range of lines or bytes, or search in it."
         )
     first = first or 1
-    taken = take_lines(text_pieces(fd, text), first, last)
+    taken = slice_lines(decode_chunks(fd, text), first, last)
     if not taken.lines:
-        raise _beyond(path, first, taken.total or 0)
+        raise _no_such_line(path, first, taken.total or 0)
     found, cut = _fit(taken.lines)
     return Lines(
         path,
@@ -201,7 +201,7 @@ def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LineSlice:
     """Lines of a text that comes in pieces."""
 
     lines: list[str]
@@ -211,14 +211,14 @@ class Taken:
     after: str = ""  # the beginning of what stands after them
 
 
-def take_lines(pieces: Iterator[str], first: int, last: int | None) -> Taken:
+def slice_lines(pieces: Iterator[str], first: int, last: int | None) -> LineSlice:
     """Lines `first` to `last`, holding no more than a piece and what may be told at once."""
-    wanted = MOST_BYTES if last is None else last - first + 1
+    wanted = MAX_READ_BYTES if last is None else last - first + 1
     passed, buffer, before = _skip(pieces, first - 1)
     if passed < first - 1:
-        return Taken([], passed + bool(buffer), False)
+        return LineSlice([], passed + bool(buffer), False)
     ended = False
-    while not ended and len(buffer) <= MOST_BYTES and _ends(buffer) < wanted:
+    while not ended and len(buffer) <= MAX_READ_BYTES and _count_line_ends(buffer) < wanted:
         more = next(pieces, None)
         ended = more is None
         buffer += more or ""
@@ -230,7 +230,7 @@ def take_lines(pieces: Iterator[str], first: int, last: int | None) -> Taken:
     after = buffer[sum(map(len, taken)) :]
     if not ended and len(after) < CUT_CONTEXT_CHARS:
         after += next(pieces, "")
-    return Taken(taken, total, not ended and len(lines) < wanted, before, after[:CUT_CONTEXT_CHARS])
+    return LineSlice(taken, total, not ended and len(lines) < wanted, before, after[:CUT_CONTEXT_CHARS])
 
 
 def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
@@ -238,10 +238,10 @@ def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
     of what stands before."""
     passed, tail, before = 0, "", ""
     for piece in pieces:
-        ends = _ends(piece)
+        ends = _count_line_ends(piece)
         if passed + ends >= count:
             at = 0
-            for match in islice(ENDS.finditer(piece), count - passed):
+            for match in islice(LINE_END.finditer(piece), count - passed):
                 at = match.end()
             return count, piece[at:], (before + piece[:at])[-CUT_CONTEXT_CHARS:]
         passed, before = passed + ends, (before + piece)[-CUT_CONTEXT_CHARS:]
@@ -249,12 +249,12 @@ def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
     return passed, tail if tail not in ("\r", "\n") else "", before
 
 
-def _ends(text: str) -> int:
+def _count_line_ends(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def _beyond(path: str, first: int, total: int) -> HutchError:
-    return BadRequest(f"'{shown(path)}' has {total:,} lines, so there is no line {first:,}.")
+def _no_such_line(path: str, first: int, total: int) -> HutchError:
+    return BadRequest(f"'{display_path(path)}' has {total:,} lines, so there is no line {first:,}.")
 
 
 def _chunks(fd: int, most: int) -> Iterator[bytes]:
@@ -265,7 +265,7 @@ def _chunks(fd: int, most: int) -> Iterator[bytes]:
         at += len(chunk)
 
 
-def text_pieces(fd: int, text: Text, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
+def decode_chunks(fd: int, text: Text, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
     """The text of a file in pieces, none of which ends between a CR and its LF."""
     decoder = codecs.getincrementaldecoder(text.encoding)("replace")
     at, held = len(text.bom), ""
@@ -277,7 +277,7 @@ def text_pieces(fd: int, text: Text, piece_bytes: int = CHUNK_BYTES) -> Iterator
     yield held + decoder.decode(b"", final=True)
 
 
-def _sampled(head: bytes) -> Text | None:
+def _detect_encoding(head: bytes) -> Text | None:
     """The encoding of a large file, told from its beginning; None when it is binary."""
     ends = [len(head) - cut for cut in range(4)]  # it may end in the middle of a character
     if b"\0" not in head and not any(_is_utf8(head[:end]) for end in ends):

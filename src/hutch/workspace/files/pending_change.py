@@ -17,19 +17,19 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.journal import Staging
-from hutch.workspace.files.steps import Step, shown, stamp_of
-from hutch.workspace.files.syscalls import digest_of
+from hutch.workspace.files.steps import Step, display_path, make_stamp
+from hutch.workspace.files.syscalls import hash_descriptor
 
-USUAL_MODE = 0o644
+DEFAULT_MODE = 0o644
 PERMISSIONS = 0o1777  # as the kernel does when somebody writes to a file: set-id bits go
-MOST_LINKS = 40
-MOST_BYTES = 32 * 1024 * 1024
+MAX_LINKS = 40
+MAX_FILE_BYTES = 32 * 1024 * 1024
 
 Key = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OldFile:
     """A file as it was."""
 
     mark: str
@@ -40,7 +40,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewFile:
     """A file as it shall be."""
 
     data: bytes
@@ -49,7 +49,7 @@ class New:
     owner: tuple[int, int]
 
 
-Content = Found | New | None
+Content = OldFile | NewFile | None
 
 
 @dataclass(slots=True)
@@ -58,11 +58,11 @@ class Slot:
 
     path: str
     missing: tuple[str, ...]  # directories that have to be made first
-    found: Found | None
-    holds: Content
+    found: OldFile | None
+    content: Content
 
 
-class Change:
+class PendingChange:
     """Operations in thought; `steps` makes them real."""
 
     def __init__(self, tree: Directory) -> None:
@@ -72,10 +72,10 @@ class Change:
 
     def present(self, path: str) -> str | None:
         """The hash of what a write to this path would replace."""
-        holds = self._slot(path, follow=True).holds
-        return holds.digest if holds else None
+        content = self._slot(path, follow=True).content
+        return content.digest if content else None
 
-    def follow(self, operations: Sequence[Operation]) -> None:
+    def simulate(self, operations: Sequence[Operation]) -> None:
         """Check each against what is there once those before it are done; Conflict when one does not hold."""
         for operation in operations:
             match operation:
@@ -85,44 +85,44 @@ class Change:
                     self._move(operation)
                 case Delete():
                     slot = self._slot(operation.path, follow=False)
-                    before = _expect(operation.path, slot.holds, operation.before)
-                    slot.holds = None
-                    self._tell(operation.path, "deleted", before, None)
+                    before = _expect(operation.path, slot.content, operation.before)
+                    slot.content = None
+                    self._add_change(operation.path, "deleted", before, None)
 
     def _write(self, write: Write) -> None:
         slot = self._slot(write.path, follow=True)
-        before = _expect(write.path, slot.holds, write.before)
-        slot.holds = self._new(write.data, write.mode, slot.holds)
-        self._tell(write.path, "modified" if before else "created", before, slot.holds.digest)
+        before = _expect(write.path, slot.content, write.before)
+        slot.content = self._new(write.data, write.mode, slot.content)
+        self._add_change(write.path, "modified" if before else "created", before, slot.content.digest)
 
     def _move(self, move: Move) -> None:
         source, target = self._slot(move.path, follow=False), self._slot(move.to, follow=False)
-        before = _expect(move.path, source.holds, move.before)
+        before = _expect(move.path, source.content, move.before)
         if source is not target:
-            _expect(move.to, target.holds, move.replaces)
-        moved = source.holds
+            _expect(move.to, target.content, move.replaces)
+        moved = source.content
         assert moved is not None
         if move.data is not None or move.mode not in (None, moved.mode):
             data = move.data if move.data is not None else self._data(source.path, moved)
             moved = self._new(data, move.mode, moved)
-        source.holds = None
-        target.holds = moved
-        self._tell(move.to, "moved", before, moved.digest, move.path)
+        source.content = None
+        target.content = moved
+        self._add_change(move.to, "moved", before, moved.digest, move.path)
 
-    def _new(self, data: bytes, mode: int | None, now: Content) -> New:
+    def _new(self, data: bytes, mode: int | None, now: Content) -> NewFile:
         if mode is None:
-            mode = now.mode if now else USUAL_MODE
+            mode = now.mode if now else DEFAULT_MODE
         digest = hashlib.sha256(data).hexdigest()
-        return New(data, digest, mode & PERMISSIONS, now.owner if now else self.tree.owner)
+        return NewFile(data, digest, mode & PERMISSIONS, now.owner if now else self.tree.owner)
 
-    def _data(self, path: str, now: Found | New) -> bytes:
-        if isinstance(now, New):
+    def _data(self, path: str, now: OldFile | NewFile) -> bytes:
+        if isinstance(now, NewFile):
             return now.data
         data = read_file(self.tree, path)[0]
         _expect(path, replace(now, digest=hashlib.sha256(data).hexdigest()), now.digest)
         return data
 
-    def _tell(
+    def _add_change(
         self,
         path: str,
         kind: Literal["created", "modified", "deleted", "moved"],
@@ -138,16 +138,16 @@ class Change:
         last: list[Step] = []
         taken: dict[int, str] = {}  # where a file waits that goes elsewhere
         slots = self.slots.values()
-        wanted = {id(slot.holds) for slot in slots if slot.holds and slot.holds is not slot.found}
-        changed = [slot for slot in slots if id(slot.found) in wanted or not _stays(slot)]
+        wanted = {id(slot.content) for slot in slots if slot.content and slot.content is not slot.found}
+        changed = [slot for slot in slots if id(slot.found) in wanted or not _is_unchanged(slot)]
         for slot in changed:
-            if slot.found is not None and (id(slot.found) in wanted or not isinstance(slot.holds, New)):
+            if slot.found is not None and (id(slot.found) in wanted or not isinstance(slot.content, NewFile)):
                 name = taken[id(slot.found)] = staging.new_name()
                 first.append(Step("take", slot.path, name, "", slot.found.mark, slot.found.stamp))
         made: set[str] = set()
         for slot in changed:
-            match slot.holds:
-                case New() as new:
+            match slot.content:
+                case NewFile() as new:
                     try:
                         name, mark = staging.file(new.data, new.mode, new.owner)
                     except OSError as error:
@@ -155,7 +155,7 @@ class Change:
                     if slot.found is not None and id(slot.found) not in taken:
                         first.append(Step("swap", slot.path, name, mark, slot.found.mark, slot.found.stamp))
                         continue
-                case Found() as old:
+                case OldFile() as old:
                     name, mark = taken[id(old)], old.mark
                 case None:
                     continue
@@ -180,14 +180,14 @@ def make_step(staging: Staging, path: str) -> Step:
         raise to_hutch_error(error, path) from None
 
 
-def _stays(slot: Slot) -> bool:
-    if slot.found is None or slot.holds is None:
-        return slot.found is slot.holds
+def _is_unchanged(slot: Slot) -> bool:
+    if slot.found is None or slot.content is None:
+        return slot.found is slot.content
     is_link = slot.found.mark.startswith("link:")
-    return slot.found is slot.holds or (
+    return slot.found is slot.content or (
         not is_link
-        and isinstance(slot.holds, New)
-        and (slot.found.digest, slot.found.mode) == (slot.holds.digest, slot.holds.mode)
+        and isinstance(slot.content, NewFile)
+        and (slot.found.digest, slot.found.mode) == (slot.content.digest, slot.content.mode)
     )
 
 
@@ -195,13 +195,15 @@ def _expect(path: str, now: Content, before: str | None) -> str | None:
     """Check that a file is what the caller has seen."""
     if before is None:
         if now is not None:
-            raise Conflict(f"'{shown(path)}' exists already. Read it first, or choose another name.")
+            raise Conflict(f"'{display_path(path)}' exists already. Read it first, or choose another name.")
         return None
     if now is None:
-        raise Conflict(f"'{shown(path)}' does not exist, though it was expected to. List what there is.")
+        raise Conflict(
+            f"'{display_path(path)}' does not exist, though it was expected to. List what there is."
+        )
     if now.digest != before:
         raise Conflict(
-            f"'{shown(path)}' has changed: its SHA-256 is {now.digest}, not {before} as expected. "
+            f"'{display_path(path)}' has changed: its SHA-256 is {now.digest}, not {before} as expected. "
             "Read it again and repeat the change on what it is now."
         )
     return before
@@ -214,7 +216,7 @@ def locate(tree: Directory, path: str, *, follow: bool) -> tuple[Key, str, tuple
     above it that do not exist.
     """
     asked = path
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         try:
             with tree.parent(path) as (fd, name):
                 at = os.fstat(fd)
@@ -225,7 +227,7 @@ def locate(tree: Directory, path: str, *, follow: bool) -> tuple[Key, str, tuple
             return (at.st_dev, at.st_ino, name), path.rstrip("/"), ()
         above, slash, _ = path.rstrip("/").rpartition("/")
         path = target if target.startswith("/") else f"{above}{slash}{target}"
-    raise BadRequest(f"'{shown(asked)}' is a link that goes round in circles.")
+    raise BadRequest(f"'{display_path(asked)}' is a link that goes round in circles.")
 
 
 def _target(fd: int, name: str) -> str | None:
@@ -239,19 +241,19 @@ def _locate_missing(tree: Directory, path: str) -> tuple[Key, str, tuple[str, ..
     *above, name = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in above:
         raise BadRequest(
-            f"'{shown(path)}' goes up from a directory that does not exist. Give it without '..'."
+            f"'{display_path(path)}' goes up from a directory that does not exist. Give it without '..'."
         )
     for count in range(len(above) - 1, -1, -1):
         with contextlib.suppress(NotFound):
             at = tree.stat("/".join(above[:count]), follow=True)
             if not stat.S_ISDIR(at.st_mode):
-                raise BadRequest(f"'{shown('/'.join(above[:count]))}' is no directory.")
+                raise BadRequest(f"'{display_path('/'.join(above[:count]))}' is no directory.")
             missing = tuple("/".join(above[:end]) for end in range(count + 1, len(above) + 1))
             return (at.st_dev, at.st_ino, "/".join([*above[count:], name])), "/".join([*above, name]), missing
     raise NotFound("The workspace itself does not exist any more.")
 
 
-def find(tree: Directory, path: str) -> Found | None:
+def find(tree: Directory, path: str) -> OldFile | None:
     """What is at a path, without following a link there; None if nothing is."""
     try:
         at = tree.stat(path)
@@ -261,16 +263,16 @@ def find(tree: Directory, path: str) -> Found | None:
     if stat.S_ISLNK(at.st_mode):
         mark = f"link:{tree.read_link(path)}"
         digest, file = hash_file(tree, path)
-        return Found(mark, stamp_of(at), digest, stat.S_IMODE(file.st_mode), owner)
+        return OldFile(mark, make_stamp(at), digest, stat.S_IMODE(file.st_mode), owner)
     digest, file = hash_file(tree, path)
-    return Found(f"sha:{digest}", stamp_of(file), digest, stat.S_IMODE(file.st_mode), owner)
+    return OldFile(f"sha:{digest}", make_stamp(file), digest, stat.S_IMODE(file.st_mode), owner)
 
 
 def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:
     """The hash of a file's content; BadRequest for anything that is no file."""
     fd = open_file(tree, path)
     try:
-        return digest_of(fd), os.fstat(fd)
+        return hash_descriptor(fd), os.fstat(fd)
     except OSError as error:
         raise to_hutch_error(error, path) from None
     finally:
@@ -282,11 +284,12 @@ def read_file(tree: Directory, path: str) -> tuple[bytes, int]:
     fd = open_file(tree, path)
     with os.fdopen(fd, "rb") as file:
         found = os.fstat(fd)
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
         raise BadRequest(
-            f"'{shown(path)}' is {found.st_size:,} bytes long, and only files of up to {MOST_BYTES:,} can be "
-            "read or edited as a whole. Read a range of lines or bytes, or change it with a command."
+            f"'{display_path(path)}' is {found.st_size:,} bytes long. Only files of up to "
+            f"{MAX_FILE_BYTES:,} bytes can be read or edited as a whole. Read a range of lines or bytes, or "
+            "change it with a command."
         )
     return data, found.st_mode
 
@@ -304,10 +307,10 @@ def open_file(tree: Directory, path: str) -> int:
     """A regular file for reading, wherever a link inside leads; anything else is refused unopened."""
     kind = stat.S_IFMT(tree.stat(path, follow=True).st_mode)
     if kind in KINDS:
-        raise BadRequest(f"'{shown(path)}' is {KINDS[kind]}, not a file. Give the path of a file.")
+        raise BadRequest(f"'{display_path(path)}' is {KINDS[kind]}, not a file. Give the path of a file.")
     fd = tree.open(path, os.O_RDONLY)
     kind = stat.S_IFMT(os.fstat(fd).st_mode)  # swapped meanwhile? then it was opened without waiting
     if kind != stat.S_IFREG:
         os.close(fd)
-        raise BadRequest(f"'{shown(path)}' is {KINDS.get(kind, 'something else')}, not a file.")
+        raise BadRequest(f"'{display_path(path)}' is {KINDS.get(kind, 'something else')}, not a file.")
     return fd

@@ -18,7 +18,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
 from hutch.snapshots.directory import Directory, to_hutch_error
-from hutch.workspace.files.syscalls import Calls
+from hutch.workspace.files.syscalls import Syscalls
 
 VERBS = {
     "take": "taking away",
@@ -30,7 +30,7 @@ VERBS = {
 }
 
 
-class AcrossLayers(Conflict):
+class CannotRename(Conflict):
     """The kernel cannot rename it: a directory of an overlay's lower layer, or another mount."""
 
 
@@ -52,14 +52,16 @@ class Step:
     to: str = ""  # where it goes; of what is removed: where its copy is
 
     def __str__(self) -> str:
-        return f"{VERBS[self.do]} '{shown(self.path)}'" + (f" to '{shown(self.to)}'" if self.to else "")
+        return f"{VERBS[self.do]} '{display_path(self.path)}'" + (
+            f" to '{display_path(self.to)}'" if self.to else ""
+        )
 
 
-def perform(step: Step, tree: Directory, staging: int, calls: Calls) -> None:
+def perform(step: Step, tree: Directory, staging: int, calls: Syscalls) -> None:
     """Make a step; Conflict when something else was there than planned."""
     with tree.parent(step.path) as (fd, name):
-        if step.stamp and stamp_of(calls.look(fd, name)) != step.stamp:
-            raise _changed(step)
+        if step.stamp and make_stamp(calls.stat(fd, name)) != step.stamp:
+            raise _changed_error(step)
         try:
             match step.do:
                 case "take":
@@ -69,7 +71,7 @@ def perform(step: Step, tree: Directory, staging: int, calls: Calls) -> None:
                 case "put" | "make":
                     calls.rename(staging, step.staged, fd, name)
                 case "rename":
-                    with _held(tree, step.to) as to:
+                    with _open_parent(tree, step.to) as to:
                         _check(step, fd, name, step.mark, calls)
                         calls.rename(fd, name, *to)
                 case "remove":
@@ -77,14 +79,14 @@ def perform(step: Step, tree: Directory, staging: int, calls: Calls) -> None:
                     calls.remove(fd, name)
         except OSError as error:
             if error.errno == errno.EXDEV:
-                raise AcrossLayers("It cannot be renamed, only copied.") from None
+                raise CannotRename("It cannot be renamed, only copied.") from None
             raise
         if step.do in ("take", "swap"):
             _check(step, staging, step.staged, step.expected, calls)
 
 
 @contextmanager
-def _held(tree: Directory, path: str) -> Iterator[tuple[int, str]]:
+def _open_parent(tree: Directory, path: str) -> Iterator[tuple[int, str]]:
     """As `Directory.parent`, but what fails inside stays an OSError."""
     with tree.parent(path) as (fd, name):
         held = os.dup(fd)
@@ -94,61 +96,63 @@ def _held(tree: Directory, path: str) -> Iterator[tuple[int, str]]:
         os.close(held)
 
 
-def _check(step: Step, fd: int, name: str, mark: str, calls: Calls) -> None:
-    if not is_marked(fd, name, mark, calls):
-        raise _changed(step)
+def _check(step: Step, fd: int, name: str, mark: str, calls: Syscalls) -> None:
+    if not has_mark(fd, name, mark, calls):
+        raise _changed_error(step)
 
 
-def _changed(step: Step) -> Conflict:
-    return Conflict(f"'{shown(step.path)}' was changed by somebody else at this very moment. Read it again.")
+def _changed_error(step: Step) -> Conflict:
+    return Conflict(
+        f"'{display_path(step.path)}' was changed by somebody else at this very moment. Read it again."
+    )
 
 
-def stamp_of(found: os.stat_result) -> str:
+def make_stamp(found: os.stat_result) -> str:
     """Another one as soon as somebody writes to a file or puts another in its place."""
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
-def revert(step: Step, tree: Directory, staging: int, calls: Calls) -> bool:
+def revert(step: Step, tree: Directory, staging: int, calls: Syscalls) -> bool:
     """Unmake a step as far as it was made. False when somebody else has written to its place meanwhile.
 
     That stays: had we never come, it would have replaced what was there before as well. Nor is the latter
     kept elsewhere, or a jail could fill the disk with it.
     """
     if step.do == "remove":
-        with _reached(tree, step.to) as copy, _reached(tree, step.path) as place:
-            if copy and place and is_marked(*copy, step.mark, calls):
-                calls.refill(*copy, *place)
+        with _find_parent(tree, step.to) as copy, _find_parent(tree, step.path) as place:
+            if copy and place and has_mark(*copy, step.mark, calls):
+                calls.restore_missing(*copy, *place)
             return True  # without a copy in its place, removing had not begun
     if step.do not in ("take", "swap"):
-        with _reached(tree, step.to or step.path) as found:
-            return found is None or _take_back(step, *found, tree, staging, calls)
-    if not exists(staging, step.staged, calls) or is_marked(staging, step.staged, step.mark, calls):
+        with _find_parent(tree, step.to or step.path) as found:
+            return found is None or _remove_new(step, *found, tree, staging, calls)
+    if not exists(staging, step.staged, calls) or has_mark(staging, step.staged, step.mark, calls):
         return True  # it was never made
-    with _reached(tree, step.path) as found:
+    with _find_parent(tree, step.path) as found:
         if found is not None:
-            return _put_back(step, *found, staging, calls)
+            return _restore_old(step, *found, staging, calls)
     try:
         tree.make_directory(step.path.rpartition("/")[0])
     except (BadRequest, Denied):
         return False
-    with _reached(tree, step.path) as found:
-        return found is not None and _put_back(step, *found, staging, calls)
+    with _find_parent(tree, step.path) as found:
+        return found is not None and _restore_old(step, *found, staging, calls)
 
 
 @contextmanager
-def _reached(tree: Directory, path: str) -> Iterator[tuple[int, str] | None]:
+def _find_parent(tree: Directory, path: str) -> Iterator[tuple[int, str] | None]:
     """The directory that holds a name, and the name, as long as there is one that we may enter."""
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(_held(tree, path))
+            found = stack.enter_context(_open_parent(tree, path))
         except (BadRequest, Denied):
             yield None
         else:
             yield found
 
 
-def _take_back(step: Step, fd: int, name: str, tree: Directory, staging: int, calls: Calls) -> bool:
-    if not is_marked(fd, name, step.mark, calls):
+def _remove_new(step: Step, fd: int, name: str, tree: Directory, staging: int, calls: Syscalls) -> bool:
+    if not has_mark(fd, name, step.mark, calls):
         return True  # it was never there, or is no longer: nothing of ours is left
     try:
         if step.do == "make":
@@ -156,7 +160,7 @@ def _take_back(step: Step, fd: int, name: str, tree: Directory, staging: int, ca
         elif step.do == "put":
             calls.rename(fd, name, staging, step.staged)
         else:
-            with _reached(tree, step.path) as found:
+            with _find_parent(tree, step.path) as found:
                 if found is None:
                     return False
                 calls.rename(fd, name, *found)
@@ -167,9 +171,9 @@ def _take_back(step: Step, fd: int, name: str, tree: Directory, staging: int, ca
     return True
 
 
-def _put_back(step: Step, fd: int, name: str, staging: int, calls: Calls) -> bool:
+def _restore_old(step: Step, fd: int, name: str, staging: int, calls: Syscalls) -> bool:
     try:
-        if step.mark and is_marked(fd, name, step.mark, calls):
+        if step.mark and has_mark(fd, name, step.mark, calls):
             calls.exchange(staging, step.staged, fd, name)
         else:
             calls.rename(staging, step.staged, fd, name)
@@ -180,19 +184,19 @@ def _put_back(step: Step, fd: int, name: str, staging: int, calls: Calls) -> boo
     return True
 
 
-def exists(fd: int, name: str, calls: Calls) -> bool:
+def exists(fd: int, name: str, calls: Syscalls) -> bool:
     try:
-        calls.look(fd, name)
+        calls.stat(fd, name)
     except FileNotFoundError:
         return False
     return True
 
 
-def is_marked(fd: int, name: str, mark: str, calls: Calls) -> bool:
+def has_mark(fd: int, name: str, mark: str, calls: Syscalls) -> bool:
     """Whether a name holds what the mark tells of."""
     kind, _, value = mark.partition(":")
     try:
-        found = calls.look(fd, name)
+        found = calls.stat(fd, name)
         match kind:
             case "ino":
                 return value in (str(found.st_ino), f"{found.st_ino}:{found.st_mtime_ns}")
@@ -207,7 +211,7 @@ def is_marked(fd: int, name: str, mark: str, calls: Calls) -> bool:
     return False
 
 
-def as_step_error(step: Step, error: HutchError | OSError) -> HutchError:
+def to_step_error(step: Step, error: HutchError | OSError) -> HutchError:
     """What stopped a step, with the step in front."""
     if isinstance(error, OSError):
         error = to_hutch_error(error, step.path)
@@ -216,5 +220,5 @@ def as_step_error(step: Step, error: HutchError | OSError) -> HutchError:
     return error
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode() or "."

@@ -8,7 +8,7 @@ import hashlib
 import os
 
 from hutch.snapshots.directory import remove_entry
-from hutch.workspace.files.tree_move import copy, refill, signature
+from hutch.workspace.files.tree_move import copy_subtree, restore_missing, signature
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -17,10 +17,10 @@ BUFFER_BYTES = 1 << 17
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Calls:
+class Syscalls:
     """Each raises OSError when the kernel refuses."""
 
-    def look(self, fd: int, name: str) -> os.stat_result:
+    def stat(self, fd: int, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
 
     def read_link(self, fd: int, name: str) -> str:
@@ -29,20 +29,20 @@ class Calls:
     def digest(self, fd: int, name: str) -> str:
         file = os.open(name, READ, dir_fd=fd)
         try:
-            return digest_of(file)
+            return hash_descriptor(file)
         finally:
             os.close(file)
 
     def signature(self, fd: int, name: str) -> str:
         return signature(fd, name)
 
-    def copy(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
+    def copy_subtree(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
         """A whole tree; returns what cannot be copied."""
-        return copy(fd, name, to_fd, to_name)
+        return copy_subtree(fd, name, to_fd, to_name)
 
-    def refill(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+    def restore_missing(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
         """Give a tree back what its copy has and it has not."""
-        refill(fd, name, to_fd, to_name)
+        restore_missing(fd, name, to_fd, to_name)
 
     def make_file(self, fd: int, name: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,7 +56,7 @@ class Calls:
         while rest:
             rest = rest[os.write(fd, rest) :]
 
-    def give(self, fd: int, owner: tuple[int, int]) -> None:
+    def set_owner(self, fd: int, owner: tuple[int, int]) -> None:
         """Let what is held belong to somebody; only root can, and for anybody else it is theirs already."""
         if os.geteuid() == 0:
             os.fchown(fd, *owner)
@@ -95,7 +95,7 @@ class Calls:
             raise OSError(code, os.strerror(code))
 
 
-def digest_of(fd: int) -> str:
+def hash_descriptor(fd: int) -> str:
     """The hash of an open file's content."""
     found, at = hashlib.sha256(), 0
     buffer = memoryview(bytearray(BUFFER_BYTES))  # one and the same, as new memory costs more than reading

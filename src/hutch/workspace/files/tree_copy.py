@@ -21,13 +21,13 @@ from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.forge.process_limits import limit_command
 from hutch.snapshots.directory import Directory, to_hutch_error
 
-DEEPEST = 400
-MOST_OPEN = 32  # levels of directories; each takes two descriptors
+MAX_DEPTH = 400
+MAX_OPEN_LEVELS = 32  # levels of directories; each takes two descriptors
 CHUNK_BYTES = 1 << 20
 FICLONE = 0x40049409
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-KEPT = ("--preserve=mode,timestamps,links", "--reflink=auto", "--")
-TELL_EVERY = 200
+CP_OPTIONS = ("--preserve=mode,timestamps,links", "--reflink=auto", "--")
+REPORT_INTERVAL_FILES = 200
 PERMISSIONS = 0o777
 
 
@@ -36,7 +36,7 @@ async def copy_base(tree: Path, target: Path) -> None:
     # Neither owners nor extended attributes: the first are ours anyway, the second could speak to overlayfs.
     process = await asyncio.create_subprocess_exec(
         *limit_command(
-            "/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *KEPT, tree, target
+            "/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *CP_OPTIONS, tree, target
         ),
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         stdin=asyncio.subprocess.DEVNULL,
@@ -77,15 +77,15 @@ def can_reflink(directory: Path) -> bool:
 
 
 @dataclass(slots=True)
-class Copied:
+class CopyResult:
     """What was copied so far, and what was not."""
 
     files: int = 0
     bytes: int = 0
-    left_out: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
 
-Tell = Callable[[Copied], None]
+OnCopied = Callable[[CopyResult], None]
 
 
 @dataclass(slots=True)
@@ -98,9 +98,11 @@ class _Level:
     fds: tuple[int, int] | None  # where it comes from, where it goes
 
 
-def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tell | None = None) -> Copied:
+def copy_tree(
+    source: Directory, target: Directory, path: str = "", *, tell: OnCopied | None = None
+) -> CopyResult:
     """Copy what is below `path` in one directory to the same place in another; `tell` may raise."""
-    copied, inside = Copied(), path
+    copied, inside = CopyResult(), path
     one = source.open(path, os.O_RDONLY | os.O_DIRECTORY)
     stack = [_level(path, one, target.open(path, os.O_RDONLY | os.O_DIRECTORY))]
     try:
@@ -117,9 +119,9 @@ def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tel
                 continue
             inside = f"{level.path}/{name}" if level.path else name
             if is_directory:
-                if len(stack) > DEEPEST:
+                if len(stack) > MAX_DEPTH:
                     raise BadRequest(
-                        f"'{level.path[:80]}…' is deeper than {DEEPEST} directories. Flatten it first."
+                        f"'{level.path[:80]}…' is deeper than {MAX_DEPTH} directories. Flatten it first."
                     )
                 below = os.open(name, READ | os.O_DIRECTORY, dir_fd=from_fd)
                 try:
@@ -128,12 +130,12 @@ def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tel
                     os.close(below)
                     raise
                 stack.append(_level(inside, below, made))
-                if len(stack) > MOST_OPEN:
-                    _close(stack[-MOST_OPEN - 1])
+                if len(stack) > MAX_OPEN_LEVELS:
+                    _close(stack[-MAX_OPEN_LEVELS - 1])
             elif not copy_entry(from_fd, to_fd, name, target, copied):
-                copied.left_out.append(inside)
+                copied.skipped.append(inside)
             copied.files += 1
-            if tell is not None and copied.files % TELL_EVERY == 0:
+            if tell is not None and copied.files % REPORT_INTERVAL_FILES == 0:
                 tell(copied)
     except OSError as error:
         raise to_hutch_error(error, inside) from None
@@ -183,7 +185,7 @@ def _id(fd: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: Copied) -> bool:
+def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: CopyResult) -> bool:
     """Copy a file or link from a directory to another, where nothing has that name. False if neither."""
     kind = os.stat(name, dir_fd=from_fd, follow_symlinks=False).st_mode
     if stat.S_ISLNK(kind):

@@ -13,33 +13,33 @@ from collections.abc import Iterator
 
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import Walk
-from hutch.workspace.files.tree_copy import PERMISSIONS, READ, Copied, copy_entry, copy_tree
+from hutch.workspace.files.tree_copy import PERMISSIONS, READ, CopyResult, copy_entry, copy_tree
 
 
-def copy(fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
+def copy_subtree(fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
     """Copy a tree to a name that does not exist; returns the paths of what is no file, directory or link."""
-    with _opened(fd, name) as source:
+    with _open_directory(fd, name) as source:
         os.mkdir(to_name, 0o700, dir_fd=to_fd)
-        with _opened(to_fd, to_name) as target:
-            _give(target, source.owner)
-            return copy_tree(source, target).left_out
+        with _open_directory(to_fd, to_name) as target:
+            _set_owner(target, source.owner)
+            return copy_tree(source, target).skipped
 
 
 def signature(fd: int, name: str) -> str:
     """The same as long as nobody changes anything in a tree."""
     found = hashlib.sha256()
-    with _opened(fd, name) as directory:
+    with _open_directory(fd, name) as directory:
         for entry in Walk(directory, "").entries():
             found.update(f"{entry!r}\n".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 
 
-def refill(fd: int, name: str, to_fd: int, to_name: str) -> None:
+def restore_missing(fd: int, name: str, to_fd: int, to_name: str) -> None:
     """Bring back from a copy what is missing in the original; what is there stays as it is."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(to_name, 0o700, dir_fd=to_fd)
-    with _opened(fd, name) as source, _opened(to_fd, to_name) as target:
-        _give(target, source.owner)
+    with _open_directory(fd, name) as source, _open_directory(to_fd, to_name) as target:
+        _set_owner(target, source.owner)
         pairs = [(source.open("", READ | os.O_DIRECTORY), target.open("", READ | os.O_DIRECTORY))]
         todo = [_names(pairs[0][0])]
         try:
@@ -61,7 +61,7 @@ def refill(fd: int, name: str, to_fd: int, to_name: str) -> None:
                     todo.append(_names(below))
                 else:
                     with contextlib.suppress(FileExistsError):
-                        copy_entry(from_fd, into_fd, each, target, Copied())
+                        copy_entry(from_fd, into_fd, each, target, CopyResult())
         finally:
             for from_fd, into_fd in pairs:
                 os.close(from_fd)
@@ -79,7 +79,7 @@ def _finish(from_fd: int, into_fd: int) -> None:
     os.utime(into_fd, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def _give(directory: Directory, owner: tuple[int, int]) -> None:
+def _set_owner(directory: Directory, owner: tuple[int, int]) -> None:
     if os.geteuid() == 0:
         held = directory.open("", os.O_RDONLY | os.O_DIRECTORY)
         os.fchown(held, *owner)
@@ -88,7 +88,7 @@ def _give(directory: Directory, owner: tuple[int, int]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(fd: int, name: str) -> Iterator[Directory]:
+def _open_directory(fd: int, name: str) -> Iterator[Directory]:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with Directory(os.open(name, flags, dir_fd=fd)) as directory:
         yield directory

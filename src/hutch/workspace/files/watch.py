@@ -22,15 +22,15 @@ from dataclasses import dataclass
 
 from hutch.domain.errors import HutchError
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.journal import HIDDEN
-from hutch.workspace.files.listing import Entry, Hides, Walk
+from hutch.workspace.files.journal import STAGING_PREFIX
+from hutch.workspace.files.listing import Entry, IsHidden, Walk
 
 DEBOUNCE_S = 0.1
-POLL_S = 2.0
-MOST_PATHS = 10_000  # in one batch
+POLL_INTERVAL_S = 2.0
+MAX_PATHS = 10_000  # in one batch
 READ_BYTES = 64 * 1024
 GIT = ".git"
-STAGING = re.compile(re.escape(HIDDEN) + "[0-9a-f]{32}")
+STAGING = re.compile(re.escape(STAGING_PREFIX) + "[0-9a-f]{32}")
 
 IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO = 0x2, 0x4, 0x8, 0x40, 0x80
 IN_CREATE, IN_DELETE = 0x100, 0x200
@@ -56,13 +56,13 @@ class Changed:
 async def watching(
     tree: Directory,
     *,
-    hides: Hides = lambda name: False,
+    is_hidden: IsHidden = lambda name: False,
     debounce_s: float = DEBOUNCE_S,
-    poll_s: float = POLL_S,
-    most_watches: int | None = None,
+    poll_s: float = POLL_INTERVAL_S,
+    max_watches: int | None = None,
 ) -> AsyncIterator[AsyncIterator[Changed]]:
-    """Batches of what changes from now on, but for git's own directories and what `hides` at the top."""
-    watcher = Watcher(tree, hides, most_watches)
+    """Batches of what changes from now on, but for git's own directories and what `is_hidden` at the top."""
+    watcher = Watcher(tree, is_hidden, max_watches)
     try:
         await asyncio.to_thread(watcher.start)
         batches = _batches(watcher, debounce_s, poll_s)
@@ -102,11 +102,11 @@ async def _readable(fd: int) -> None:
 class Watcher:
     """Holds a few descriptors; its methods block."""
 
-    def __init__(self, tree: Directory, hides: Hides, most_watches: int | None = None) -> None:
+    def __init__(self, tree: Directory, is_hidden: IsHidden, max_watches: int | None = None) -> None:
         self.is_complete = True  # every directory is watched; else the tree is compared now and then
         self._tree = Directory(os.dup(tree.fd))
-        self._hides = hides
-        self._most = most_watches
+        self._hides = is_hidden
+        self._most = max_watches
         self._paths: dict[int, str] = {}
         self._seen: dict[str, Entry] = {}
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ class Watcher:
                         found |= self._add(path)
             if overflowed:
                 self._add("")
-            if overflowed or not self.is_complete or len(found) > MOST_PATHS:
+            if overflowed or not self.is_complete or len(found) > MAX_PATHS:
                 return Changed((), rescan=True)
             return Changed(tuple(sorted(found)))
 
@@ -162,7 +162,7 @@ class Watcher:
         return is_staging and (self._hides(name) or not self._tree.exists(name))
 
     def _events(self) -> Iterator[tuple[int, int, str]]:
-        for _ in range(MOST_PATHS):  # who writes faster than we read is told in the next batch
+        for _ in range(MAX_PATHS):  # who writes faster than we read is told in the next batch
             if self.fd < 0:
                 return
             try:
@@ -190,7 +190,7 @@ class Watcher:
                             below = f"{here}/{entry.name}" if here else entry.name
                             if self._is_noise(below, entry.name):
                                 continue
-                            if len(found) <= MOST_PATHS:
+                            if len(found) <= MAX_PATHS:
                                 found.add(below)
                             if entry.is_dir(follow_symlinks=False):
                                 todo.append(below)
@@ -219,11 +219,11 @@ class Watcher:
         self._seen = self._scan()
 
     def _scan(self) -> dict[str, Entry]:
-        entries = Walk(self._tree, "", hides=self._hides).entries()
+        entries = Walk(self._tree, "", is_hidden=self._hides).entries()
         return {entry.path: entry for entry in entries if not f"/{entry.path}/".count(f"/{GIT}/")}
 
     def _compare(self) -> Changed:
         seen = self._scan()
         paths = [path for path in self._seen.keys() | seen.keys() if self._seen.get(path) != seen.get(path)]
         self._seen = seen
-        return Changed((), rescan=True) if len(paths) > MOST_PATHS else Changed(tuple(sorted(paths)))
+        return Changed((), rescan=True) if len(paths) > MAX_PATHS else Changed(tuple(sorted(paths)))

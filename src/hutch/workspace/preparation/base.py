@@ -28,15 +28,15 @@ from hutch.forge.progress import OnProgress
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.git_objects import EMPTY_TREE
 from hutch.system.uninterrupted import run_in_thread
-from hutch.workspace.preparation.commit_size import Trees, Weight, read_trees, refuse_heavy
+from hutch.workspace.preparation.commit_size import CommitSize, CommitTrees, check_size, read_trees
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.preparation.removal import discard, temporary
+from hutch.workspace.preparation.removal import discard, temporary_name
 
 FILE = "base.json"
 INDEX = "index"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_BYTES = range(100, 1024)
-MOST_NAMED = 5  # in a note
+MAX_NAMES_IN_NOTE = 5  # in a note
 # Of all places where attributes are told, this one has the last word.
 ATTRIBUTES = "* -text !eol -ident -filter !working-tree-encoding\n"
 
@@ -56,7 +56,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BaseRequest:
     """The commit that a base is to be made of, and what its `.git` will say about where it came from."""
 
     source: str
@@ -101,50 +101,51 @@ async def make_base(
     git: Git,
     mirror: Path,
     key: str,
-    wanted: Wanted,
+    request: BaseRequest,
     *,
-    most: Weight | None = None,
+    most: CommitSize | None = None,
     on_progress: OnProgress | None = None,
 ) -> Base:
     """Check out a commit of the mirror, unless it holds more than `most`.
 
     The caller holds the lock, and there is no base by that key yet.
     """
-    place = home.bases / temporary(key)
+    place = home.bases / temporary_name(key)
     tree = place / "tree"
     try:
-        git_dir = await run_in_thread(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
+        git_dir = await run_in_thread(_make_git_directory, mirror, tree, request, await _tags(git, mirror))
         try:
-            trees = await read_trees(git, git_dir, wanted.commit)
+            trees = await read_trees(git, git_dir, request.commit)
             if most is not None:
                 weight = await asyncio.to_thread(trees.weight)
-                refuse_heavy(wanted.source, wanted.commit, weight, most)
+                check_size(request.source, request.commit, weight, most)
             await git.run(
-                *("read-tree", "-v", "--reset", "-u", wanted.commit),
+                *("read-tree", "-v", "--reset", "-u", request.commit),
                 git_dir=git_dir,
                 work_tree=tree,
                 on_progress=on_progress,
             )
         except GitFailed as error:
             raise BadRequest(
-                f"{wanted.source} cannot be checked out at {wanted.commit[:12]}: {error.said.strip()[-300:]}"
+                f"{request.source} cannot be checked out at {request.commit[:12]}: "
+                f"{error.stderr.strip()[-300:]}"
             ) from None
-        words = ("show", "--no-patch", "--format=%T %ct", wanted.commit)
+        words = ("show", "--no-patch", "--format=%T %ct", request.commit)
         tree_id, seconds = (await git.run(*words, git_dir=git_dir)).decode().split()
-        size, files, pointers = await run_in_thread(_settle, tree, int(seconds))
+        size, files, pointers = await run_in_thread(_set_times_and_count, tree, int(seconds))
         await git.run("update-index", "-q", "--refresh", git_dir=git_dir, work_tree=tree)
         base = Base(
             key=key,
-            source=wanted.source,
-            commit=wanted.commit,
+            source=request.source,
+            commit=request.commit,
             tree=tree_id,
-            branch=wanted.branch,
+            branch=request.branch,
             bytes=size,
             files=files,
             notes=(*_note_submodules(await _submodules(git, git_dir)), *_note_pointers(pointers)),
         )
         index = await asyncio.to_thread(index_base, tree, place / INDEX, commit_tree=tree_id)
-        await asyncio.to_thread(_compare, index, trees, wanted)
+        await asyncio.to_thread(_check_checkout, index, trees, request)
         (place / FILE).write_text(json.dumps(asdict(base), indent=1) + "\n")
         place.rename(home.bases / key)
     except BaseException:
@@ -153,7 +154,7 @@ async def make_base(
     return base
 
 
-def _make_git_directory(mirror: Path, tree: Path, wanted: Wanted, tags: list[str]) -> Path:
+def _make_git_directory(mirror: Path, tree: Path, request: BaseRequest, tags: list[str]) -> Path:
     git_dir = tree / ".git"
     for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
         (git_dir / name).mkdir(parents=True)
@@ -163,30 +164,32 @@ def _make_git_directory(mirror: Path, tree: Path, wanted: Wanted, tags: list[str
     if (mirror / "shallow").exists():
         shutil.copyfile(mirror / "shallow", git_dir / "shallow")
     refs = [line for line in tags if line]
-    if wanted.branch is not None:
-        refs.append(f"{wanted.commit} refs/heads/{wanted.branch}")
-        if wanted.origin is not None:
-            refs.append(f"{wanted.commit} refs/remotes/origin/{wanted.branch}")
+    if request.branch is not None:
+        refs.append(f"{request.commit} refs/heads/{request.branch}")
+        if request.origin is not None:
+            refs.append(f"{request.commit} refs/remotes/origin/{request.branch}")
     refs.sort(key=lambda line: line.split(" ", 1)[1].encode("utf-8", "surrogateescape"))
     _write(git_dir / "packed-refs", "# pack-refs with: sorted \n" + "".join(f"{line}\n" for line in refs))
-    _write(git_dir / "config", _config(wanted))
-    _write(git_dir / "HEAD", f"ref: refs/heads/{wanted.branch}\n" if wanted.branch else f"{wanted.commit}\n")
+    _write(git_dir / "config", _config(request))
+    _write(
+        git_dir / "HEAD", f"ref: refs/heads/{request.branch}\n" if request.branch else f"{request.commit}\n"
+    )
     _write(git_dir / "info/attributes", ATTRIBUTES)
     _write(git_dir / "description", "A workspace.\n")
     return git_dir
 
 
-def _compare(index: BaseIndex, trees: Trees, wanted: Wanted) -> None:
+def _check_checkout(index: BaseIndex, trees: CommitTrees, request: BaseRequest) -> None:
     """Make sure that the files on disk are the commit's, to the byte: what differs would seem a change."""
     found = index.top.files or EMPTY_TREE
     if found not in (trees.top, trees.as_written()):
         raise Unavailable(
-            f"{wanted.source} was not checked out as {wanted.commit[:12]} has it: "
+            f"{request.source} was not checked out as {request.commit[:12]} has it: "
             f"the tree on disk is {found.hex()[:12]}. Look at its .gitattributes."
         )
 
 
-def _config(wanted: Wanted) -> str:
+def _config(request: BaseRequest) -> str:
     lines = [
         "[core]",
         "\trepositoryformatversion = 0",
@@ -198,15 +201,15 @@ def _config(wanted: Wanted) -> str:
         "[gc]",
         "\tauto = 0",
     ]
-    if wanted.origin is not None:
+    if request.origin is not None:
         lines += [
             '[remote "origin"]',
-            f"\turl = {_quoted(wanted.origin)}",
+            f"\turl = {_quoted(request.origin)}",
             "\tfetch = +refs/heads/*:refs/remotes/origin/*",
         ]
-        if wanted.branch is not None:
-            name = _quoted(wanted.branch)
-            merge = _quoted(f"refs/heads/{wanted.branch}")
+        if request.branch is not None:
+            name = _quoted(request.branch)
+            merge = _quoted(f"refs/heads/{request.branch}")
             lines += [f"[branch {name}]", "\tremote = origin", f"\tmerge = {merge}"]
     return "\n".join(lines) + "\n"
 
@@ -228,7 +231,7 @@ def _link(pack: Path, target: Path) -> None:
         shutil.copyfile(pack, target)
 
 
-def _settle(tree: Path, seconds: int) -> tuple[int, int, list[str]]:
+def _set_times_and_count(tree: Path, seconds: int) -> tuple[int, int, list[str]]:
     """Give every file the commit's time; count them, and find the pointers to what git-lfs would fetch."""
     # Never of this very moment: a change within the same second could not be told by its time.
     when = min(max(seconds, 1), int(time.time()) - 10) * 1_000_000_000
@@ -278,5 +281,5 @@ def _note_pointers(paths: list[str]) -> Iterable[str]:
 
 
 def _names(paths: list[str]) -> str:
-    shown = ", ".join(ascii(path)[1:-1] for path in paths[:MOST_NAMED])
-    return shown + (f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else "")
+    shown = ", ".join(ascii(path)[1:-1] for path in paths[:MAX_NAMES_IN_NOTE])
+    return shown + (f" and {len(paths) - MAX_NAMES_IN_NOTE} more" if len(paths) > MAX_NAMES_IN_NOTE else "")

@@ -20,17 +20,23 @@ from hutch.forge.mirror import check_revision, fetch, find_revision
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
-from hutch.workspace.preparation.base import Base, Wanted, base_key, find_base, lock_path, make_base
-from hutch.workspace.preparation.commit_size import Weight
-from hutch.workspace.preparation.filler import Filling, Options, copy_directory, fill_from_base, write_files
-from hutch.workspace.preparation.jailed_repository import open_local
-from hutch.workspace.preparation.pinned_directory import Pinned, pin, pinning
+from hutch.workspace.preparation.base import Base, BaseRequest, base_key, find_base, lock_path, make_base
+from hutch.workspace.preparation.commit_size import CommitSize
+from hutch.workspace.preparation.filler import (
+    FillContext,
+    Options,
+    copy_directory,
+    fill_from_base,
+    write_files,
+)
+from hutch.workspace.preparation.jailed_repository import open_jailed_repository
+from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned, pin_path
 from hutch.workspace.preparation.record import Home, Record
-from hutch.workspace.preparation.removal import discard, temporary
+from hutch.workspace.preparation.removal import discard, temporary_name
 from hutch.workspace.preparation.repository_layout import Layout, quick_head
 
 Files = Mapping[str, bytes]
-Pin = Callable[[Path], Pinned]
+PinPath = Callable[[Path], PinnedDirectory]
 DEFAULT = Options()
 
 
@@ -44,11 +50,11 @@ async def prepare(
     uncommitted: bool = False,
     options: Options = DEFAULT,
     on_progress: OnProgress | None = None,
-    pin: Pin = pin,
+    pin_path: PinPath = pin_path,
 ) -> Record:
     """Make the workspace `id`. `revision` is a branch, tag or commit; without, a repository's own choice.
 
-    `uncommitted` brings what a repository on this machine has changed and not committed. `pin` opens a
+    `uncommitted` brings what a repository on this machine has changed and not committed. `pin_path` opens a
     directory of this machine, and refuses one that may not be copied.
     """
     final = home.workspace(id)
@@ -57,13 +63,13 @@ async def prepare(
         raise Conflict(f"There is a workspace '{id}' already. Remove it, or take another id.")
     if revision is not None:
         check_revision(revision)
-    place = home.workspaces / temporary(id)
+    place = home.workspaces / temporary_name(id)
     place.mkdir(mode=0o700)
-    filling = Filling(home, place, options, on_progress or (lambda progress: None))
+    filling = FillContext(home, place, options, on_progress or (lambda progress: None))
     try:
         # Bases are held until the record shows who stands on them.
         async with AsyncExitStack() as held:
-            work = _Work(filling, git, revision, uncommitted, held, pin)
+            work = _Build(filling, git, revision, uncommitted, held, pin_path)
             record = replace(await work.fill(source), id=id, created=datetime.now(UTC).isoformat())
             record.write(place)
             try:
@@ -77,13 +83,13 @@ async def prepare(
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    filling: Filling
+class _Build:
+    filling: FillContext
     git: Git
     revision: str | None
     uncommitted: bool
     held: AsyncExitStack
-    pin: Pin
+    pin_path: PinPath
 
     async def fill(self, source: RepoUrl | Path | Files) -> Record:
         if isinstance(source, Mapping):
@@ -95,7 +101,7 @@ class _Work:
             return await fill_from_base(self.filling, await self._remote_base(source))
         path = source.path if isinstance(source, RepoUrl) else source
         assert path is not None
-        pinned = await self.held.enter_async_context(pinning(partial(self.pin, path)))
+        pinned = await self.held.enter_async_context(open_pinned(partial(self.pin_path, path)))
         if self.filling.home.data.resolve().is_relative_to(pinned.path):
             raise BadRequest(f"'{pinned.path}' holds Hutch's own data, which cannot be copied into itself.")
         if pinned.layout is not None:
@@ -103,7 +109,7 @@ class _Work:
         self._refuse_revision(f"'{pinned.path}' is not a git repository: it has")
         return await copy_directory(self.filling, pinned.path, pinned.directory)
 
-    async def _from_local(self, pinned: Pinned, layout: Layout) -> Record:
+    async def _from_local(self, pinned: PinnedDirectory, layout: Layout) -> Record:
         repo = from_path(layout.root)
         if self.uncommitted and layout.bare:
             raise BadRequest(
@@ -120,7 +126,7 @@ class _Work:
         self.filling.tell(Progress("Reading the repository", 0))
         scratch = self.filling.place / "scratch"
         scratch.mkdir()
-        async with open_local(layout, scratch) as local:
+        async with open_jailed_repository(layout, scratch) as local:
             head = await local.head(self.revision)
             changes = await local.changes() if self.uncommitted else []
             key = base_key(repo.key, head.commit, head.branch)
@@ -128,10 +134,10 @@ class _Work:
             if base is None:
                 async with locked_async(self._mirror(repo).with_suffix(".lock")):
                     await local.pack(self.git, self._mirror(repo), head.commit, on_progress=self.filling.tell)
-                    wanted = Wanted(
+                    request = BaseRequest(
                         source=str(layout.root), commit=head.commit, branch=head.branch, origin=head.origin
                     )
-                    base = await self._make(key, repo, wanted)
+                    base = await self._make(key, repo, request)
         scratch.rmdir()
         return await fill_from_base(self.filling, base, changed=pinned.directory, changes=changes)
 
@@ -149,8 +155,10 @@ class _Work:
             base = await self._hold(key)
             if base is not None:
                 return base
-            wanted = Wanted(source=repo.shown, commit=commit, branch=found.branch, origin=repo.shown)
-            return await self._make(key, repo, wanted)
+            request = BaseRequest(
+                source=repo.address, commit=commit, branch=found.branch, origin=repo.address
+            )
+            return await self._make(key, repo, request)
 
     async def _hold(self, key: str, *, shared: bool = False) -> Base | None:
         """Keep others from removing a base until the workspace is there, or, not shared, from making one."""
@@ -165,10 +173,10 @@ class _Work:
                 await self.held.enter_async_context(maybe.pop_all())
             return base
 
-    async def _make(self, key: str, repo: RepoUrl, wanted: Wanted) -> Base:
+    async def _make(self, key: str, repo: RepoUrl, request: BaseRequest) -> Base:
         home, tell, options = self.filling.home, self.filling.tell, self.filling.options
-        most = Weight(options.quota_files, options.quota_bytes)
-        return await make_base(home, self.git, self._mirror(repo), key, wanted, most=most, on_progress=tell)
+        most = CommitSize(options.quota_files, options.quota_bytes)
+        return await make_base(home, self.git, self._mirror(repo), key, request, most=most, on_progress=tell)
 
     def _mirror(self, repo: RepoUrl) -> Path:
         return self.filling.home.repositories / f"{repo.key}.git"

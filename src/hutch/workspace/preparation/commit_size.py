@@ -13,21 +13,21 @@ from hutch.forge.git import Git
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.git_objects import TREE, format_tree, object_name, parse_tree
 
-MOST_TREE_BYTES = 192 * 1024 * 1024  # of all different trees together
-MOST = 1 << 60  # beyond this, nobody needs to know
+MAX_TREE_BYTES = 192 * 1024 * 1024  # of all different trees together
+MAX_COUNT = 1 << 60  # beyond this, nobody needs to know
 KIND = 0o170000
 EXECUTABLE, PLAIN = 0o100755, 0o100644
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class CommitSize:
     """Files and directories, and the bytes in them."""
 
     files: int
     bytes: int
 
 
-class Trees:
+class CommitTrees:
     """The trees of a commit and the sizes of its files, each once."""
 
     def __init__(self, top: bytes, trees: dict[bytes, bytes], sizes: dict[bytes, int]) -> None:
@@ -35,14 +35,14 @@ class Trees:
         self._trees = trees
         self._sizes = sizes
 
-    def weight(self) -> Weight:
-        known: dict[bytes, Weight] = {}
+    def weight(self) -> CommitSize:
+        known: dict[bytes, CommitSize] = {}
         for name in self._from_below():
             files = total = 0
             for mode, _, entry in parse_tree(self._trees[name]):
-                below = known[entry] if mode & KIND == TREE else Weight(0, self._sizes.get(entry, 0))
+                below = known[entry] if mode & KIND == TREE else CommitSize(0, self._sizes.get(entry, 0))
                 files, total = files + 1 + below.files, total + below.bytes
-            known[name] = Weight(min(files, MOST), min(total, MOST))
+            known[name] = CommitSize(min(files, MAX_COUNT), min(total, MAX_COUNT))
         return known[self.top]
 
     def as_written(self) -> bytes:
@@ -52,7 +52,7 @@ class Trees:
             entries = []
             for mode, text, entry in parse_tree(self._trees[name]):
                 if mode & KIND != TREE:
-                    entries.append((_plain(mode), text, entry))
+                    entries.append((_plain_mode(mode), text, entry))
                 elif (below := known[entry]) is not None:
                     entries.append((TREE, text, below))
             known[name] = object_name("tree", format_tree(entries)) if entries else None
@@ -73,7 +73,7 @@ class Trees:
         return list(ordered)
 
 
-async def read_trees(git: Git, git_dir: Path, commit: str) -> Trees:
+async def read_trees(git: Git, git_dir: Path, commit: str) -> CommitTrees:
     """Ask git for every tree of a commit, and for the sizes of all else in it."""
     top = (await git.run("rev-parse", "--verify", f"{commit}^{{tree}}", git_dir=git_dir)).strip()
     words = ("rev-list", "--objects", "--no-object-names", "--no-walk", top.decode())
@@ -90,20 +90,20 @@ async def read_trees(git: Git, git_dir: Path, commit: str) -> Trees:
             total += int(length)
         else:
             sizes[bytes.fromhex(name.decode())] = int(length)
-    if total > MOST_TREE_BYTES:
+    if total > MAX_TREE_BYTES:
         raise LimitReached(
             f"The directories of {commit[:12]} alone are {size(total)} long, more than Hutch can take.",
             limit="workspace.quota_files",
         )
     ids = b"".join(name + b"\n" for name in names)
-    return Trees(
+    return CommitTrees(
         bytes.fromhex(top.decode()),
         _bodies(await git.run("cat-file", "--buffer", "--batch", git_dir=git_dir, stdin=ids)),
         sizes,
     )
 
 
-def refuse_heavy(source: str, commit: str, weight: Weight, most: Weight) -> None:
+def check_size(source: str, commit: str, weight: CommitSize, most: CommitSize) -> None:
     """Refuse a commit that no workspace has room for."""
     about = f"{source} at {commit[:12]} has"
     if weight.files > most.files:
@@ -121,7 +121,7 @@ def refuse_heavy(source: str, commit: str, weight: Weight, most: Weight) -> None
 
 
 def _number(count: int) -> str:
-    return str(count) if count < MOST else f"more than {MOST}"
+    return str(count) if count < MAX_COUNT else f"more than {MAX_COUNT}"
 
 
 def _bodies(printed: bytes) -> dict[bytes, bytes]:
@@ -135,7 +135,7 @@ def _bodies(printed: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _plain(mode: int) -> int:
+def _plain_mode(mode: int) -> int:
     """A mode as git reads it: of a file it keeps whether it can be run."""
     if mode & KIND != PLAIN & KIND:
         return mode & KIND

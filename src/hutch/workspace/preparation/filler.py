@@ -15,15 +15,15 @@ from hutch.snapshots.directory import Directory
 from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uninterrupted
 from hutch.system.uninterrupted import run_in_thread
-from hutch.workspace.files.tree_copy import Copied, can_reflink, copy_base, copy_tree
+from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
 from hutch.workspace.preparation.base import Base, open_index, tree_path
-from hutch.workspace.preparation.quota import Use, over
+from hutch.workspace.preparation.quota import Usage, quota_error
 from hutch.workspace.preparation.record import Home, Mode, Record, Storage
 from hutch.workspace.preparation.removal import LOCK
-from hutch.workspace.preparation.uncommitted_changes import bring_changes
-from hutch.workspace.preparation.workspace_mount import open_at
+from hutch.workspace.preparation.uncommitted_changes import copy_changes
+from hutch.workspace.preparation.workspace_mount import mount_directory
 
-Wish = Literal["auto", "copy", "reflink", "overlay"]
+ModeOption = Literal["auto", "copy", "reflink", "overlay"]
 SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # beyond this, layers are quicker than a copy
 GIB = 1024**3
 Result = TypeVar("Result")
@@ -35,14 +35,14 @@ _layers: dict[Path, str] = {}  # data directories where layers were tried: "" if
 class Options:
     """How workspaces are made: the `workspace.*` settings."""
 
-    mode: Wish = "auto"
+    mode: ModeOption = "auto"
     storage: Storage = "disk"
     quota_bytes: int = 5 * GIB
     quota_files: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class FillContext:
     """A workspace that is being made, and how."""
 
     home: Home
@@ -62,21 +62,21 @@ class Filling:
             quota_files=options.quota_files,
         )
 
-    def check(self, copied: Copied) -> None:
+    def check(self, copied: CopyResult) -> None:
         """Tell how far it is, and stop when it is too much."""
         self.check_size(copied.bytes, copied.files)
         self.tell(Progress("Copying files", copied.files))
 
     def check_size(self, total: int, files: int) -> None:
         if total > self.options.quota_bytes or files > self.options.quota_files:
-            raise over(self.record("copy", ""), Use(total, files))
+            raise quota_error(self.record("copy", ""), Usage(total, files))
 
 
 async def fill_from_base(
-    filling: Filling, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
+    filling: FillContext, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
 ) -> Record:
     """The content of a base, and onto it what was changed in a directory."""
-    mode, reason = await run_in_thread(choose, filling, base)
+    mode, reason = await run_in_thread(choose_mode, filling, base)
     record = replace(
         filling.record(mode, reason, source=base.source),
         base=base.key,
@@ -91,28 +91,28 @@ async def fill_from_base(
         filling.check_size(base.bytes, base.files)
         filling.tell(Progress("Copying files", 0, base.files))
         await copy_base(tree_path(filling.home, base.key), filling.place / "tree")
-        await finish_soon(lambda check: _adopt(filling, base))
+        await finish_or_stop(lambda check: _adopt_first_snapshot(filling, base))
     if changed is not None and changes:
-        found = await finish_soon(lambda check: _bring(filling, record, changed, changes, check))
-        record = replace(record, notes=(*record.notes, *_note(found)))
+        found = await finish_or_stop(lambda check: _copy_changes(filling, record, changed, changes, check))
+        record = replace(record, notes=(*record.notes, *_note_skipped(found)))
     return record
 
 
-async def copy_directory(filling: Filling, root: Path, source: Directory) -> Record:
+async def copy_directory(filling: FillContext, root: Path, source: Directory) -> Record:
     """All of a directory that is no repository; `root` is what it is called."""
-    found = await finish_soon(lambda check: _copy(filling, source, check))
+    found = await finish_or_stop(lambda check: _copy(filling, source, check))
     record = filling.record("copy", "a directory without git is copied whole", source=str(root))
-    return replace(record, notes=tuple(_note(found)))
+    return replace(record, notes=tuple(_note_skipped(found)))
 
 
-async def write_files(filling: Filling, files: Mapping[str, bytes]) -> Record:
+async def write_files(filling: FillContext, files: Mapping[str, bytes]) -> Record:
     """A few files that the caller brings."""
     filling.check_size(sum(map(len, files.values())), len(files))
     await run_in_thread(_write, filling.place, files)
     return filling.record("copy", "starter files are written")
 
 
-async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
+async def finish_or_stop(work: Callable[[Callable[[], None]], Result]) -> Result:
     """As `finish`, for work that calls `check` now and then, and ends there when we are cancelled."""
     stopped = threading.Event()
 
@@ -129,7 +129,7 @@ async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
         raise
 
 
-def choose(filling: Filling, base: Base) -> tuple[Mode, str]:
+def choose_mode(filling: FillContext, base: Base) -> tuple[Mode, str]:
     """The mode for a base on this machine, and why. Blocks."""
     wish, data = filling.options.mode, filling.home.data
     if wish in ("auto", "overlay"):
@@ -152,14 +152,14 @@ def choose(filling: Filling, base: Base) -> tuple[Mode, str]:
     return "copy", "asked for" if wish == "copy" else f"small: {base.files} files, {size(base.bytes)}"
 
 
-def _try_layers(filling: Filling, base: Base) -> str:
+def _try_layers(filling: FillContext, base: Base) -> str:
     """Why layers do not work here, found out once by mounting some."""
     data = filling.home.data
     if data not in _layers:
         make_layers(filling.place)
         record = replace(filling.record("overlay", ""), base=base.key)
         try:
-            open_at(filling.home, filling.place, record).close()
+            mount_directory(filling.home, filling.place, record).close()
             _layers[data] = ""
         except Unavailable as error:
             _layers[data] = str(error).rstrip(".")
@@ -169,7 +169,7 @@ def _try_layers(filling: Filling, base: Base) -> str:
     return _layers[data]
 
 
-def _adopt(filling: Filling, base: Base) -> None:
+def _adopt_first_snapshot(filling: FillContext, base: Base) -> None:
     """The first snapshot of a copy, while it is sure to be one: its files need not be read."""
     snapshots = Snapshots(filling.place, base=open_index(filling.home, base.key))
     with Directory.at(filling.place / "tree") as tree:
@@ -188,22 +188,26 @@ def _remove_directory(path: Path) -> None:
     path.rmdir()
 
 
-def _bring(
-    filling: Filling, record: Record, changed: Directory, changes: Sequence[str], check: Callable[[], None]
-) -> Copied:
-    def tell(copied: Copied) -> None:
+def _copy_changes(
+    filling: FillContext,
+    record: Record,
+    changed: Directory,
+    changes: Sequence[str],
+    check: Callable[[], None],
+) -> CopyResult:
+    def tell(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
-    opened = open_at(filling.home, filling.place, record)
+    opened = mount_directory(filling.home, filling.place, record)
     try:
-        return bring_changes(changed, opened.directory, changes, tell)
+        return copy_changes(changed, opened.directory, changes, tell)
     finally:
         opened.close()
 
 
-def _copy(filling: Filling, source: Directory, check: Callable[[], None]) -> Copied:
-    def tell(copied: Copied) -> None:
+def _copy(filling: FillContext, source: Directory, check: Callable[[], None]) -> CopyResult:
+    def tell(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
@@ -231,9 +235,9 @@ def _write(place: Path, files: Mapping[str, bytes]) -> None:
                     target.set_owner(file.fileno())
 
 
-def _note(copied: Copied) -> list[str]:
-    if not copied.left_out:
+def _note_skipped(copied: CopyResult) -> list[str]:
+    if not copied.skipped:
         return []
-    shown = ", ".join(ascii(path)[1:-1] for path in copied.left_out[:5])
-    more = f" and {len(copied.left_out) - 5} more" if len(copied.left_out) > 5 else ""
+    shown = ", ".join(ascii(path)[1:-1] for path in copied.skipped[:5])
+    more = f" and {len(copied.skipped) - 5} more" if len(copied.skipped) > 5 else ""
     return [f"Devices, sockets and pipes are left out: {shown}{more}."]

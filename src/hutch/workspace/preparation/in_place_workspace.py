@@ -13,7 +13,7 @@ from hutch.system.file_lock import try_lock
 from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import LOCK
-from hutch.workspace.preparation.workspace_mount import Opened
+from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode's reason in its record
@@ -21,7 +21,7 @@ IN_PLACE = "in place"  # the mode's reason in its record
 
 async def open_in_place(
     home: Home, directory: Path, *, quota_bytes: int, quota_files: int
-) -> tuple[Opened, Path]:
+) -> tuple[WorkspaceMount, Path]:
     """Open a directory, and where things about it are kept. Nobody else may have it open as a workspace."""
     opening = asyncio.ensure_future(asyncio.to_thread(_open, home, directory, quota_bytes, quota_files))
     try:
@@ -33,7 +33,7 @@ async def open_in_place(
         raise
 
 
-def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tuple[Opened, Path]:
+def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tuple[WorkspaceMount, Path]:
     try:
         real = directory.resolve(strict=True)
     except OSError:
@@ -56,7 +56,7 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
         quota_files=quota_files,
     )
     try:
-        return Opened(record, Directory.at(real), None, Place(real, real), place, lock), place
+        return WorkspaceMount(record, Directory.at(real), None, Place(real, real), place, lock), place
     except BaseException:
         os.close(lock)
         raise

@@ -29,7 +29,7 @@ from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.repository_layout import Head, Layout
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
-SAFE = {
+SAFE_SETTINGS = {
     "safe.directory": "*",  # whose files they are does not matter in here
     "core.fsmonitor": "false",
     "core.checkStat": "minimal",  # the owner may seem to be another
@@ -43,26 +43,26 @@ SAFE = {
     "gc.auto": "0",
 }
 ENVIRONMENT = {
-    "GIT_CONFIG_COUNT": str(len(SAFE)),
-    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(SAFE)},
-    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(SAFE.values())},
+    "GIT_CONFIG_COUNT": str(len(SAFE_SETTINGS)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(SAFE_SETTINGS)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(SAFE_SETTINGS.values())},
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
-MOST_TAGS, MOST_KNOWN = 2000, 256
+MAX_TAGS, MAX_KNOWN_COMMITS = 2000, 256
 # By an index of its own, and files are written as they are: what is outside of the jail is only read.
 CHECK_OUT = """to=$1
 shift
 mkdir -- "$to" && export GIT_INDEX_FILE="$to.index" GIT_WORK_TREE="$to" && "$@" read-tree HEAD &&
     "$@" checkout-index --all --force --quiet"""
 LISTING_BYTES = 64 * 1024 * 1024
-TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
+GIT_TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
 FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line in which git names it
-BORROWS = re.compile(r"alternate object path|info/alternates")
+BORROWED_OBJECTS = re.compile(r"alternate object path|info/alternates")
 
 
-class Local:
+class JailedRepository:
     """A repository with a jail around it. What it answers is checked here, and nowhere trusted."""
 
     def __init__(self, jail: Jail, layout: Layout) -> None:
@@ -72,7 +72,7 @@ class Local:
         # Its files are in the directory that was named, wherever core.worktree points.
         self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
         # What points to other directories does so from where it really is.
-        self._cwd = str(layout.root) if layout.elsewhere else None
+        self._cwd = str(layout.root) if layout.external else None
 
     async def head(self, revision: str | None) -> Head:
         """The commit of a branch, tag or id; None asks for what is checked out."""
@@ -111,7 +111,7 @@ class Local:
             await git.run("rev-list", "--objects", "--quiet", commit, "--not", "--all", git_dir=mirror)
         except GitFailed as error:
             raise BadRequest(
-                f"{self._root} lacks objects of {commit[:12]}: {_last_line(error.said)}. "
+                f"{self._root} lacks objects of {commit[:12]}: {_last_line(error.stderr)}. "
                 "`git fsck` there tells more."
             ) from None
         await replace_tags(git, mirror, tags)
@@ -126,7 +126,7 @@ class Local:
         if listed.exit_code is None:
             raise self._stopped(listed)
         if listed.exit_code != 0:
-            raise BadRequest(f"git cannot tell what changed in {self._root}: {_said(listed)}.")
+            raise BadRequest(f"git cannot tell what changed in {self._root}: {_stderr_line(listed)}.")
         if listed.truncated:
             raise BadRequest(f"{self._root} has too many changed files to bring along. Commit some.")
         paths = []
@@ -163,7 +163,7 @@ class Local:
         asked = await self._run("config", "--get", "remote.origin.url")
         told = asked.stdout.decode(errors="replace").strip()
         try:
-            return parse_repo_url(told).shown if told else None
+            return parse_repo_url(told).address if told else None
         except BadRequest:
             return None
 
@@ -188,11 +188,11 @@ class Local:
                 timeout_s=MAX_TIMEOUT_S,
             )
         except GitFailed as error:
-            said = await listening if (await packing.wait()).code else error.said
-            if BORROWS.search(said):
+            stderr = await listening if (await packing.wait()).code else error.stderr
+            if BORROWED_OBJECTS.search(stderr):
                 raise self._borrowing() from None
             raise BadRequest(
-                f"{self._root} holds objects that git refuses: {_fault(said)}. `git fsck` tells more."
+                f"{self._root} holds objects that git refuses: {_fault_line(stderr)}. `git fsck` tells more."
             ) from None
         finally:
             listening.cancel()
@@ -201,7 +201,7 @@ class Local:
 
     async def _known(self, git: Git, mirror: Path) -> list[str]:
         """Commits that the mirror has and the repository too, so that they need not come again."""
-        words = ("for-each-ref", f"--count={MOST_KNOWN}", "--format=%(objectname)")
+        words = ("for-each-ref", f"--count={MAX_KNOWN_COMMITS}", "--format=%(objectname)")
         have = (await git.run(*words, git_dir=mirror)).decode().split()
         if not have:
             return []
@@ -215,7 +215,7 @@ class Local:
             stdin=stdin,
             env=self._environment,
             cwd=self._cwd,
-            timeout_s=TIMEOUT_S,
+            timeout_s=GIT_TIMEOUT_S,
             limits=replace(self.jail.policy.limits, output_bytes=LISTING_BYTES),
         )
 
@@ -235,14 +235,14 @@ class Local:
     async def _refusal(self, revision: str | None, asked: Finished) -> HutchError:
         if asked.exit_code is None:
             return self._stopped(asked)
-        if BORROWS.search(asked.stderr.decode(errors="replace")):
+        if BORROWED_OBJECTS.search(asked.stderr.decode(errors="replace")):
             return self._borrowing()
         answer = asked.stdout.decode(errors="replace").strip()
         looked = await self._run("rev-parse", "--git-dir")
         if looked.exit_code is None:
             return self._stopped(looked)
         if looked.exit_code != 0:
-            return BadRequest(f"{self._root} is no repository that git can read: {_said(looked)}.")
+            return BadRequest(f"{self._root} is no repository that git can read: {_stderr_line(looked)}.")
         if re.fullmatch(r"[0-9a-f]{64}", answer):
             return BadRequest(f"{self._root} names its objects by SHA-256. Only SHA-1 is supported.")
         listed = await self._run("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags")
@@ -255,7 +255,7 @@ class Local:
         return Conflict(f"{self._root} is empty: it has no commit yet. Commit something first.")
 
     async def _tags(self, commit: str) -> dict[str, str]:
-        shape = ("--format=%(objectname) %(refname)", f"--count={MOST_TAGS}")
+        shape = ("--format=%(objectname) %(refname)", f"--count={MAX_TAGS}")
         listed = await self._run("for-each-ref", *shape, f"--merged={commit}", "refs/tags")
         tags = {}
         for line in listed.stdout.decode("utf-8", "surrogateescape").split("\n"):
@@ -266,27 +266,29 @@ class Local:
 
     async def _shallow(self) -> list[str]:
         where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
-        told = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=TIMEOUT_S)
+        told = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=GIT_TIMEOUT_S)
         lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
         return sorted(line for line in lines if COMMIT.fullmatch(line))
 
 
 @asynccontextmanager
-async def open_local(layout: Layout, scratch: Path, policy: Policy = TOOL) -> AsyncIterator[Local]:
+async def open_jailed_repository(
+    layout: Layout, scratch: Path, policy: Policy = TOOL
+) -> AsyncIterator[JailedRepository]:
     """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
-    beside = (layout.root, *layout.elsewhere) if layout.elsewhere else ()
-    pinned = (*layout.held[:1], *layout.held) if layout.elsewhere else layout.held
+    beside = (layout.root, *layout.external) if layout.external else ()
+    pinned = (*layout.held[:1], *layout.held) if layout.external else layout.held
     place = Place(layout.root, scratch, beside=beside, pinned=pinned)
     async with open_jail(place, replace(policy, writable=False)) as jail:
-        yield Local(jail, layout)
+        yield JailedRepository(jail, layout)
 
 
 async def _tail(stream: Reader) -> str:
     """The last of what a program says, all of which has to be read."""
-    said = b""
+    stderr = b""
     while data := await stream.read():
-        said = (said + data)[-4096:]
-    return said.decode(errors="replace")
+        stderr = (stderr + data)[-4096:]
+    return stderr.decode(errors="replace")
 
 
 def _lines(path: Path) -> list[str]:
@@ -296,17 +298,17 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _said(finished: Finished) -> str:
+def _stderr_line(finished: Finished) -> str:
     return _last_line(finished.stderr.decode(errors="replace"))
 
 
-def _fault(said: str) -> str:
+def _fault_line(stderr: str) -> str:
     """The line that names what is wrong with which object; the last one says only that something is."""
-    return _last_line(next((line for line in said.splitlines() if FAULT.match(line)), said))
+    return _last_line(next((line for line in stderr.splitlines() if FAULT.match(line)), stderr))
 
 
-def _last_line(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _last_line(stderr: str) -> str:
+    lines = [line for line in stderr.splitlines() if line.strip()]
     return (
         ascii(first_words(lines[-1], 300))[1:-1].removeprefix("fatal: ").removeprefix("error: ")
         if lines

@@ -29,7 +29,7 @@ def allow(path: Path, fd: int) -> None:
     """Any directory will do."""
 
 
-class Pinned:
+class PinnedDirectory:
     """A directory and, where it is a linked worktree, the main repository; `layout` is None without git.
 
     `path` has no link in it: who may follow links resolves them before. Blocks.
@@ -45,21 +45,21 @@ class Pinned:
             except BadRequest:
                 raise NotFound(f"There is no directory '{path}' on this machine.") from None
             check(path, self.directory.fd)
-            layout, elsewhere = find_layout(path, self.directory)
-            for each in elsewhere:
+            layout, external = find_layout(path, self.directory)
+            for each in external:
                 stack.enter_context(each)
-            for each, where in zip(elsewhere, layout.elsewhere if layout else (), strict=True):
+            for each, where in zip(external, layout.external if layout else (), strict=True):
                 check(where, each.fd)
             self._check = check
-            held = (self.directory.fd, *(each.fd for each in elsewhere))
+            held = (self.directory.fd, *(each.fd for each in external))
             self.layout: Layout | None = replace(layout, held=held) if layout else None
             self._stack = stack.pop_all()
 
     def main(self) -> Place:
         """Where a jail works on the repository itself: that of a linked worktree is the main one."""
         assert self.layout is not None
-        path, fd = (self.path, *self.layout.elsewhere)[-1], self.layout.held[-1]
-        if self.layout.elsewhere and path.name == ".git":
+        path, fd = (self.path, *self.layout.external)[-1], self.layout.held[-1]
+        if self.layout.external and path.name == ".git":
             path, fd = path.parent, os.open("..", PATH_ONLY | os.O_CLOEXEC, dir_fd=fd)
             self._stack.callback(os.close, fd)
             self._check(path, fd)
@@ -77,16 +77,16 @@ class Pinned:
         self.close()
 
 
-def pin(path: Path) -> Pinned:
+def pin_path(path: Path) -> PinnedDirectory:
     """A directory by a path of whoever runs this: links in it are followed now, and never again."""
     try:
-        return Pinned(path.resolve())
+        return PinnedDirectory(path.resolve())
     except (OSError, RuntimeError):  # links that lead in a circle
         raise NotFound(f"There is no directory '{path}' on this machine.") from None
 
 
 @asynccontextmanager
-async def pinning(work: Callable[[], Pinned]) -> AsyncIterator[Pinned]:
+async def open_pinned(work: Callable[[], PinnedDirectory]) -> AsyncIterator[PinnedDirectory]:
     """What a thread opens, until the block is left; who is cancelled meanwhile leaves nothing open."""
     opening = asyncio.ensure_future(asyncio.to_thread(work))
     try:

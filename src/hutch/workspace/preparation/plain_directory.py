@@ -15,7 +15,7 @@ from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import Walk
 
 MAX_ENTRIES = 20_000  # that are looked at
-SHOWN = 5
+MAX_NAMES_SHOWN = 5
 SECRETS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks"),
     *("*.keystore", "*.kdbx", "*.keytab", "*.gpg", ".env", ".env.*", "*.env", ".netrc", "_netrc", ".pgpass"),
@@ -27,7 +27,7 @@ HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class DirectorySummary:
     """What is in a directory, as far as it was looked at."""
 
     files: int
@@ -40,12 +40,14 @@ class Contents:
         told = f"{more}{self.files:,} file{'s' if self.files != 1 else ''}, {size(self.bytes)}"
         if not self.secrets:
             return told
-        named = ", ".join(ascii(path)[1:-1] for path in self.secrets[:SHOWN])
-        rest = f" and {len(self.secrets) - SHOWN} more" if len(self.secrets) > SHOWN else ""
+        named = ", ".join(ascii(path)[1:-1] for path in self.secrets[:MAX_NAMES_SHOWN])
+        rest = (
+            f" and {len(self.secrets) - MAX_NAMES_SHOWN} more" if len(self.secrets) > MAX_NAMES_SHOWN else ""
+        )
         return f"{told}, among them what is named like a secret: {named}{rest}"
 
 
-def look_into(directory: Directory) -> Contents:
+def summarize_directory(directory: Directory) -> DirectorySummary:
     """Count what is there. Nothing is opened but directories, and no link is followed. Blocks."""
     seen = files = total = 0
     secrets: list[str] = []
@@ -55,14 +57,14 @@ def look_into(directory: Directory) -> Contents:
             if entry.kind == "directory":
                 continue
             files, total = files + 1, total + entry.size
-            if is_named_like_a_secret(entry.path.rpartition("/")[2]):
+            if has_secret_name(entry.path.rpartition("/")[2]):
                 secrets.append(entry.path)
     except HutchError:  # a part that we may not read: copying it says why
-        return Contents(files, total, tuple(secrets), cut=True)
-    return Contents(files, total, tuple(secrets), cut=seen == MAX_ENTRIES)
+        return DirectorySummary(files, total, tuple(secrets), cut=True)
+    return DirectorySummary(files, total, tuple(secrets), cut=seen == MAX_ENTRIES)
 
 
-def is_named_like_a_secret(name: str) -> bool:
+def has_secret_name(name: str) -> bool:
     name = name.lower()
     if any(fnmatchcase(name, pattern) for pattern in HARMLESS):
         return False

@@ -16,14 +16,14 @@ from hutch.jail.limits.growth import measure
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import Policy
 from hutch.workspace.preparation.record import Record
-from hutch.workspace.preparation.workspace_mount import Opened
+from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
-FRESH_S = 5.0  # for how long a measure is good while there is plenty of room
+MAX_AGE_S = 5.0  # for how long a measure is good while there is plenty of room
 PLENTY = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Usage:
     """What a workspace takes."""
 
     bytes: int
@@ -33,15 +33,15 @@ class Use:
 class Quota:
     """The limits of one open workspace, and how near it is to them."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: WorkspaceMount) -> None:
         self.record = opened.record
         self._directory = opened.upper or opened.directory
-        self._use = Use(0, 0)
+        self._use = Usage(0, 0)
         self._measured = 0.0  # never
-        self._granted = Use(0, 0)  # since then
-        self._taken = Use(0, 0)  # of the whole file system, at that moment
+        self._granted = Usage(0, 0)  # since then
+        self._taken = Usage(0, 0)  # of the whole file system, at that moment
 
-    def use(self) -> Use:
+    def measure_usage(self) -> Usage:
         """What it takes now. Walks the tree; blocks."""
         self._taken = self._file_system()
         if self.record.storage == "memory":
@@ -52,21 +52,21 @@ class Quota:
                 found = measure(fd)
             finally:
                 os.close(fd)
-            self._use = Use(found.bytes, found.files)
-        self._measured, self._granted = time.monotonic(), Use(0, 0)
+            self._use = Usage(found.bytes, found.files)
+        self._measured, self._granted = time.monotonic(), Usage(0, 0)
         return self._use
 
-    def check_room(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
+    def check_space(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
         """Refuse what would be too much, before it is written. Blocks."""
         if self._is_stale() or not self._fits(more_bytes, more_files, PLENTY):
-            self.use()
+            self.measure_usage()
         if not self._fits(more_bytes, more_files, 1.0):
-            raise over(self.record, Use(self._use.bytes + more_bytes, self._use.files + more_files))
-        self._granted = Use(self._granted.bytes + more_bytes, self._granted.files + more_files)
+            raise quota_error(self.record, Usage(self._use.bytes + more_bytes, self._use.files + more_files))
+        self._granted = Usage(self._granted.bytes + more_bytes, self._granted.files + more_files)
 
-    def held(self, policy: Policy) -> Policy:
+    def cap_policy(self, policy: Policy) -> Policy:
         """The policy for a jail here: it may add what there is room for. Walks the tree; blocks."""
-        used, limits = self.use(), policy.limits
+        used, limits = self.measure_usage(), policy.limits
         room_bytes = max(0, self.record.quota_bytes - used.bytes)
         room_files = max(0, self.record.quota_files - used.files)
         return replace(
@@ -80,25 +80,25 @@ class Quota:
 
     def explain(self, hit: LimitHit, policy: Policy) -> LimitReached:
         """The error for a limit that stopped a command of a jail with this policy. Walks the tree; blocks."""
-        asked, held = policy.limits, self.held(policy).limits
+        asked, held = policy.limits, self.cap_policy(policy).limits
         is_ours = {
             "workspace_growth_bytes": held.workspace_growth_bytes < asked.workspace_growth_bytes,
             "workspace_growth_files": held.workspace_growth_files < asked.workspace_growth_files,
         }
-        return over(self.record, self._use, hit.limit) if is_ours.get(hit.limit) else hit.error()
+        return quota_error(self.record, self._use, hit.limit) if is_ours.get(hit.limit) else hit.error()
 
     def _is_stale(self) -> bool:
         """Whether so much was written on this file system meanwhile, by whomever, that it could matter."""
-        if time.monotonic() - self._measured > FRESH_S:
+        if time.monotonic() - self._measured > MAX_AGE_S:
             return True
         now, then = self._file_system(), self._taken
         room_bytes = self.record.quota_bytes - self._use.bytes
         room_files = self.record.quota_files - self._use.files
         return 4 * (now.bytes - then.bytes) > room_bytes or 4 * (now.files - then.files) > room_files
 
-    def _file_system(self) -> Use:
+    def _file_system(self) -> Usage:
         about = os.fstatvfs(self._directory.fd)
-        return Use((about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree)
+        return Usage((about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree)
 
     def _fits(self, more_bytes: int, more_files: int, share: float) -> bool:
         used, granted = self._use, self._granted
@@ -106,18 +106,18 @@ class Quota:
         return total <= self.record.quota_bytes * share and files <= self.record.quota_files * share
 
 
-def over(record: Record, use: Use, hit: str = "") -> LimitReached:
+def quota_error(record: Record, usage: Usage, hit: str = "") -> LimitReached:
     """The refusal: what is used, what the limit is, and what to do."""
-    if use.bytes > record.quota_bytes or (
-        hit == "workspace_growth_bytes" and use.files <= record.quota_files
+    if usage.bytes > record.quota_bytes or (
+        hit == "workspace_growth_bytes" and usage.files <= record.quota_files
     ):
         return LimitReached(
-            f"Workspace is {size(use.bytes)}, at or over its {size(record.quota_bytes)} quota. "
+            f"Workspace is {size(usage.bytes)}, at or over its {size(record.quota_bytes)} quota. "
             "Delete files or raise workspace.quota_bytes.",
             limit="workspace.quota_bytes",
         )
     return LimitReached(
-        f"Workspace has {use.files} files, at or over its quota of {record.quota_files}. "
+        f"Workspace has {usage.files} files, at or over its quota of {record.quota_files}. "
         "Delete files or raise workspace.quota_files.",
         limit="workspace.quota_files",
     )

@@ -18,8 +18,8 @@ from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.snapshots.directory import Directory
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-LONGEST_LINE = 4096
-MOST_PACKED_BYTES = 16 * 1024 * 1024
+MAX_LINE_BYTES = 4096
+MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Layout:
 
     root: Path  # the directory that was named
     bare: bool
-    elsewhere: tuple[Path, ...] = ()  # directories of git's outside of it, as a linked worktree has them
-    # Descriptors of `root` and of `elsewhere`, if they are held open; see `pinned`.
+    external: tuple[Path, ...] = ()  # directories of git's outside of it, as a linked worktree has them
+    # Descriptors of `root` and of `external`, if they are held open; see `pinned`.
     held: tuple[int, ...] = field(default=(), compare=False)
 
 
@@ -50,8 +50,8 @@ def find_layout(root: Path, directory: Directory) -> tuple[Layout | None, list[D
     if kind is not None and stat.S_ISDIR(kind):
         return Layout(root, bare=False), []
     if kind is not None and stat.S_ISREG(kind):
-        common, path = _linked(root, directory)
-        return Layout(root, bare=False, elsewhere=(path,)), [common]
+        common, path = _find_main_repository(root, directory)
+        return Layout(root, bare=False, external=(path,)), [common]
     parts = {"HEAD": stat.S_ISREG, "objects": stat.S_ISDIR, "refs": stat.S_ISDIR}
     if all((mode := _kind(directory, name)) is not None and fits(mode) for name, fits in parts.items()):
         return Layout(root, bare=True), []
@@ -65,7 +65,7 @@ def _kind(directory: Directory, name: str) -> int | None:
         return None
 
 
-def _linked(root: Path, directory: Directory) -> tuple[Directory, Path]:
+def _find_main_repository(root: Path, directory: Directory) -> tuple[Directory, Path]:
     """The main repository's git directory; only of one that knows the linked worktree as its own."""
     dot_git = root / ".git"
     try:
@@ -100,7 +100,7 @@ def _line(directory: Directory, path: str) -> str:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
-        return os.fsdecode(os.read(fd, LONGEST_LINE)).split("\n")[0]
+        return os.fsdecode(os.read(fd, MAX_LINE_BYTES)).split("\n")[0]
     finally:
         os.close(fd)
 
@@ -118,7 +118,7 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
     """The commit, and the branch, if plain files tell; None when git has to be asked."""
     if revision is not None and COMMIT.fullmatch(revision):
         return revision, None
-    if layout.elsewhere:
+    if layout.external:
         return None
     try:
         with _root(layout) as root, root.subdirectory("" if layout.bare else ".git") as git:
@@ -149,14 +149,14 @@ def _ref(git: Directory, ref: str) -> str | None:
         return told if COMMIT.fullmatch(told) else None
     if git.exists("packed-refs"):
         wanted = os.fsencode(f" {ref}")
-        for line in _content(git, "packed-refs", MOST_PACKED_BYTES).split(b"\n"):
+        for line in _content(git, "packed-refs", MAX_PACKED_REFS_BYTES).split(b"\n"):
             if line.endswith(wanted) and COMMIT.fullmatch(line[:40].decode(errors="replace")):
                 return line[:40].decode() if line[40:] == wanted else None
     return None
 
 
 def _read(git: Directory, path: str) -> str:
-    return os.fsdecode(_content(git, path, LONGEST_LINE)).split("\n")[0].strip()
+    return os.fsdecode(_content(git, path, MAX_LINE_BYTES)).split("\n")[0].strip()
 
 
 def _content(git: Directory, path: str, most: int) -> bytes:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.tree_copy import Copied, copy_entry, copy_tree
+from hutch.workspace.files.tree_copy import CopyResult, copy_entry, copy_tree
 
-Tell = Callable[[Copied], None]
+OnCopied = Callable[[CopyResult], None]
 
 
-def bring_changes(source: Directory, target: Directory, paths: Sequence[str], tell: Tell) -> Copied:
+def copy_changes(source: Directory, target: Directory, paths: Sequence[str], tell: OnCopied) -> CopyResult:
     """Make these paths in `target` what they are in `source`: there, gone, or something else now."""
-    copied = Copied()
+    copied = CopyResult()
     present = []
-    paths = _each_once(paths)
+    paths = _drop_covered(paths)
     # Whatever is to be replaced goes first: a file may stand where a directory has to come.
     for path in paths:
         name = path.rstrip("/")
@@ -32,18 +32,18 @@ def bring_changes(source: Directory, target: Directory, paths: Sequence[str], te
     for name, kind in present:
         above = name.rpartition("/")[0]
         if above:
-            _clear_way(target, above)
+            _remove_blocking_file(target, above)
             target.make_directory(above)
         if stat.S_ISDIR(kind):
             target.make_directory(name)
             found = copy_tree(source, target, name)
             copied.files, copied.bytes = copied.files + found.files, copied.bytes + found.bytes
-            copied.left_out += found.left_out
+            copied.skipped += found.skipped
         else:
             try:
                 with source.parent(name) as (from_fd, leaf), target.parent(name) as (to_fd, _):
                     if not copy_entry(from_fd, to_fd, leaf, target, copied):
-                        copied.left_out.append(name)
+                        copied.skipped.append(name)
             except NotFound:
                 continue  # gone since it was listed
             copied.files += 1
@@ -52,7 +52,7 @@ def bring_changes(source: Directory, target: Directory, paths: Sequence[str], te
     return copied
 
 
-def _each_once(paths: Sequence[str]) -> list[str]:
+def _drop_covered(paths: Sequence[str]) -> list[str]:
     """What left the index but not the disk is listed as gone and as new, or lies in what is listed whole."""
     whole = {path for path in paths if path.endswith("/")}
 
@@ -77,7 +77,7 @@ def _kind(directory: Directory, path: str) -> int | None:
         return None
 
 
-def _clear_way(target: Directory, above: str) -> None:
+def _remove_blocking_file(target: Directory, above: str) -> None:
     """Remove a file or link of the commit that stands where the changes have a directory."""
     names = above.split("/")
     for count in range(1, len(names) + 1):

@@ -31,9 +31,9 @@ from hutch.workspace.preparation.removal import LOCK, discard
 
 UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 SPARE_INODES = 16  # of the layers themselves
-ALWAYS = "redirect_dir=nofollow,metacopy=off,index=off"
+MOUNT_OPTIONS = "redirect_dir=nofollow,metacopy=off,index=off"
 # Run in the data directory, so that no path needs quoting.
 Result = TypeVar("Result")
 SCRIPT = """
@@ -50,7 +50,7 @@ exec cat
 
 
 @dataclass(slots=True)
-class Opened:
+class WorkspaceMount:
     """A workspace in use. Close it after the jails that work on it."""
 
     record: Record
@@ -107,21 +107,21 @@ class Opened:
         discard(before)
 
 
-async def open_place(home: Home, id: str) -> Opened:
+async def open_workspace(home: Home, id: str) -> WorkspaceMount:
     """Open a workspace that was prepared; nobody else may have it open."""
     directory = home.workspace(id)
     record = await asyncio.to_thread(Record.read, directory)
-    opening = asyncio.ensure_future(asyncio.to_thread(open_at, home, directory, record))
+    opening = asyncio.ensure_future(asyncio.to_thread(mount_directory, home, directory, record))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
         opened = (await asyncio.gather(opening, return_exceptions=True))[0]
-        if isinstance(opened, Opened):
+        if isinstance(opened, WorkspaceMount):
             opened.close()
         raise
 
 
-def open_at(home: Home, directory: Path, record: Record) -> Opened:
+def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMount:
     """The same for one that lies elsewhere under the data directory, as while it is made. Blocks."""
     lock = try_lock(directory / LOCK)
     if lock is None:
@@ -129,14 +129,14 @@ def open_at(home: Home, directory: Path, record: Record) -> Opened:
     try:
         if record.mode != "overlay":
             tree = directory / "tree"
-            return Opened(record, Directory.at(tree), None, Place(tree, tree), directory, lock)
+            return WorkspaceMount(record, Directory.at(tree), None, Place(tree, tree), directory, lock)
         assert record.base is not None
         lower = tree_path(home, record.base)
         if not lower.is_dir():
             raise NotFound(
                 f"The base '{record.base}' of the workspace '{record.id}' is gone. Prepare it anew."
             )
-        _tidy(directory)
+        _repair_layers(directory)
         layered = _as_root if os.geteuid() == KERNEL_ROOT else _as_user
         return layered(home, directory, lower, record, lock)
     except BaseException:
@@ -144,7 +144,7 @@ def open_at(home: Home, directory: Path, record: Record) -> Opened:
         raise
 
 
-def _tidy(directory: Path) -> None:
+def _repair_layers(directory: Path) -> None:
     """Have the directories of the layers there, in the state that a mount needs, whatever crashed before."""
     if (directory / "work").exists():
         discard(directory / "work")  # overlayfs left it to another user, or died over it
@@ -157,10 +157,10 @@ def _tidy(directory: Path) -> None:
             discard(directory / name)
 
 
-def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> Opened:
+def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
     """A process of its own mounts in namespaces of its own, is asked for descriptors, and goes."""
     inside, below = directory.relative_to(home.data), lower.relative_to(home.data)
-    changes, size = _changes(record)
+    changes, size = _memory_options(record)
     layers = f"lowerdir={below},upperdir={inside}/{changes}upper,workdir={inside}/{changes}work"
     for program in (UNSHARE, MOUNT):
         if not Path(program).exists():
@@ -168,7 +168,15 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
     holder = subprocess.Popen(
         [
             *(UNSHARE, "--user", "--map-root-user", "--mount", "--propagation", "slave"),
-            *("/bin/sh", "-c", SCRIPT, "sh", f"{layers},userxattr,nosuid,nodev,{ALWAYS}", str(inside), size),
+            *(
+                "/bin/sh",
+                "-c",
+                SCRIPT,
+                "sh",
+                f"{layers},userxattr,nosuid,nodev,{MOUNT_OPTIONS}",
+                str(inside),
+                size,
+            ),
         ],
         env=ENVIRONMENT,
         cwd=home.data,
@@ -191,7 +199,7 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
             for name in ("ns/user", "ns/mnt"):
                 fds.append(os.open(proc / name, os.O_RDONLY | os.O_CLOEXEC))
             for name in ("tree", f"{changes}upper"):
-                fds.append(os.open(f"{proc}/root{directory / name}", LOOK))
+                fds.append(os.open(f"{proc}/root{directory / name}", PATH_ONLY))
         except BaseException:
             for fd in fds:
                 os.close(fd)
@@ -199,11 +207,13 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
         finally:
             holder.kill()
     user, mounts, tree, upper = fds
-    place = Place(directory / "tree", _written(directory, record, upper), Namespaces(user, mounts))
-    return Opened(record, Directory(tree), Directory(upper), place, directory, lock)
+    place = Place(
+        directory / "tree", _host_path_of_changes(directory, record, upper), Namespaces(user, mounts)
+    )
+    return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
 
 
-def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> Opened:
+def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
     """The layers are shown to the jail's user as its own; on disk they stay the owner's."""
     identity = claim_identity()
     try:
@@ -212,9 +222,9 @@ def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int
         identity.release()
         raise
     mounts, tree, upper = fds
-    written = _written(directory, record, upper)
+    written = _host_path_of_changes(directory, record, upper)
     place = Place(STAGE / "workspace", written, Namespaces(None, mounts), identity)
-    return Opened(record, Directory(tree), Directory(upper), place, directory, lock)
+    return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
 
 
 def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Identity) -> list[int]:
@@ -223,7 +233,7 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
     # well, and the same one every time: what belongs to nobody whom the mount knows cannot be removed.
     uids = [(owner.st_uid, identity.uid), (HOST_ON_DISK, KERNEL_ROOT)]
     gids = [(owner.st_gid, identity.gid), (HOST_ON_DISK, KERNEL_ROOT)]
-    changes, size = _changes(record)
+    changes, size = _memory_options(record)
     ids = user_namespace(uids, gids)
     fds: list[int] = []
     try:
@@ -239,11 +249,11 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
                 (above / "work").mkdir()
                 _copy_layer(stage / "changes/upper", above / "upper")
             layers = f"lowerdir={stage}/base,upperdir={above}/upper,workdir={above}/work"
-            mount("overlay", stage / "workspace", f"{layers},{ALWAYS}")
+            mount("overlay", stage / "workspace", f"{layers},{MOUNT_OPTIONS}")
             fds.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
-            fds.append(os.open(stage / "workspace", LOOK))
+            fds.append(os.open(stage / "workspace", PATH_ONLY))
             # What lies on disk is looked at as the disk has it, for others than the jail.
-            fds.append(os.open(above / "upper" if size else directory / "upper", LOOK))
+            fds.append(os.open(above / "upper" if size else directory / "upper", PATH_ONLY))
             return fds
     except BaseException:
         for fd in fds:
@@ -258,14 +268,14 @@ def _save_as_root(mounts: int) -> None:
         _copy_layer(STAGE / "changes/memory/upper", STAGE / "changes/upper.saved")
 
 
-def _changes(record: Record) -> tuple[str, str]:
+def _memory_options(record: Record) -> tuple[str, str]:
     """Where the changes are, below the workspace's own directory, and the size of memory for them, if any."""
     if record.storage == "disk":
         return "", ""
     return "memory/", f"size={record.quota_bytes},nr_inodes={record.quota_files + SPARE_INODES},mode=0755"
 
 
-def _written(directory: Path, record: Record, upper: int) -> Path:
+def _host_path_of_changes(directory: Path, record: Record, upper: int) -> Path:
     """Where the host finds what was written: memory has no other name here than the descriptor's."""
     return directory / "upper" if record.storage == "disk" else Path(f"/proc/self/fd/{upper}")
 
