@@ -173,7 +173,7 @@ async def test_a_branch_that_somebody_else_moved_is_not_run_over(there: Somewher
         git(there.origin, "branch", "-D", one.branch)
         theirs = push(there.place, there.origin, {"other": "1"}, one.branch)
         await workspace.write("src/main.py", b"print('most')\n")
-        with pytest.raises(Conflict, match="Somebody has pushed"):
+        with pytest.raises(Conflict, match="has new commits that Hutch did not push"):
             await propose(
                 workspace,
                 await workspace.snapshot("two"),

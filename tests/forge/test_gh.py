@@ -65,7 +65,7 @@ async def test_what_may_have_been_done_is_not_asked_again(tmp_path: Path) -> Non
         hub.fault(".", 502)
         for method, times in (("POST", 1), ("GET", 4)):
             hub.asked.clear()
-            with pytest.raises(GitHubFailed, match="Try again later"):
+            with pytest.raises(GitHubFailed, match="Retry later"):
                 await gh.api(method, "repos/a/b")
             assert len(hub.asked) == times
 

@@ -212,7 +212,7 @@ async def test_the_users_own_credential_helper_is_asked(repository: Path, tmp_pa
         assert b"refs/heads/main" in await mine.run("ls-remote", "--", remote.address, remote=remote)
         with pytest.raises(Denied, match="credential helper"):
             await HOST.run("ls-remote", "--", remote.address, remote=remote)
-        with pytest.raises(Denied, match="for owners alone"):
+        with pytest.raises(Denied, match="Only owners may use"):
             await mine.run("ls-remote", "--", stranger.address, remote=stranger)
 
 

@@ -27,13 +27,13 @@ URL = parse_repo_url("https://example.com/team/project.git")
         (
             "fatal: could not read Username for 'https://example.com': terminal prompts disabled",
             Denied,
-            "runs the server set a token",
+            "server's operator to set a token",
         ),
         ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "set a token"),
         (
             "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
             Denied,
-            "for owners alone",
+            "Only owners may use",
         ),
         (
             "fatal: unable to access 'x': The requested URL returned error: 403",
@@ -42,9 +42,13 @@ URL = parse_repo_url("https://example.com/team/project.git")
         ),
         ("Host key verification failed.\nfatal: Could not read", Denied, "check the key"),
         ("fatal: couldn't find remote ref refs/heads/nope", NotFound, "Name a branch"),
-        ("fatal: unable to access 'x': Could not resolve host: example.com", Unavailable, "Check how"),
+        (
+            "fatal: unable to access 'x': Could not resolve host: example.com",
+            Unavailable,
+            "Check its spelling",
+        ),
         ("ssh: Could not resolve hostname x: Name or service not known", Unavailable, "the network"),
-        ("fatal: unable to access 'x': Failed to connect to example.com port 443", Unavailable, "Try again"),
+        ("fatal: unable to access 'x': Failed to connect to example.com port 443", Unavailable, "Retry"),
         ("fatal: unable to access 'x': SSL certificate problem: self-signed", Unavailable, "certificate"),
         ("fatal: write error: No space left on device\nfatal: index-pack failed", Unavailable, "Free some"),
         (
@@ -54,9 +58,9 @@ URL = parse_repo_url("https://example.com/team/project.git")
             "hasDotgit: contains '.git'. `git fsck`",
         ),
         ("fatal: transport 'file' not allowed", Denied, "not allowed"),
-        ("fatal: the remote end hung up unexpectedly", Unavailable, "Try again"),
+        ("fatal: the remote end hung up unexpectedly", Unavailable, "Retry"),
         ("something new", Unavailable, "by hand"),
-        ("", Unavailable, "did not say why"),
+        ("", Unavailable, "no reason given"),
     ],
 )
 def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out: str) -> None:
@@ -78,10 +82,10 @@ def test_what_is_not_shown_to_us_may_not_exist_and_the_credentials_are_named(sai
         url = replace(URL, account=account)
         assert "does not exist, or is private" in str(explain(said, url))
         told = str(explain(said, replace(url, credentials=(TOKEN_USER, "s3cret"))))
-        assert "does not exist, or the token that Hutch has for it does not reach it" in told
+        assert "does not exist, or Hutch's token for it has no access" in told
         assert "set-secret github_enterprise_token " in told
         written = str(explain(said, replace(url, credentials=("s3cret", ""))))
-        assert "or the credentials in its address do not reach it" in written
+        assert "or the credentials in its address have no access" in written
         for each in (told, written):
             assert "ssh key" not in each and "owners alone" not in each and "s3cret" not in each
     hub = replace(parse_repo_url("https://github.com/a/b"), credentials=(TOKEN_USER, "s3cret"))

@@ -64,4 +64,4 @@ def test_until_when_a_limit_lasts(status: int, headers: dict[str, str], until: f
 
 def test_a_strangers_words_drive_no_terminal() -> None:
     assert clean_line("one\n\x1b[2Jtwo\n" + "x" * 1000)[:9] == "?[2Jtwo x"
-    assert clean_line("") == "it did not say why"
+    assert clean_line("") == "no reason given"

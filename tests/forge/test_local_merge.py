@@ -88,7 +88,7 @@ async def test_who_wants_no_merge_commit_gets_none(place: Path, hutch: Deliverin
     origin = bare(place)
     change = await made(hutch, origin)
     theirs = push(place, origin, {"other.txt": "theirs\n"})
-    with pytest.raises(Conflict, match="main has moved since hutch/say-more began"):
+    with pytest.raises(Conflict, match="main has new commits since hutch/say-more started"):
         await hutch.merge(change, strategy="fast-forward")
     assert tip(origin, "main") == theirs
 
@@ -108,7 +108,7 @@ async def test_squashed_it_is_one_commit(place: Path, hutch: Delivering, moved: 
     before = push(place, origin, {"other.txt": "theirs\n"}) if moved else tip(origin, "main")
     merged, stays = astuple(await hutch.merge(change, strategy="squash"))
     assert (stays, tip(origin, change.branch)) == (
-        "hutch/say-more stays as it is: git branch -D hutch/say-more",
+        "hutch/say-more was not deleted. Delete it: git branch -D hutch/say-more",
         change.commit,
     )
     assert git(origin, "rev-list", "--parents", "-1", "main").split() == [merged, before]
@@ -179,7 +179,7 @@ async def test_what_somebody_has_not_committed_is_not_run_over(
     before = make_repository(used, FILES)
     change = await made(hutch, used)
     (used / "src/main.py").write_text("mine\n")
-    with pytest.raises(Conflict, match=r"(?s)main was left as it was.*src/main.py"):
+    with pytest.raises(Conflict, match=r"(?s)main was not changed.*src/main.py"):
         await hutch.merge(change, strategy=strategy)
     assert (used / "src/main.py").read_text() == "mine\n"
     assert git(used, "rev-parse", "HEAD") == before

@@ -74,7 +74,7 @@ async def test_a_comment_is_made_listed_and_dealt_with(api: Api, repository: Pat
 @pytest.mark.parametrize(
     ("said", "status", "why"),
     [
-        ({"path": "a.txt", "line": 4}, 400, "'a.txt' has 3 lines, and not 4"),
+        ({"path": "a.txt", "line": 4}, 400, "'a.txt' has 3 lines, so there is no line 4"),
         ({"path": "nowhere.txt", "line": 1}, 400, "no file 'nowhere.txt'"),
         ({"path": "new.txt", "line": 1, "side": "old"}, 400, "no file 'new.txt'"),
         ({"path": "../../etc/passwd", "line": 1}, 400, "no file"),

@@ -227,7 +227,7 @@ async def test_only_a_pull_requests_address_is_one(api: Api, url: str) -> None:
 async def test_a_host_without_a_token_is_not_asked(api: Api) -> None:
     answered = await api.post(f"{V1}/reviews", json={"url": "https://169.254.169.254/a/b/pull/1"})
     assert answered.status_code == 409
-    assert "is on no GitHub that is known here" in json.dumps(answered.json())
+    assert "is not on a known GitHub" in json.dumps(answered.json())
 
 
 async def test_the_same_wish_twice_is_one_review(api: Api, repository: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def test_private_repositories_of_the_account_are_for_owners_alone(
         async with serving(tmp_path / "server", replies=replies, server=server) as api:
             outcome, why = await asked(await api.as_user("bob"), told)
             assert (outcome, told.hub.shown - {""}) == ("failed", set())
-            assert "is private" in why and "for owners alone" in why
+            assert "is private" in why and "Only owners may use" in why
             assert told.hub.repository("acme/project").branches() == ["main"]
             assert (await asked(api, told))[0] == "done"
         assert len(told.hub.repository("acme/project").branches()) == 2

@@ -161,7 +161,7 @@ async def test_somebody_elses_commits_on_the_branch_are_not_run_over(told: Story
         git(told.place / "made", "push", "-q", str(repo.path), f"HEAD:{branch}")
         await api.give(result["session"], type="prompt", text="Strip them, too.")
         last = await ended(api, result["session"], 2)
-    assert last["outcome"] == "failed" and "Somebody has pushed" in last["reason"]
+    assert last["outcome"] == "failed" and "has new commits that Hutch did not push" in last["reason"]
     assert repo.tip(branch) == theirs
 
 
@@ -248,9 +248,9 @@ async def eventually_ended(api: Api, run_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("pattern", "status", "words"),
     [
-        ("GET /repos/acme/project$", 503, "Try again later"),
-        ("PullRequestCreate", 502, "Try again later"),
-        ("/pulls", 403, "does not let this token"),
+        ("GET /repos/acme/project$", 503, "Retry later"),
+        ("PullRequestCreate", 502, "Retry later"),
+        ("/pulls", 403, "does not allow this token"),
     ],
 )
 async def test_when_github_fails_the_work_is_kept(told: Story, pattern: str, status: int, words: str) -> None:
@@ -276,7 +276,7 @@ NO_FORK = dumped({"permissions": {"push": False}, "allow_forking": False}).encod
     [
         (401, b"", "set-secret github_enterprise_token"),
         (200, ARCHIVED, "is archived"),
-        (200, NO_FORK, "no right to push"),
+        (200, NO_FORK, "may not push"),
     ],
 )
 async def test_what_could_not_be_delivered_is_refused_before_a_model_is_asked(
@@ -328,7 +328,7 @@ async def test_repositories_that_cannot_be_worked_on(told: Story) -> None:
     told.hub.state.add("acme/empty", None)
     told.hub.state.add("acme/secret", told.place / "made", private=True)
     async with told.server() as api:
-        hidden = "does not exist, or the token that Hutch has for it does not reach it"
+        hidden = "does not exist, or Hutch's token for it has no access"
         for name, words in (("missing", hidden), ("empty", "is empty"), ("secret", hidden)):
             result = await code(api, told, repoUrl=told.hub.url(f"acme/{name}"))
             assert result["outcome"] == "failed" and words in result["message"], result["message"]

@@ -18,7 +18,7 @@ from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.record import Home
-from hutch.workspace.workspace import DEFAULT_LIMITS, SnapshotLimits, Workspace, open_mounted
+from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace, open_mounted
 from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home
 
@@ -39,9 +39,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(home: Home, tree: Path, keep: SnapshotLimits = DEFAULT_LIMITS) -> AsyncIterator[Workspace]:
+async def opened(home: Home, tree: Path, keep: SnapshotLimits = DEFAULT) -> AsyncIterator[Workspace]:
     place, directory = await open_in_place(home, tree, quota_bytes=1 << 30, quota_files=10_000)
-    async with open_mounted(home, place, directory, HOST, snapshot_limits=keep) as workspace:
+    async with open_mounted(home, place, directory, HOST, limits=keep) as workspace:
         yield workspace
 
 

@@ -1,9 +1,8 @@
-"""Which machines a request may lead us to.
+"""Checks which hosts a request may make Hutch connect to.
 
-Whoever names a repository lets this machine speak with the host in its address:
-with neighbours that nobody outside can reach, and with services of its own. A name
-is therefore looked up once, judged by every address it stands for, and git is given
-these addresses: what the name means a moment later is no matter.
+A repository address makes this machine connect to a host, which may be on the private
+network or the machine itself. So the host name is resolved once, every address is
+checked, and git gets these addresses: a later change of the DNS entry has no effect.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from hutch.forge.repo_url import RepoUrl
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-FindRefusal = Callable[[Address, Sequence[Network]], str | None]  # why an address may not be reached
+FindRefusal = Callable[[Address, Sequence[Network]], str | None]  # why an address is refused
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 RESOLVE_TIMEOUT_S = 10.0
@@ -26,47 +25,47 @@ MAX_ADDRESSES = 16
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """All addresses of a host, in the order in which to try them."""
+    """All addresses of a host, in the order to try them."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(RESOLVE_TIMEOUT_S):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, TimeoutError):
         raise Unavailable(
-            f"The host '{host}' is not known here. Check how it is written, and the network."
+            f"The host '{host}' cannot be resolved. Check its spelling and the network."
         ) from None
     return list(dict.fromkeys(str(each[4][0]) for each in found))[:MAX_ADDRESSES]
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The rules of an installation; `allowed` are names, addresses and networks that may be private."""
+    """The rules of an installation. `allowed` lists private names, addresses and networks."""
 
     refusal: FindRefusal
     allowed: tuple[str, ...] = ()
     resolve: Resolve = resolve
 
     async def pin(self, url: RepoUrl) -> RepoUrl:
-        """The same address, bound to what its host stands for now; or a refusal."""
+        """The address with its host pinned to the current IP addresses. Refuses private ones."""
         if url.path is not None:
             return url
         trusted = url.host in self.allowed
         try:
             addresses = await self.resolve(url.host, url.port)
         except Unavailable:
-            if trusted:  # a name that only ssh's settings know, or only a proxy
+            if trusted:  # a host name that only the settings of ssh or a proxy can resolve
                 return url
             raise
         for each in addresses:
             if why := None if trusted else self.refusal(ip_address(each.partition("%")[0]), self._networks):
                 raise Denied(
-                    f"{url.host} leads to {each}, which is {why} and not for everybody to name. Whoever runs "
-                    "this server can allow it: server.allowed_hosts."
+                    f"{url.host} resolves to {each}, which is {why}, so it is refused. The operator of this "
+                    "server can allow it in server.allowed_hosts."
                 )
         return replace(url, pinned=tuple(addresses))
 
     async def check(self, url: RepoUrl) -> None:
-        """Refuse at once what would be refused later; a host that nobody knows may pass."""
+        """As `pin`, but accepts a host that cannot be resolved."""
         with contextlib.suppress(Unavailable):
             await self.pin(url)
 
@@ -74,6 +73,6 @@ class AllowedHosts:
     def _networks(self) -> tuple[Network, ...]:
         found = []
         for each in self.allowed:
-            with contextlib.suppress(ValueError):  # a name
+            with contextlib.suppress(ValueError):  # a host name
                 found.append(ip_network(each))
         return tuple(found)

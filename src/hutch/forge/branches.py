@@ -1,4 +1,7 @@
-"""Branches of a repository: on another machine, or on this one through a jail. Work is pushed once."""
+"""Branches of a repository, on another machine or, through a jail, on this one.
+
+Pushing the same work again changes nothing.
+"""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from hutch.forge.repo_url import RepoUrl
 NULL_COMMIT = "0" * 40
 PUSH_TIMEOUT_S = 1800.0
 CHECK_TIMEOUT_S = 30.0
-PROBE_BRANCH = "hutch/may-it-be-pushed"  # never made
+PROBE_BRANCH = "hutch/may-it-be-pushed"  # never created
 MAX_NAMES = 20
 
 
@@ -21,18 +24,20 @@ class Branches(Protocol):
     """The branches of one repository."""
 
     async def heads(self) -> dict[str, str]:
-        """Branches, and the commits that they are at."""
+        """The commit of each branch."""
         ...
 
     async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
-        """Put a branch at a commit, with all that is new since `base`. It must be at `old` before, or not
-        exist with None; False when it is not so."""
+        """Set a branch to a commit, with all objects that are new since `base`.
+
+        Returns False unless the branch was at `old`, or did not exist if `old` is None.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalBranches:
-    """Those of a repository of this machine."""
+    """The branches of a repository on this machine."""
 
     commits: Commits
     git: RunGit
@@ -54,7 +59,7 @@ class LocalBranches:
         made = await jailed_git.run_unchecked(self.git, *words)
         if made.exit_code == 0:
             return True
-        heads = await self.heads()  # git's own message is mixed with that of a hook of the repository
+        heads = await self.heads()  # git's message is mixed with the output of the repository's hooks
         if heads.get(branch) == old and not any(_exclude_each_other(branch, head) for head in heads):
             raise jailed_git.to_error("update-ref", made)
         return False
@@ -65,14 +70,14 @@ class LocalBranches:
             lines = about.split("\n")
             if f"branch refs/heads/{branch}" in lines and "bare" not in lines:
                 raise Conflict(
-                    f"{branch} is checked out, and its files would no longer fit. Switch to another branch "
-                    "there, and deliver again."
+                    f"{branch} is checked out, so its files would no longer match. Switch to another branch "
+                    "there and deliver again."
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteBranches:
-    """Those of a repository elsewhere, by `git push`."""
+    """The branches of a repository on another machine, by `git push`."""
 
     commits: Commits
     remote: RepoUrl
@@ -82,20 +87,20 @@ class RemoteBranches:
         return _parse_heads(await self.commits.git.run(*words, remote=self.remote))
 
     async def check(self, commit: str) -> None:
-        """Refuse a repository that takes no push; nothing is pushed."""
+        """Raise an error if the repository does not accept a push. Pushes nothing."""
         words = ("push", "--dry-run", "--", self.remote.address, f"{commit}:refs/heads/{PROBE_BRANCH}")
         await self._run(*words, timeout_s=CHECK_TIMEOUT_S)
 
     async def update(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         ref = f"refs/heads/{branch}"
-        lease = f"--force-with-lease={ref}:{old or ''}"  # only if it is new, or where we left it
+        lease = f"--force-with-lease={ref}:{old or ''}"  # only if the branch is new or unchanged
         try:
             await self._run(
                 "push", lease, "--", self.remote.address, f"{commit}:{ref}", timeout_s=PUSH_TIMEOUT_S
             )
         except Conflict:
             if (await self.heads()).get(branch) == old:
-                raise  # it is refused for another reason
+                raise  # refused for another reason
             return False
         return True
 
@@ -107,40 +112,40 @@ class RemoteBranches:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Work that is on a branch."""
+    """Work that was pushed to a branch."""
 
     branch: str
     draft: Draft
     continues: bool
 
 
-async def push(branches: Branches, work: Work, place: str, on_step: OnStep) -> Pushed:
-    """Have the work on a branch: that of the change it continues, or one of its own under a free name."""
+async def push(branches: Branches, work: Work, remote: str, on_step: OnStep) -> Pushed:
+    """Push work to the branch of the change that it continues, or to a new branch with a free name."""
     heads = await branches.heads()
     before, draft = work.before, work.next
     if before is not None and draft is not None and before.branch in heads:
-        await _announce(on_step, f"Going on with branch {before.branch}...")
-        await on_step("pushing", f"Pushing {before.branch} to {place}...")
+        await _announce(on_step, f"Continuing on branch {before.branch}...")
+        await on_step("pushing", f"Pushing {before.branch} to {remote}...")
         if heads[before.branch] != draft.commit:
             is_ours = heads[before.branch] == before.commit
             if not is_ours or not await branches.update(
                 draft.commit, before.commit, before.branch, before.commit
             ):
                 raise Conflict(
-                    f"Somebody has pushed to {before.branch} since Hutch did, and going on would undo that. "
-                    "Merge or close it and deliver again, or begin a session on that branch."
+                    f"{before.branch} has new commits that Hutch did not push, and delivering would undo "
+                    "them. Merge or close it and deliver again, or start a session on that branch."
                 )
         return Pushed(before.branch, draft, True)
     commit = work.new.commit
-    # A branch is announced when its name is known: the wanted one may be taken.
+    # Announced only now: the preferred name may be taken.
     there = _find(heads, commit, work.branch)
     branch = there or _find_free(work.branch, heads.keys())
     await _announce(on_step, f"Creating branch {branch}...")
     while True:
-        await on_step("pushing", f"Pushing {branch} to {place}...")
+        await on_step("pushing", f"Pushing {branch} to {remote}...")
         if there or await branches.update(commit, work.base_commit, branch, None):
             return Pushed(branch, work.new, False)
-        heads[branch] = ""  # somebody else was faster
+        heads[branch] = ""  # another process took the name first
         branch = _find_free(work.branch, heads.keys())
 
 
@@ -150,14 +155,14 @@ async def _announce(on_step: OnStep, message: str) -> None:
 
 
 def _find(heads: Mapping[str, str], commit: str, name: str) -> str | None:
-    """The branch that is at a commit already, the one of this name before others."""
+    """A branch that is at a commit, preferably the one with this name."""
     return min((each for each in heads if heads[each] == commit), key=lambda each: each != name, default=None)
 
 
-def _find_free(wanted: str, taken: Set[str]) -> str:
-    """A name that no branch has; nor may one be a directory above another."""
+def _find_free(preferred: str, taken: Set[str]) -> str:
+    """A free branch name. A branch cannot be named like a directory of another branch."""
     above = {branch[:place] for branch in taken for place, sign in enumerate(branch) if sign == "/"}
-    for name in (wanted, wanted.replace("/", "-")):
+    for name in (preferred, preferred.replace("/", "-")):
         parents = {name[:place] for place, sign in enumerate(name) if sign == "/"}
         if parents & taken:
             continue
@@ -165,11 +170,11 @@ def _find_free(wanted: str, taken: Set[str]) -> str:
             branch = name if number == 1 else f"{name}-{number}"
             if branch not in taken and branch not in above:
                 return branch
-    raise Conflict(f"There are {MAX_NAMES} branches named as '{wanted}' already. Delete some of them.")
+    raise Conflict(f"There are already {MAX_NAMES} branches named like '{preferred}'. Delete some of them.")
 
 
 def _exclude_each_other(one: str, other: str) -> bool:
-    """True when one of two branches would have to be a directory above the other."""
+    """Whether one branch name is a directory of the other."""
     return one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 

@@ -1,4 +1,4 @@
-"""Which forge a repository is on, with whose credentials, and whether it may be reached at all."""
+"""Chooses the forge of a repository and the credentials, and checks that it may be contacted."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class ForgeAccess:
-    """For whom a repository is reached, and with which credentials.
+    """The user on whose behalf a repository is contacted.
 
-    `guarded` says that only what requests may name is reached, and `account` that even so the keys and
-    helpers of the account that runs Hutch may be used.
+    A `guarded` caller reaches only hosts that requests may name. With `account`, the keys and credential
+    helpers of the account that runs Hutch may be used even so.
     """
 
-    user: str = ""  # whose own token comes first; empty on the command line
+    user: str = ""  # whose own token is preferred; empty on the command line
     guarded: bool = False
     account: bool = False
 
@@ -43,13 +43,13 @@ class Forges:
 
     tokens: Tokens
     allowed_hosts: AllowedHosts
-    open_git: OpenGit  # on repositories of this machine
-    make_home: Callable[[], Path]  # a directory for one run of gh
+    open_git: OpenGit  # for repositories on this machine
+    make_home: Callable[[], Path]  # makes a directory for one run of gh
     retry_policy: RetryPolicy
     environment: Mapping[str, str] = field(repr=False)
 
     def for_change(self, change: Change, user: str = "", *, unrestricted: bool) -> Forge:
-        """The forge that a change was proposed on; `unrestricted` is about a repository of this machine."""
+        """The forge of a change. `unrestricted` lifts the limits on repositories of this machine."""
         url = parse_repo_url(change.repository)
         if change.forge == "github" and change.number:
             return self._github_forge(self.github(change.repository, user), url, user)
@@ -58,8 +58,10 @@ class Forges:
         return PlainGit(url)
 
     async def for_delivery(self, source: str, address: str, caller: ForgeAccess) -> Forge:
-        """The forge that a workspace came from. `address` is its source as it was named, with credentials
-        that no record keeps."""
+        """The forge that a workspace came from.
+
+        `address` is the source as the user gave it, with credentials that are never stored.
+        """
         reached = await self.resolve_url(address or source, caller)
         if api := self.find_github(reached, caller.user):
             return self._github_forge(api, reached, caller.user)
@@ -73,14 +75,14 @@ class Forges:
         return GitHubForge(api, user, self.tokens.is_own(url, user))
 
     async def resolve_url(self, source: str, caller: ForgeAccess) -> RepoUrl:
-        """A repository to fetch from or push to, with the credentials that there are for it.
+        """The address of a repository for git, with the credentials that apply.
 
-        For a guarded caller it is bound to where it may be, and without the account's credentials unless
-        they may use them.
+        For a guarded caller, the address is pinned to allowed hosts and lacks the account's credentials
+        unless the caller may use them.
         """
         url = replace(parse_repo_url(source), account=caller.account or not caller.guarded)
         if url.path is not None:
-            # A command may follow links, once; the path in a request was resolved when it came.
+            # Commands may follow links, once. The path in a request was already resolved on arrival.
             if caller.guarded:
                 return url
             return replace(from_path(await asyncio.to_thread(_resolve, url.path)), account=True)
@@ -90,7 +92,7 @@ class Forges:
         return await self.allowed_hosts.pin(url) if caller.guarded else url
 
     def find_github(self, source: str | RepoUrl, user: str = "") -> GitHub | None:
-        """The repository on its GitHub; None where that is no GitHub, or there is no token for it."""
+        """The API of a repository; None if its host is no GitHub or no token is set."""
         url = parse_repo_url(source) if isinstance(source, str) else source
         token = self.tokens.find_token(url, user)
         if token is None or url.slug is None:
@@ -100,7 +102,7 @@ class Forges:
         return GitHub(gh, _to_https(url))
 
     def github(self, source: str, user: str = "") -> GitHub:
-        """The same; refused where there is none."""
+        """As `find_github`, but raises an error with advice instead of returning None."""
         found = self.find_github(source, user)
         if found is not None:
             return found
@@ -108,13 +110,11 @@ class Forges:
         if url.host and not self.tokens.is_github(url):
             same = [host for host in self.tokens.hosts if host.rpartition(":")[0] == url.host]
             advice = (
-                f"github.hosts has {same[0]}: give its address with that port."
+                f"github.hosts lists {same[0]}: use an address with that port."
                 if same
-                else f"Where {url.authority} is a GitHub Enterprise Server, list it in github.hosts."
+                else f"If {url.authority} is a GitHub Enterprise Server, add it to github.hosts."
             )
-            raise Conflict(
-                f"{url} is on no GitHub that is known here, and only there are pull requests. {advice}"
-            )
+            raise Conflict(f"{url} is not on a known GitHub, and only GitHub has pull requests. {advice}")
         name = token_name(url)
         raise Conflict(f"There is no token for {url}. Set one: hutch config set-secret {name}")
 
@@ -122,12 +122,12 @@ class Forges:
 def _resolve(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError):  # links that lead in a circle
+    except (OSError, RuntimeError):  # a loop of links
         raise NotFound(f"There is no directory '{path}' on this machine.") from None
 
 
 def _to_https(url: RepoUrl) -> RepoUrl:
-    """The address that a token may be sent to: nobody reads it on the way, or it stays on this machine."""
+    """The address that a token may be sent to: encrypted, or on this machine."""
     if (
         url.transport == "https"
         or (url.transport == "http" and url.host in LOOPBACK_HOSTS)

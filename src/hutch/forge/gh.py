@@ -1,8 +1,8 @@
-"""The real `gh`, with an environment that holds nothing but what one call needs.
+"""Runs the real `gh` with a minimal environment.
 
-The token travels in the environment, which only this user can read; never in an
-argument, a file or an address. All that gh asks goes by a `Relay`, to the one host.
-What GitHub says about its limits is heeded.
+The token is passed in the environment, which only this user can read, and never in an
+argument, a file or an address. All requests of gh go through a `Relay` to one host.
+Rate limits of GitHub are respected.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 TIMEOUT_S = 60.0
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 MAX_ATTEMPTS = 4
-SOCKET = "api.sock"  # in the directory that gh is given
+SOCKET = "api.sock"  # in gh's home directory
 STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\n]*\r?\n")
 
 GetToken = Callable[[], Awaitable[str]]
@@ -36,15 +36,15 @@ GetToken = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long GitHub is waited for."""
+    """How long to wait for GitHub."""
 
-    max_wait_s: float = 60.0  # for limits to pass, all in all
-    first_delay_s: float = 1.0  # after a failure that may pass; doubled each time
+    max_wait_s: float = 60.0  # for rate limits, in total
+    first_delay_s: float = 1.0  # after a transient failure; doubled each time
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What GitHub answered."""
+    """A response of the REST API."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,20 +54,18 @@ class ApiResponse:
         try:
             return json.loads(self.content)
         except (ValueError, RecursionError):
-            raise Unavailable("GitHub's answer is no JSON. Try again later.") from None
+            raise Unavailable("GitHub's response is not JSON. Retry later.") from None
 
     def json_object(self) -> dict[str, Any]:
-        """Of one thing, by names."""
         found = self.json()
         if not isinstance(found, dict):
-            raise Unavailable("GitHub's answer is not what was asked for. Try again later.")
+            raise Unavailable("GitHub's response is not a JSON object. Retry later.")
         return found
 
     def json_list(self) -> list[dict[str, Any]]:
-        """Of many things, each by names."""
         found = self.json()
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise Unavailable("GitHub's answer is no list of what was asked for. Try again later.")
+            raise Unavailable("GitHub's response is not a list of JSON objects. Retry later.")
         return found
 
 
@@ -84,7 +82,7 @@ class Gh:
     environ: Mapping[str, str]
     socket: str = ""  # a Unix socket that leads to the API instead of the network
     retry_policy: RetryPolicy = RetryPolicy()
-    make_home: Callable[[], Path] = _make_home  # a directory that only we can read
+    make_home: Callable[[], Path] = _make_home  # makes a private directory
 
     async def api(
         self,
@@ -105,35 +103,35 @@ class Gh:
         if body is not None:
             words += ["--input", "-"]
         stdin = None if body is None else json.dumps(body).encode()
-        pause_s, waited_s, failed = self.retry_policy.first_delay_s, 0.0, None
-        for left in range(MAX_ATTEMPTS - 1, -1, -1):
-            code, printed, said = await self.run(*words, stdin=stdin)
-            answer = _answer(printed)
-            if answer is not None and answer.status < 400 and code == 0:
-                return answer
-            failed = explain(answer.status if answer else None, _message(answer, said), self.host)
-            failed.headers = dict(answer.headers) if answer else {}
+        delay_s, waited_s, failed = self.retry_policy.first_delay_s, 0.0, None
+        for remaining in range(MAX_ATTEMPTS - 1, -1, -1):
+            code, printed, stderr = await self.run(*words, stdin=stdin)
+            response = _parse_response(printed)
+            if response is not None and response.status < 400 and code == 0:
+                return response
+            failed = explain(response.status if response else None, _message(response, stderr), self.host)
+            failed.headers = dict(response.headers) if response else {}
             until = rate_limited_until(failed, time.time())
             if until is not None:
-                pause_s = max(until - time.time(), 0.0)
-                waited_s += pause_s
+                delay_s = max(until - time.time(), 0.0)
+                waited_s += delay_s
                 if waited_s > self.retry_policy.max_wait_s:
                     break
             elif not (is_idempotent and failed.is_transient):
                 break
-            if not left:
+            if not remaining:
                 break
-            await asyncio.sleep(pause_s)
-            pause_s = max(pause_s, 0.1) * 2
+            await asyncio.sleep(delay_s)
+            delay_s = max(delay_s, 0.1) * 2
         assert failed is not None
         raise failed
 
-    def failed(self, said: str) -> GitHubFailed:
-        """Why a command of gh's own failed, by its words."""
-        return explain(None, said, self.host)
+    def failed(self, stderr: str) -> GitHubFailed:
+        """The error for the standard error of a failed gh command."""
+        return explain(None, stderr, self.host)
 
     async def run(self, *words: str, stdin: bytes | None = None) -> tuple[int, bytes, str]:
-        """Run it: the exit code, what it printed, and what it said, without the token."""
+        """Run gh. Returns exit code, standard output, and standard error without the token."""
         token = await self.token()
         async with self._home() as home, Relay(self.host, self.environ, self.socket).serve(home / SOCKET):
             environment = self.environment(home, token)
@@ -141,7 +139,7 @@ class Gh:
             if program is None:
                 raise Unavailable("gh is not installed. Install it: sudo apt-get install -y gh")
             process = await asyncio.create_subprocess_exec(
-                *limit_command(program, *words, bounded=False),
+                *limit_command(program, *words, limit_resources=False),
                 env=environment,
                 cwd=home,
                 stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
@@ -152,20 +150,20 @@ class Gh:
             )
             try:
                 async with asyncio.timeout(TIMEOUT_S):
-                    printed, said = await self._converse(process, stdin)
+                    printed, stderr = await self._communicate(process, stdin)
             except TimeoutError:
                 raise Unavailable(
-                    f"{self.host} did not answer within {TIMEOUT_S:g} s. Try again later."
+                    f"{self.host} did not answer within {TIMEOUT_S:g} s. Retry later."
                 ) from None
             finally:
                 if process.returncode is None:
                     await kill_process_group(process)
-        return process.returncode or 0, printed, said.decode(errors="replace").replace(token, "…")
+        return process.returncode or 0, printed, stderr.decode(errors="replace").replace(token, "…")
 
-    async def _converse(
+    async def _communicate(
         self, process: asyncio.subprocess.Process, stdin: bytes | None
     ) -> tuple[bytes, bytes]:
-        """All that it prints and says, as long as that is bounded."""
+        """Write standard input, and read both outputs up to the size limit."""
 
         async def read(stream: asyncio.StreamReader | None) -> bytes:
             parts, total = [], 0
@@ -178,17 +176,17 @@ class Gh:
 
         async def feed() -> None:
             if process.stdin is not None:
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it says why
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # gh reports the reason
                     process.stdin.write(stdin or b"")
                     await process.stdin.drain()
                 process.stdin.close()
 
-        printed, said, _ = await asyncio.gather(read(process.stdout), read(process.stderr), feed())
+        printed, stderr, _ = await asyncio.gather(read(process.stdout), read(process.stderr), feed())
         await process.wait()
-        return printed, said
+        return printed, stderr
 
     def environment(self, home: Path, token: str) -> dict[str, str]:
-        """All that gh finds in its environment. It sends GH_TOKEN to github.com only, the other elsewhere."""
+        """The whole environment of gh, which sends GH_TOKEN only to github.com."""
         path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
         return {
             "PATH": path or DEFAULT_PATH,
@@ -205,7 +203,7 @@ class Gh:
 
     @asynccontextmanager
     async def _home(self) -> AsyncIterator[Path]:
-        """A directory that only we can read, with settings and nothing else."""
+        """A private directory that holds nothing but settings."""
         home = await asyncio.to_thread(self.make_home)
         try:
             lines = ["prompt: disabled", "git_protocol: https"]
@@ -216,8 +214,8 @@ class Gh:
             await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
 
-def _answer(printed: bytes) -> ApiResponse | None:
-    """What `gh api --include` printed, taken apart; None when there was no answer."""
+def _parse_response(printed: bytes) -> ApiResponse | None:
+    """Parse the output of `gh api --include`; None without a response."""
     found = STATUS.match(printed)
     if found is None:
         return None
@@ -227,14 +225,14 @@ def _answer(printed: bytes) -> ApiResponse | None:
     return ApiResponse(int(found[1]), headers, content)
 
 
-def _message(answer: ApiResponse | None, said: str) -> str:
-    """What GitHub says, or else what gh does."""
+def _message(response: ApiResponse | None, stderr: str) -> str:
+    """GitHub's error message, or else the standard error of gh."""
     try:
-        body = json.loads(answer.content) if answer else {}
+        body = json.loads(response.content) if response else {}
     except (ValueError, RecursionError):
         body = {}
     if not isinstance(body, dict) or not body.get("message"):
-        return said
+        return stderr
     errors = body.get("errors")
     errors = errors if isinstance(errors, list) else []
     more = [str(each.get("message", "") if isinstance(each, dict) else each) for each in errors]

@@ -1,11 +1,9 @@
-"""git on the host, where the credentials are and no hook runs.
+"""Runs git on the host, with credentials and without hooks.
 
-Every call has an environment of its own and settings that no repository can
-change. Only what goes over the network, for somebody who may use them, gets to see
-the account's home, keys and credential helpers; all else works as if there were no
-user. It is given
-repositories that Hutch made itself: one that somebody else can write to holds
-settings that run programs, and belongs into a jail.
+Every call has its own environment and settings that no repository can change. Only
+network calls for a permitted caller see the account's home, keys and credential helpers;
+all other calls run as if there were no user. It works only on repositories that Hutch
+made: others may contain settings that run programs, so they are read inside a jail.
 """
 
 import asyncio
@@ -24,12 +22,12 @@ from hutch.forge.process_limits import MAX_FILE_BYTES, kill_process_group, limit
 from hutch.forge.progress import OnProgress, StderrParser
 from hutch.forge.repo_url import RepoUrl
 
-# What an account may have set for reaching others; never a variable of git's own.
+# Proxy and certificate variables that are passed on; never git's own variables.
 NETWORK_VARIABLES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
 )
-# And what makes it known there.
+# Variables that lead to credentials of the account.
 ACCOUNT_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
     *("SSH_AUTH_SOCK", "GNUPGHOME", "KRB5CCNAME"),
@@ -37,14 +35,14 @@ ACCOUNT_VARIABLES = (
 )
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NO_ACCOUNT = {"HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
-# ssh and Kerberos find what the account has without being told where its home is.
+# ssh and Kerberos find credentials of the account without HOME.
 NO_KERBEROS = {"KRB5CCNAME": "FILE:/nonexistent/ticket"}
 NO_SSH_KEYS = (
     " -F/dev/null -oPubkeyAuthentication=no -oHostbasedAuthentication=no -oGSSAPIAuthentication=no"
     " -oIdentityAgent=none"
 )
 BASE_ENVIRONMENT = {
-    "LC_ALL": "C",  # errors are told apart by their words
+    "LC_ALL": "C",  # errors are recognized by their text
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
@@ -73,7 +71,7 @@ FIXED_SETTINGS = {
     "maintenance.auto": "false",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
-    "fetch.unpackLimit": "1",  # packs only: a file that never changes can be shared
+    "fetch.unpackLimit": "1",  # packs only: a file that never changes can be hard-linked
     "transfer.unpackLimit": "1",
     "transfer.bundleURI": "false",
     "fetch.bundleURI": "",
@@ -88,11 +86,11 @@ FIXED_SETTINGS = {
     "http.lowSpeedTime": "60",
     "ssh.variant": "ssh",
     "pack.threads": "2",
-    "core.packedGitWindowSize": "64m",  # a large pack is not mapped whole: memory is bounded
+    "core.packedGitWindowSize": "64m",  # do not map large packs whole, to limit memory
     "core.packedGitLimit": "1g",
     "transfer.fsckObjects": "true",
 }
-# Old and harmless faults that every forge accepts; and submodules, which are never followed.
+# Old, harmless faults that every forge accepts, and faults in submodules, which are never fetched.
 TOLERATED_FAULTS = (
     *("zeroPaddedFilemode", "zeroPaddedDate", "badTimezone", "badDate", "badDateOverflow", "badEmail"),
     *("missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail"),
@@ -108,7 +106,7 @@ TOLERATED_FAULTS = (
     *("gitmodulesPath", "gitmodulesUpdate", "gitmodulesParse", "gitmodulesMissing", "gitmodulesBlob"),
     *("gitmodulesLarge", "gitmodulesSymlink"),
 )
-# Instead of the user's own, when an address came with credentials: these are told, and stored by nobody.
+# For addresses with credentials: passes these to git and stores nothing.
 CREDENTIAL_HELPER = (
     '!f() { test "$1" != get || printf "username=%s\\npassword=%s\\n" '
     '"$HUTCH_GIT_USER" "$HUTCH_GIT_PASSWORD"; }; f'
@@ -118,20 +116,20 @@ MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 
 
 class GitFailed(Unavailable):
-    """git said no, and the caller may know better what that means. Carries its words."""
+    """git failed. Callers interpret its standard error."""
 
     def __init__(self, command: str, code: int, stderr: str) -> None:
-        why = last_words(stderr.strip(), 2000) or "it did not say why"
+        why = last_words(stderr.strip(), 2000) or "no reason given"
         super().__init__(f"git {command} failed ({code}): {why}")
         self.stderr = stderr
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The host's git. `environ` is the user's, of which only a few names are passed on, and only outwards."""
+    """git on the host. Of `environ`, only a few variables are passed on, and only to network calls."""
 
     environ: Mapping[str, str]
-    file_bytes: int = MAX_FILE_BYTES  # the largest file that it may write, such as the pack of a repository
+    file_bytes: int = MAX_FILE_BYTES  # of the largest file that it may write, such as a pack
 
     async def run(
         self,
@@ -145,11 +143,11 @@ class Git:
         timeout_s: float = TIMEOUT_S,
         max_bytes: int | None = None,
     ) -> bytes:
-        """Run git and return what it printed, or its first `max_bytes` bytes, whatever there is of it.
-        `stdin` is what it reads, or a descriptor to read from.
+        """Run git and return its standard output, or the first `max_bytes` of that.
 
-        With `remote` it may talk to that repository, with the account's own credentials if the address says
-        so, and an error says what to do about it; without, it can reach nothing, and an error is `GitFailed`.
+        `stdin` is the input, or a descriptor to read it from. With `remote`, git may contact that
+        repository, with the account's credentials if the address allows that, and errors contain advice.
+        Without it, git has no network access, and errors are `GitFailed`.
         """
         environment = self.environment(remote)
         if git_dir is not None:
@@ -169,7 +167,7 @@ class Git:
             stdin=_input(stdin),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # so that all it starts can be ended with it
+            start_new_session=True,  # so that its children can be killed too
             umask=0o022,
         )
         try:
@@ -180,7 +178,7 @@ class Git:
         except TimeoutError:
             what = f"{words[0]} of {remote}" if remote else words[0]
             raise Unavailable(
-                f"git {what} took more than {timeout_s:g} s and was stopped. Try again later."
+                f"git {what} took more than {timeout_s:g} s and was stopped. Retry later."
             ) from None
         finally:
             if process.returncode is None:
@@ -191,7 +189,7 @@ class Git:
         return printed
 
     def environment(self, remote: RepoUrl | None = None) -> dict[str, str]:
-        """All that git finds in its environment."""
+        """The whole environment of git."""
         path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
         environment = {**BASE_ENVIRONMENT, "PATH": path or DEFAULT_PATH, "GIT_ALLOW_PROTOCOL": ""}
         if remote is None:
@@ -201,18 +199,18 @@ class Git:
         if not remote.account:
             environment |= NO_ACCOUNT | NO_KERBEROS
             environment["GIT_SSH_COMMAND"] += NO_SSH_KEYS
-        # From https, a redirect must not lead to where everybody can read along.
+        # A redirect must not lead from https to plain http.
         environment["GIT_ALLOW_PROTOCOL"] = "http:https" if remote.transport == "http" else remote.transport
         if remote.pinned and remote.transport == "ssh":
             alias = remote.host if remote.port == 22 else f"[{remote.host}]:{remote.port}"
             environment["GIT_SSH_COMMAND"] += f" -oHostName={remote.pinned[0]} -oHostKeyAlias={alias}"
             environment["GIT_SSH_COMMAND"] += " -oCanonicalizeHostname=no"
         if remote.credentials is not None:
-            # Arguments can be read by every user of the machine; this cannot.
+            # Every user of the machine can read arguments, but not the environment.
             user, password = remote.credentials
             environment |= {"HUTCH_GIT_USER": user, "HUTCH_GIT_PASSWORD": password}
             environment |= {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "credential.helper"}
-            # Told to the machine that they are for, and to no other, a proxy included.
+            # Sent only to the host that they are for, and not to a proxy.
             place = "/".join(remote.address.split("/", 3)[:3])
             environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": f"credential.{place}.helper"}
             environment["GIT_CONFIG_VALUE_1"] = CREDENTIAL_HELPER
@@ -220,18 +218,18 @@ class Git:
 
 
 def fixed_settings() -> dict[str, str]:
-    """The settings of every call."""
+    """The settings of every call, which no repository can change."""
     return FIXED_SETTINGS | {f"fetch.fsck.{name}": "warn" for name in TOLERATED_FAULTS}
 
 
 def strict_option() -> str:
-    """The same, for programs that take it as an option."""
+    """The tolerated faults as an option of `index-pack`."""
     return "--strict=" + ",".join(f"{name}=warn" for name in TOLERATED_FAULTS)
 
 
 def _pinned_settings(remote: RepoUrl | None) -> dict[str, str]:
-    """A host that was looked up already, or that credentials are for, leads to no other; and the first is not
-    looked up again."""
+    """Settings that pin the addresses of the host, and forbid redirects from pinned hosts and with
+    credentials."""
     if remote is None or remote.transport == "ssh" or not (remote.pinned or remote.credentials):
         return {}
     if not remote.pinned:
@@ -250,7 +248,7 @@ def _input(stdin: bytes | int | None) -> int:
 async def _communicate(
     process: asyncio.subprocess.Process, stdin: bytes | None, parser: StderrParser, max_bytes: int | None
 ) -> bytes:
-    """Feed it, and read both streams until they end."""
+    """Write standard input, and read both output streams to their end."""
     printed, _, _ = await asyncio.gather(
         _read_stdout(process, max_bytes), _read_stderr(process, parser), _feed(process, stdin)
     )
@@ -260,7 +258,7 @@ async def _communicate(
 async def _feed(process: asyncio.subprocess.Process, data: bytes | None) -> None:
     if data is None or process.stdin is None:
         return
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it will say why it did not want all
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # git reports the reason itself
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
@@ -274,7 +272,7 @@ async def _read_stderr(process: asyncio.subprocess.Process, parser: StderrParser
 
 async def _read_stdout(process: asyncio.subprocess.Process, max_bytes: int | None) -> bytes:
     assert process.stdout is not None
-    kept, total = io.BytesIO(), 0  # gives all of it without copying, which joining parts does on the loop
+    output, total = io.BytesIO(), 0  # returns its bytes without copying, unlike joining chunks
     while data := await process.stdout.read(1 << 20):
         if max_bytes is not None:
             data = data[: max(0, max_bytes - total)]
@@ -283,15 +281,15 @@ async def _read_stdout(process: asyncio.subprocess.Process, max_bytes: int | Non
             raise Unavailable(
                 f"git printed more than {MAX_OUTPUT_BYTES} bytes. This repository is too large."
             )
-        kept.write(data)
-    return kept.getvalue()
+        output.write(data)
+    return output.getvalue()
 
 
 def _redact(stderr: str, remote: RepoUrl | None) -> str:
     if remote is None or remote.credentials is None:
         return stderr
     user, password = remote.credentials
-    secret = password or user  # a token may be given as the name alone
+    secret = password or user  # the user name alone may be a token
     for spelled in (secret, quote(secret, safe="")):
         stderr = stderr.replace(spelled, "…")
     return stderr

@@ -1,4 +1,4 @@
-"""What git's complaints about another machine mean, and what to do about them."""
+"""Translates git's error messages about a remote into Hutch errors with advice."""
 
 import re
 from collections.abc import Callable
@@ -21,31 +21,31 @@ def token_secret_name(host: str) -> str:
 
 
 def _other_causes(url: RepoUrl) -> str:
-    """What may be so instead, where a repository is not shown to us."""
+    """Other causes for a repository that cannot be seen."""
     if url.credentials is None:
-        return "or is private, or does not let us do this"
+        return "or is private, or does not allow this"
     if url.credentials[0] == TOKEN_USER:
-        return "or the token that Hutch has for it does not reach it"
-    return "or the credentials in its address do not reach it"
+        return "or Hutch's token for it has no access"
+    return "or the credentials in its address have no access"
 
 
 def _access_hint(url: RepoUrl) -> str:
     if url.credentials is not None and url.credentials[0] == TOKEN_USER:
         name = token_secret_name(url.host)
         return (
-            f"Give the token the rights it needs there, or set another: hutch config set-secret {name} (a "
-            f"user's own is {name}_ and their id)."
+            f"Grant the token access, or set another one: hutch config set-secret {name} (a user's own "
+            f"token is {name}_ followed by their id)."
         )
     if url.credentials is not None:
-        return "Put others into the address."
+        return "Put other credentials into the address."
     if url.account:
         return (
-            "Where Hutch runs, an ssh key or a git credential helper must reach it (for GitHub: gh auth "
-            "login, then gh auth setup-git)."
+            "The account that runs Hutch needs an ssh key or a git credential helper for it (for GitHub: gh "
+            "auth login, then gh auth setup-git)."
         )
     return (
-        "What this server's own account may reach is for owners alone. Where it is on a GitHub, have whoever "
-        f"runs the server set a token: hutch config set-secret {token_secret_name(url.host)}."
+        "Only owners may use the credentials of the server's account. For a repository on GitHub, ask the "
+        f"server's operator to set a token: hutch config set-secret {token_secret_name(url.host)}."
     )
 
 
@@ -53,14 +53,14 @@ FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"No space left on device|Disk quota exceeded",
         lambda line, url: Unavailable(
-            f"No room on the disk to fetch {url}: {line}. Free some and try again."
+            f"The disk is too full to fetch {url}: {line}. Free some space and retry."
         ),
     ),
-    (r"^object [0-9a-f]{40}: ", _bad_objects),  # names the fault; that the line is cut is said as well
+    (r"^object [0-9a-f]{40}: ", _bad_objects),  # the line that names the fault
     (
         r"Could not resolve host|Name or service not known|nodename nor servname|Temporary failure in name",
         lambda line, url: Unavailable(
-            f"The host of {url} is not known here: {line}. Check how it is written, and the network."
+            f"The host of {url} cannot be resolved: {line}. Check its spelling and the network."
         ),
     ),
     (
@@ -79,7 +79,7 @@ FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"Couldn't find remote ref|couldn't find remote ref|not our ref|no such remote ref",
         lambda line, url: NotFound(
-            f"{url} does not have that: {line}. Name a branch, a tag or a full commit id."
+            f"{url} does not have that revision: {line}. Name a branch, a tag or a full commit id."
         ),
     ),
     (
@@ -93,7 +93,7 @@ FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     ),
     (
         r"returned error: 30\d",
-        lambda line, url: NotFound(f"{url} has moved to another address. Give that one."),
+        lambda line, url: NotFound(f"{url} has moved to another address. Use that one."),
     ),
     (
         r"certificate|SSL|TLS|gnutls",
@@ -104,86 +104,86 @@ FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"Connection (refused|reset|timed out|closed)|Failed to connect|Couldn't connect|Operation timed out"
         r"|Network is unreachable|No route to host|early EOF|hung up|too slow|returned error: 5\d\d",
-        lambda line, url: Unavailable(f"{url} does not answer: {line}. Try again, and check the network."),
+        lambda line, url: Unavailable(f"{url} does not answer: {line}. Retry, and check the network."),
     ),
     (
         r"cannot lock ref",
-        lambda line, url: Unavailable(f"git cannot write what {url} has: {line}. Try again."),
+        lambda line, url: Unavailable(f"git cannot store the refs of {url}: {line}. Retry."),
     ),
     (
         r"transport '.*' not allowed",
-        lambda line, url: Denied(f"{url} leads to a way of fetching that is not allowed: {line}."),
+        lambda line, url: Denied(f"{url} redirects to a protocol that is not allowed: {line}."),
     ),
     (r"fsck error|error in object|bad pack", _bad_objects),
     (
-        # What was unpacking it was ended by the kernel, see `leash`.
+        # The kernel killed the program that unpacked it; see `process_limits`.
         r"invalid index-pack output|died of signal 25|File too large",
         lambda line, url: LimitReached(
-            f"{url} is larger than what is kept of repositories here. Raise workspace.bases_bytes.",
+            f"{url} is larger than workspace.bases_bytes allows. Raise that setting.",
             limit="workspace.bases_bytes",
         ),
     ),
     (r"index-pack failed|invalid", _bad_objects),
 )
-# What a server says of a push; the maker is given the server's own words.
+# Refused pushes. `MakeError` gets the server's message.
 PUSH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"GH006|GH013|[Pp]rotected branch|[Rr]ule violations",
-        lambda said, url: Denied(f"{url} protects this branch, and refuses the push: {said}."),
+        lambda text, url: Denied(f"{url} protects this branch and refuses the push: {text}."),
     ),
     (
         r"without `workflows?` (scope|permission)",
-        lambda said, url: Denied(
-            f"{url} refuses changes to workflows by this token: {said}. Give it the right to workflows."
+        lambda text, url: Denied(
+            f"{url} refuses changes to workflows with this token: {text}. Grant it the workflow permission."
         ),
     ),
     (
         r"GH00[18]|file size limit|LFS objects|larger than .* limit",
-        lambda said, url: Conflict(
-            f"{url} refuses a file that is too large, or that LFS should hold: {said}."
+        lambda text, url: Conflict(
+            f"{url} refuses a file that is too large, or that LFS should hold: {text}."
         ),
     ),
     (
         r"hook declined|declined by",
-        lambda said, url: Denied(f"A hook of {url} refuses the push: {said}."),
+        lambda text, url: Denied(f"A hook of {url} refuses the push: {text}."),
     ),
     (
         r"stale info|fetch first|non-fast-forward|but expected|failed to update ref",
-        lambda said, url: Conflict(f"The branch at {url} has moved meanwhile: {said}. Deliver it again."),
+        lambda text, url: Conflict(f"The branch at {url} has moved in the meantime: {text}. Deliver again."),
     ),
     (
         r"\[remote rejected\]|\[rejected\]",
-        lambda said, url: Conflict(f"{url} refuses the push: {said}."),
+        lambda text, url: Conflict(f"{url} refuses the push: {text}."),
     ),
 )
 MAX_LINE_CHARS = 300
 MAX_SERVER_LINES = 6
 
 
-def explain(said: str, url: RepoUrl) -> HutchError:
-    """The error for git's words, of the family of who must act."""
-    lines = [_clean_line(line) for line in said.splitlines() if line.strip()]
+def explain(stderr: str, url: RepoUrl) -> HutchError:
+    """The error for git's standard error. Its class says who can fix it."""
+    lines = [_clean_line(line) for line in stderr.splitlines() if line.strip()]
     for pattern, make in PUSH_ERRORS:
         if any(re.search(pattern, line) for line in lines):
-            return make(_server_message(said, lines), url)
+            return make(_server_message(stderr, lines), url)
     for pattern, make in FETCH_ERRORS:
         for line in lines:
             if re.search(pattern, line):
                 return make(line, url)
-    last = lines[-1] if lines else "it did not say why"
-    return Unavailable(f"git cannot fetch {url}: {last}. Try the same with git by hand.")
+    last = lines[-1] if lines else "no reason given"
+    return Unavailable(f"git cannot fetch {url}: {last}. Try the same command by hand.")
 
 
-def _server_message(said: str, lines: list[str]) -> str:
-    """What the server itself said, or else the line that tells of the refusal."""
-    told = [
-        _clean_line(line) for line in said.splitlines() if line.startswith("remote: ") and line[8:].strip()
+def _server_message(stderr: str, lines: list[str]) -> str:
+    """The server's own message, and git's line about the refusal."""
+    remote = [
+        _clean_line(line) for line in stderr.splitlines() if line.startswith("remote: ") and line[8:].strip()
     ]
     refused = [line for line in lines if "rejected]" in line]
-    return "; ".join([*told[:MAX_SERVER_LINES], *refused[:1]])[: 3 * MAX_LINE_CHARS]
+    return "; ".join([*remote[:MAX_SERVER_LINES], *refused[:1]])[: 3 * MAX_LINE_CHARS]
 
 
 def _clean_line(line: str) -> str:
-    """One line of a stranger's, fit for a message: short, no control characters, no full stop at its end."""
+    """A line of untrusted text, made fit for a message: short, printable, without a final full stop."""
     line = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", line)[:MAX_LINE_CHARS]
     return re.sub(r"^(fatal|error|remote|ERROR): *", "", line).strip().rstrip(".")

@@ -1,7 +1,6 @@
 """One repository on GitHub, through `gh`.
 
-Whatever is done here can be done again after a crash: a pull request is looked for
-before one is opened, and what was said before is said anew.
+Every call can be repeated after a crash: it first searches for an existing pull request.
 """
 
 import asyncio
@@ -41,10 +40,16 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
 USER = TOKEN_USER
 MAX_FORK_POLLS = 30
-MAX_PAGES = 30  # of a hundred comments each
+MAX_PAGES = 30  # with a hundred comments each
 DIFF = "application/vnd.github.diff"
 TOO_LARGE = 406  # of a diff: more than 300 files or 20,000 lines
-OUTSIDERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")  # may not write
+OUTSIDERS = (
+    "CONTRIBUTOR",
+    "FIRST_TIMER",
+    "FIRST_TIME_CONTRIBUTOR",
+    "MANNEQUIN",
+    "NONE",
+)  # without write access
 METHODS: dict[MergeMethod, str] = {
     "merge": "allow_merge_commit",
     "squash": "allow_squash_merge",
@@ -54,20 +59,20 @@ METHODS: dict[MergeMethod, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GitHub:
-    """A repository on github.com or a server of its kind, by its API."""
+    """The API of a repository on github.com or a GitHub Enterprise Server."""
 
     gh: Gh
-    remote: RepoUrl  # as it was named
+    remote: RepoUrl  # as the user gave it
 
     @property
     def full_name(self) -> str:
         slug = self.remote.slug
         if slug is None:
-            raise NotFound(f"{self.remote} names no repository on {self.gh.host}: it has OWNER/NAME there.")
+            raise NotFound(f"{self.remote} is not a repository on {self.gh.host}, which has OWNER/NAME.")
         return "/".join(slug)
 
     async def target(self) -> Target:
-        """Where to push: a copy is made when there is no write access."""
+        """Where to push. Creates a fork if there is no write access."""
         async with _raise_hutch_errors():
             about = await self._pushable()
             if get_value(about, "permissions", "push") is not False:
@@ -76,26 +81,22 @@ class GitHub:
             return await self._fork(get_default_branch(about))
 
     async def check(self) -> None:
-        """Refuse what `target` would refuse, and make nothing."""
+        """Raise the errors that `target` would raise, and create no fork."""
         async with _raise_hutch_errors():
             await self._pushable()
 
-    async def open(self, wanted: NewPullRequest) -> PullRequest:
-        """Propose a branch that was pushed. One that proposes it already is updated instead."""
+    async def open(self, new: NewPullRequest) -> PullRequest:
+        """Open a pull request for a pushed branch, or update the existing one."""
         async with _raise_hutch_errors():
-            found = await self._find(wanted)
+            found = await self._find(new)
             if found is None:
-                found = await self._create(wanted)
-                response = {"labels": wanted.labels, "reviewers": wanted.reviewers}
-                return replace(found, notes=await self._add_labels_and_reviewers(found.number, **response))
+                found = await self._create(new)
+                notes = await self._add_labels_and_reviewers(found.number, new.labels, new.reviewers)
+                return replace(found, notes=notes)
             if found.state != "open":
-                return found  # somebody was faster, and it is as they want it
+                return found  # a user has already merged or closed it
         return await self.update(
-            found.number,
-            title=wanted.title,
-            body=wanted.body,
-            labels=wanted.labels,
-            reviewers=wanted.reviewers,
+            found.number, title=new.title, body=new.body, labels=new.labels, reviewers=new.reviewers
         )
 
     async def update(
@@ -107,14 +108,13 @@ class GitHub:
         labels: tuple[str, ...] = (),
         reviewers: tuple[str, ...] = (),
     ) -> PullRequest:
-        said = {name: words for name, words in (("title", title), ("body", body)) if words is not None}
+        fields = {name: words for name, words in (("title", title), ("body", body)) if words is not None}
         async with self._pull_request_errors(number):
-            answer = await self._request("PATCH" if said else "GET", f"/pulls/{number}", said or None)
+            response = await self._request("PATCH" if fields else "GET", f"/pulls/{number}", fields or None)
             notes = await self._add_labels_and_reviewers(number, labels, reviewers)
-            return replace(self._pull(answer.json_object(), number), notes=notes)
+            return replace(self._pull(response.json_object(), number), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
-        """A pull request as a patch."""
         async with self._pull_request_errors(number):
             return self._pull((await self._request("GET", f"/pulls/{number}")).json_object(), number)
 
@@ -126,52 +126,51 @@ class GitHub:
                 if failed.status != TOO_LARGE:
                     raise
                 raise LimitReached(
-                    f"The patch of #{number} is larger than {self.gh.host} tells by its API. Look at it in a "
+                    f"The patch of #{number} is too large for the API of {self.gh.host}. View it in a "
                     f"clone: git fetch origin pull/{number}/head && git diff HEAD...FETCH_HEAD",
                     limit="output_bytes",
                 ) from None
 
     async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
-        """Bring a pull request into its base, if it is at `commit`: the commit that came of it, empty where
-        that is not told. Without a method, as the repository allows. One that is merged already is fine."""
+        """Merge a pull request if it is at `commit`, and return the new commit, empty if unknown.
+
+        Without a method, uses one that the repository allows. It may already be merged.
+        """
         async with self._pull_request_errors(number):
             how = {"sha": commit, "merge_method": method or await self._default_method()}
             try:
                 return require_text(
                     (await self._request("PUT", f"/pulls/{number}/merge", how)).json_object(), "sha"
                 )
-            except (
-                Unavailable
-            ):  # it may be done all the same: only the answer was lost, or others were faster
+            except Unavailable:  # it may be merged: the response was lost, or another user merged it
                 found = await self.pull(number)
                 if found.state != "merged":
                     raise
                 return found.merged_commit
 
     async def close(self, number: int) -> PullRequest:
-        """Close it; what was proposed is not wanted."""
         async with self._pull_request_errors(number):
             response = (await self._request("PATCH", f"/pulls/{number}", {"state": "closed"})).json_object()
             return self._pull(response, number)
 
     async def delete_branch(self, pull: PullRequest) -> str:
-        """Delete the branch of a pull request that is over; why it stays, if it does."""
+        """Delete the branch of a closed pull request. Returns why it was not deleted, if so."""
         if not FULL_NAME.fullmatch(pull.head_repository):
-            return ""  # the copy that it was in is gone, and the branch with it
+            return ""  # the fork was deleted with the branch
         refs = f"repos/{pull.head_repository}/git"
         branch = quote(pull.branch, safe="/")
         try:
             response = (await self.gh.api("GET", f"{refs}/ref/heads/{branch}")).json_object()
             if get_text(response, "object", "sha") != pull.commit:
-                return f"{pull.branch} stays: somebody has pushed to it since."
+                return f"{pull.branch} was not deleted: it has new commits."
             await self.gh.api("DELETE", f"{refs}/refs/heads/{branch}")
         except GitHubFailed as failed:
-            # Either is how GitHub says that there is none: many repositories delete it by themselves.
-            return "" if failed.status in (404, 422) else f"{pull.branch} stays: {failed.error}"
+            # Both mean that there is no such branch: many repositories delete it automatically.
+            return "" if failed.status in (404, 422) else f"{pull.branch} was not deleted: {failed.error}"
         return ""
 
     async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
-        """Say something below an issue or pull request, or replace what comment `id` says."""
+        """Comment on an issue or pull request, or replace the text of comment `id`."""
         async with _raise_hutch_errors():
             if id is not None:
                 try:
@@ -179,12 +178,12 @@ class GitHub:
                         await self._request("PATCH", f"/issues/comments/{id}", {"body": body})
                     )
                 except GitHubFailed as failed:
-                    if failed.status != 404:  # it was deleted: say it anew
+                    if failed.status != 404:  # it was deleted: post it again
                         raise
             return self._posted(await self._request("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: ThreadKind = "comments") -> Posted | None:
-        """What was said below an issue or pull request, or on lines of it, and holds this text."""
+        """The first comment or review that contains this text."""
         thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
         what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
         async with _raise_hutch_errors():
@@ -205,20 +204,19 @@ class GitHub:
             )
 
     async def comment_on_line(self, number: int, comment: LineComment, *, commit: str) -> Posted:
-        """Say something about a line by itself, as it is at `commit`."""
+        """Comment on a single line at `commit`."""
         async with self._pull_request_errors(number):
             about = {"commit_id": commit, **_line_fields(comment)}
             return self._posted(await self._request("POST", f"/pulls/{number}/comments", about))
 
     async def review(self, number: int, review: NewReview) -> Posted:
-        """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
-        comments = [_line_fields(each) for each in review.comments]
-        body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
+        fields: dict[str, Any] = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
+        fields["comments"] = [_line_fields(each) for each in review.comments]
         async with self._pull_request_errors(number):
-            response = {**body, "comments": comments}
-            return self._posted(await self._request("POST", f"/pulls/{number}/reviews", response))
+            return self._posted(await self._request("POST", f"/pulls/{number}/reviews", fields))
 
     async def verdicts(self, number: int) -> Verdicts:
+        """The verdicts of users with write access. Others do not count: anybody can post them."""
         last: dict[str, str] = {}
         urls = set()
         async with self._pull_request_errors(number):
@@ -229,7 +227,7 @@ class GitHub:
                     verdict = get_text(each, "state")
                     counts = get_text(each, "author_association") not in OUTSIDERS
                     if counts and verdict in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
-                        last[get_text(each, "user", "login") or "somebody"] = verdict
+                        last[get_text(each, "user", "login") or "an unknown user"] = verdict
                         urls.add(get_page_url(each, self.gh.host))
                 if len(listed) < 100:
                     break
@@ -237,7 +235,7 @@ class GitHub:
         return Verdicts(against, frozenset(urls - {""}))
 
     async def permission(self, user: str) -> Permission:
-        """What a person may do with the repository."""
+        """The permission of a user in the repository."""
         if not NAME.fullmatch(user):
             return "none"
         async with _raise_hutch_errors():
@@ -250,35 +248,35 @@ class GitHub:
                     return "none"
                 raise
         for name in (response.get("role_name"), response.get("permission")):
-            if name in get_args(Permission):  # a role of the organisation's own has one of these below it
+            if name in get_args(Permission):  # a custom role is based on one of these
                 return cast("Permission", name)
         return "none"
 
     async def me(self) -> str:
-        """Who we are there: a login."""
+        """The login that the token belongs to."""
         async with _raise_hutch_errors():
             return get_text((await self.gh.api("GET", "user")).json_object(), "login")
 
     # --- inside ---
 
     def _pull(self, response: Mapping[str, Any], number: int = 0) -> PullRequest:
-        """The pull request that was asked for, and no other."""
+        """Parse a pull request, and check that it has the requested number."""
         found = parse_pull_request(response, self.gh.host)
         if number not in (0, found.number):
-            raise Unavailable(f"GitHub's answer is about #{found.number}, and not about #{number}.")
+            raise Unavailable(f"GitHub's response is about #{found.number} instead of #{number}.")
         page = f"https://{self.gh.host}/{self.full_name}/pull/{found.number}"
         return found if found.url else replace(found, url=page)
 
-    def _posted(self, answer: ApiResponse) -> Posted:
-        return parse_posted(answer.json_object(), self.gh.host)
+    def _posted(self, response: ApiResponse) -> Posted:
+        return parse_posted(response.json_object(), self.gh.host)
 
     async def _pushable(self) -> dict[str, Any]:
-        """What GitHub says of the repository; refused where neither it nor a copy of it can be pushed to."""
+        """The repository's fields. Refuses one that can be neither pushed to nor forked."""
         about: dict[str, Any] = (await self._request("GET", "")).json_object()
         if about.get("archived") or about.get("disabled"):
-            raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
+            raise Conflict(f"{self.full_name} is archived, so it accepts no pushes.")
         if get_value(about, "permissions", "push") is False and about.get("allow_forking") is False:
-            raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
+            raise Conflict(f"The token may not push to {self.full_name}, which cannot be forked.")
         return about
 
     async def _request(
@@ -288,30 +286,29 @@ class GitHub:
 
     @asynccontextmanager
     async def _pull_request_errors(self, number: int) -> AsyncIterator[None]:
-        """Failures as callers know them, where GitHub has one word for a repository and a pull request that
-        are not there."""
+        """Raise Hutch errors. A 404 may mean a missing repository or a missing pull request."""
         async with _raise_hutch_errors():
             try:
                 yield
             except GitHubFailed as failed:
                 if failed.status != 404:
                     raise
-                await self._request("GET", "")  # which tells of a repository that is missing
+                await self._request("GET", "")  # raises an error if the repository is missing
                 raise NotFound(
                     f"There is no pull request #{number} in {self.full_name} on {self.gh.host}, or this "
-                    "token may not do that with it."
+                    "token lacks the permission."
                 ) from None
 
     async def _default_method(self) -> MergeMethod:
-        """How pull requests are merged here: the first way that the repository allows."""
+        """The first merge method that the repository allows."""
         about = (await self._request("GET", "")).json_object()
         for method, name in METHODS.items():
-            if about.get(name) is not False:  # it is not told to everybody
+            if about.get(name) is not False:  # the field is missing for some users
                 return method
         return "merge"
 
     async def _remote(self, full_name: str) -> RepoUrl:
-        """Where git is spoken, with the token; on the machine that was named, whatever an answer says."""
+        """The address for git, with the token. Its host never depends on a response."""
         remote, token = self.remote, await self.gh.token()
         if remote.transport == "ssh":
             return replace(
@@ -324,8 +321,8 @@ class GitHub:
         made = (await self._request("POST", "/forks", {}, is_idempotent=True)).json_object()
         full_name = get_text(made, "full_name")
         if not FULL_NAME.fullmatch(full_name):
-            raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
-        for _ in range(MAX_FORK_POLLS):  # it is made while we wait
+            raise Unavailable(f"{self.gh.host} did not name the fork of {self.full_name}.")
+        for _ in range(MAX_FORK_POLLS):  # GitHub creates it asynchronously
             try:
                 await self.gh.api("GET", f"repos/{full_name}")
                 owner = full_name.partition("/")[0]
@@ -334,41 +331,41 @@ class GitHub:
                 if failed.status != 404:
                     raise
             await asyncio.sleep(self.gh.retry_policy.first_delay_s)
-        raise Unavailable(f"The fork {full_name} is not ready yet. Deliver it again in a few minutes.")
+        raise Unavailable(f"The fork {full_name} is not ready yet. Deliver again in a few minutes.")
 
-    async def _find(self, wanted: NewPullRequest) -> PullRequest | None:
-        """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
-        head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
+    async def _find(self, new: NewPullRequest) -> PullRequest | None:
+        """The open pull request of a branch, or a closed one of this commit."""
+        head = quote(f"{new.head_owner}:{new.branch}", safe="")
         listed = (await self._request("GET", f"/pulls?state=all&per_page=100&head={head}")).json_list()
         found = [self._pull(each) for each in listed]
-        fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
-        fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
-        return fitting[0] if fitting else None
+        matching = [each for each in found if each.state == "open" and each.base == new.base]
+        matching += [each for each in found if each.state != "open" and each.commit == new.commit]
+        return matching[0] if matching else None
 
-    async def _create(self, wanted: NewPullRequest) -> PullRequest:
-        head = wanted.branch
-        if wanted.head_owner.lower() != self.full_name.partition("/")[0].lower():
-            head = f"{wanted.head_owner}:{head}"
+    async def _create(self, new: NewPullRequest) -> PullRequest:
+        head = new.branch
+        if new.head_owner.lower() != self.full_name.partition("/")[0].lower():
+            head = f"{new.head_owner}:{head}"
         words = ["pr", "create", "--repo", f"{self.gh.host}/{self.full_name}", f"--head={head}"]
-        words += [f"--base={wanted.base}", f"--title={wanted.title}", "--body-file=-"]
-        words += ["--draft"] if wanted.draft else []
-        failed = await self._run_create(words, wanted)
-        if failed and wanted.draft and "draft" in failed.message.lower():  # not every plan has drafts
-            failed = await self._run_create([word for word in words if word != "--draft"], wanted)
-        # What was opened is looked up, also after an answer that was lost on its way.
-        found = await self._find(wanted)
+        words += [f"--base={new.base}", f"--title={new.title}", "--body-file=-"]
+        words += ["--draft"] if new.draft else []
+        failed = await self._run_create(words, new)
+        if failed and new.draft and "draft" in failed.message.lower():  # not every plan supports drafts
+            failed = await self._run_create([word for word in words if word != "--draft"], new)
+        # Search for it even after a failure: the response may have been lost.
+        found = await self._find(new)
         if found is None:
-            raise failed or Unavailable(f"{self.gh.host} opened a pull request that cannot be found.")
+            raise failed or Unavailable(f"{self.gh.host} opened a pull request but does not list it.")
         return found
 
-    async def _run_create(self, words: list[str], wanted: NewPullRequest) -> GitHubFailed | None:
-        code, _, said = await self.gh.run(*words, stdin=wanted.body.encode(errors="replace"))
-        return None if code == 0 else self.gh.failed(said)
+    async def _run_create(self, words: list[str], new: NewPullRequest) -> GitHubFailed | None:
+        code, _, stderr = await self.gh.run(*words, stdin=new.body.encode(errors="replace"))
+        return None if code == 0 else self.gh.failed(stderr)
 
     async def _add_labels_and_reviewers(
         self, number: int, labels: tuple[str, ...], reviewers: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Labels and reviewers, as far as they can be had: none of them is worth failing for."""
+        """Set labels and request reviewers. Returns notes about failures instead of raising."""
         notes = []
         if labels:
             try:
@@ -383,13 +380,13 @@ class GitHub:
             try:
                 await self._request("POST", f"/pulls/{number}/requested_reviewers", asked, is_idempotent=True)
             except GitHubFailed as failed:
-                notes.append(f"{reviewer} was not asked for a review: {failed.error}")
+                notes.append(f"No review was requested from {reviewer}: {failed.error}")
         return tuple(notes)
 
 
 @asynccontextmanager
 async def _raise_hutch_errors() -> AsyncIterator[None]:
-    """Failures as callers know them."""
+    """Raise the Hutch error of a failed request."""
     try:
         yield
     except GitHubFailed as failed:

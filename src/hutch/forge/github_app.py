@@ -1,7 +1,7 @@
-"""Tokens of a GitHub App: it signs who it is, and gets a token for one repository's installation.
+"""Tokens of a GitHub App: a signed JWT is exchanged for a token of one installation.
 
-The signed word goes over a connection of our own: gh sends every token in a way that
-GitHub does not take from an App.
+This does not use gh, because gh sends tokens in a header that GitHub does not accept from
+an App.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from joserfc.jwk import RSAKey
 from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
 from hutch.forge.gh import GITHUB
 
-EXPIRY_MARGIN_S = 300  # a token is not used when it ends so soon
-JWT_LIFETIME_S = 540  # GitHub takes nothing that is valid for more than ten minutes
+EXPIRY_MARGIN_S = 300  # a token is renewed this long before it expires
+JWT_LIFETIME_S = 540  # GitHub refuses JWTs that are valid for more than ten minutes
 CLOCK_SKEW_S = 60
 TIMEOUT_S = 30.0
 
@@ -45,17 +45,16 @@ class GitHubApp:
             try:
                 way = f"/app/installations/{int(found['id'])}/access_tokens"
                 made = await self._request("POST", way, full_name)
-                left_s = datetime.fromisoformat(made["expires_at"]).timestamp() - time.time()
-                token, until = str(made["token"]), time.monotonic() + left_s
+                lifetime_s = datetime.fromisoformat(made["expires_at"]).timestamp() - time.time()
+                token, until = str(made["token"]), time.monotonic() + lifetime_s
             except (KeyError, TypeError, ValueError):
                 raise Unavailable(
-                    f"{self.host} does not answer the App as it should. Try again later."
+                    f"{self.host} sent an unexpected response to the GitHub App. Retry later."
                 ) from None
             self._tokens[full_name] = token, until
             return token
 
     def sign_jwt(self) -> str:
-        """Who we are, by our own word."""
         now = int(time.time())
         claims = {"iat": now - CLOCK_SKEW_S, "exp": now + JWT_LIFETIME_S, "iss": self.app_id}
         try:
@@ -75,20 +74,22 @@ class GitHubApp:
             async with httpx2.AsyncClient(
                 transport=transport, timeout=TIMEOUT_S, follow_redirects=False
             ) as client:
-                answered = await client.request(method, base + path, headers=headers)
-                told = answered.json()
+                response = await client.request(method, base + path, headers=headers)
+                content = response.json()
         except (httpx2.HTTPError, ValueError) as error:
-            raise Unavailable(f"{self.host} does not answer the App: {type(error).__name__}.") from None
-        if answered.status_code == 404:
+            raise Unavailable(
+                f"{self.host} does not answer the GitHub App: {type(error).__name__}."
+            ) from None
+        if response.status_code == 404:
             raise NotFound(
                 f"The GitHub App {self.app_id} is not installed on {full_name}. Install it there, or set "
                 "github_token."
             )
-        if answered.status_code >= 500:
-            raise Unavailable(f"{self.host} does not answer the App as it should. Try again later.")
-        if answered.status_code >= 300:
+        if response.status_code >= 500:
+            raise Unavailable(f"{self.host} sent an unexpected response to the GitHub App. Retry later.")
+        if response.status_code >= 300:
             raise Denied(
-                f"{self.host} does not take the word of the GitHub App {self.app_id} "
-                f"({answered.status_code}). Check github.app_id, the secret github_app_key and the clock."
+                f"{self.host} does not accept the signature of the GitHub App {self.app_id} "
+                f"({response.status_code}). Check github.app_id, the secret github_app_key and the clock."
             )
-        return told if isinstance(told, dict) else {}
+        return content if isinstance(content, dict) else {}

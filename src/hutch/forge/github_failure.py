@@ -1,4 +1,4 @@
-"""What GitHub's refusals mean, and what to do about them."""
+"""Translates errors of GitHub into Hutch errors with advice."""
 
 import re
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ from hutch.forge.git_failure import token_secret_name
 from hutch.forge.relay import MISDIRECTED
 
 MAX_LINE_CHARS = 300
-DEFAULT_RETRY_DELAY_S = 60.0  # after which a limit that names no time is tried again
+DEFAULT_RETRY_DELAY_S = 60.0  # for rate limits without a time
 
 
 class GitHubFailed(Unavailable):
-    """GitHub said no, or nothing. `error` is the same for people, of the family of who must act."""
+    """A failed request. `error` is the error for users; its class says who can fix it."""
 
     def __init__(self, status: int | None, message: str, error: HutchError) -> None:
         super().__init__(str(error))
@@ -23,41 +23,41 @@ class GitHubFailed(Unavailable):
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same may work in a moment."""
+        """Whether a retry may succeed."""
         return self.status is None or self.status >= 500
 
 
 def explain(status: int | None, message: str, host: str) -> GitHubFailed:
-    """The failure for an answer, or for none."""
+    """The failure for a response, or for a missing one."""
     line = clean_line(message)
     error: HutchError
     if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", message):
         error = Denied(
-            f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
+            f"{host} does not accept Hutch's token ({line}). It may have expired: set a new one "
             f"with `hutch config set-secret {token_secret_name(host)}`."
         )
     elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", message) or status == 429:
-        error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")
+        error = Unavailable(f"The rate limit of {host} is used up ({line}). Retry later.")
     elif status == 403 or re.search(r"HTTP 403|FORBIDDEN|not accessible by", message):
-        error = Denied(f"{host} does not let this token do that: {line}. Give it the rights it needs.")
+        error = Denied(f"{host} does not allow this token to do that: {line}. Grant it the permission.")
     elif status == 404 or re.search(r"HTTP 404|Could not resolve to a Repository|NOT_FOUND", message):
         error = NotFound(
             f"There is no such repository on {host}, or this token may not see it: {line}. Check the "
-            "address, and that the token reaches it."
+            "address and the permissions of the token."
         )
     elif status == MISDIRECTED:
-        error = Unavailable(f"{host} sends us elsewhere: {line}.")
+        error = Unavailable(f"{host} redirects to another host: {line}.")
     elif status in (400, 405, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", message):
         error = Conflict(f"{host} refuses it: {line}.")
     elif status is not None and status < 500:
         error = BadRequest(f"{host} refuses it ({status}): {line}.")
     else:
-        error = Unavailable(f"{host} does not answer as it should: {line}. Try again later.")
+        error = Unavailable(f"{host} failed: {line}. Retry later.")
     return GitHubFailed(status, message, error)
 
 
 def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
-    """When it can be asked again, where a limit was the reason; told in the message, too."""
+    """When to retry after a rate limit; None for other failures. Adds the time to the message."""
     headers = failed.headers
     remaining, reset = headers.get("x-ratelimit-remaining"), headers.get("x-ratelimit-reset", "")
     after = headers.get("retry-after", "")
@@ -66,21 +66,19 @@ def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
         return None
     if after.isdecimal():
         until = now + int(after[:9])
-    elif (
-        reset.isdecimal() and float(reset[:12]) > now - DEFAULT_RETRY_DELAY_S
-    ):  # clocks differ, but not by so much
+    elif reset.isdecimal() and float(reset[:12]) > now - DEFAULT_RETRY_DELAY_S:  # tolerates clock differences
         until = max(float(reset[:12]), now)
     else:
         until = now + DEFAULT_RETRY_DELAY_S
     at = datetime.fromtimestamp(min(until, now + 31_536_000), UTC).strftime("%Y-%m-%d %H:%M UTC")
-    words = f"The limit of requests to GitHub is used up until {at}. Deliver it again after that."
+    words = f"The rate limit of GitHub is used up until {at}. Deliver again after that."
     failed.error = Unavailable(words)
     failed.args = (words,)
     return until
 
 
 def clean_line(message: str) -> str:
-    """The last line of a stranger's, fit for a message."""
-    lines = [line for line in message.splitlines() if line.strip()] or ["it did not say why"]
+    """The last lines of untrusted text, made fit for a message."""
+    lines = [line for line in message.splitlines() if line.strip()] or ["no reason given"]
     text = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", " ".join(lines[-2:]))[:MAX_LINE_CHARS]
     return re.sub(r"^(gh|GraphQL): *", "", text).strip().rstrip(".")

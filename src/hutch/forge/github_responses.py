@@ -1,4 +1,4 @@
-"""What GitHub's answers say, read with care: what is not said, or is of another kind, is not there."""
+"""Reads fields of GitHub's JSON responses. A field of the wrong type counts as missing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from hutch.forge.github_types import Posted, PullRequest, PullState
 
 
 def get_value(response: Any, *names: str) -> Any:
-    """What is told there; None when nothing is."""
+    """The value at a path of field names; None if it is missing."""
     for name in names:
         response = response.get(name) if isinstance(response, dict) else None
     return response
@@ -34,7 +34,7 @@ def require_number(response: Any, name: str) -> int:
 
 
 def _missing(names: tuple[str, ...]) -> Unavailable:
-    return Unavailable(f"GitHub's answer does not say {'.'.join(names)}. Try again later.")
+    return Unavailable(f"GitHub's response lacks {'.'.join(names)}. Retry later.")
 
 
 def get_default_branch(about: Mapping[str, Any]) -> str:
@@ -42,8 +42,10 @@ def get_default_branch(about: Mapping[str, Any]) -> str:
 
 
 def get_page_url(response: Any, host: str) -> str:
-    """A page for people to visit, on this host; else none: it stands in messages, and things are found by
-    it."""
+    """The URL of a page on this host; empty for any other.
+
+    It appears in messages and identifies objects, so it must be safe.
+    """
     found = get_text(response, "html_url")
     if not found.isascii() or not found.isprintable() or " " in found:
         return ""

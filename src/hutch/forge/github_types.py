@@ -1,4 +1,4 @@
-"""What is asked of GitHub's API, and what it answers."""
+"""Requests to GitHub's API, and its responses."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -7,29 +7,31 @@ from hutch.forge.repo_url import RepoUrl
 
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
-ThreadKind = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
+ThreadKind = Literal[
+    "comments", "lines", "reviews"
+]  # comments below a pull request, comments on its lines, reviews
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
 MergeMethod = Literal["merge", "squash", "rebase"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPullRequest:
-    """A branch that was pushed, and what is to be said about it."""
+    """A pull request to open for a pushed branch."""
 
     branch: str
-    head_owner: str  # whose copy of the repository the branch is in: `Target.owner`
+    head_owner: str  # owner of the repository or fork with the branch: `Target.owner`
     base: str
-    commit: str  # that the branch is at
+    commit: str  # the head of the branch
     title: str
     body: str
     draft: bool = False
     labels: tuple[str, ...] = ()
-    reviewers: tuple[str, ...] = ()  # people, or `owner/team`
+    reviewers: tuple[str, ...] = ()  # users, or `owner/team`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """A pull request as the forge has it."""
+    """A pull request on GitHub."""
 
     number: int
     url: str
@@ -43,24 +45,24 @@ class PullRequest:
     branch: str
     head_owner: str
     commit: str
-    head_repository: str = ""  # whose branch it is, as OWNER/NAME; empty when that copy is gone
-    merged_commit: str = ""  # that came of it; empty until then
-    notes: tuple[str, ...] = field(default=())  # what could not be done, such as a label nobody made
+    head_repository: str = ""  # OWNER/NAME with the branch; empty if that fork was deleted
+    merged_commit: str = ""  # the result of the merge; empty before
+    notes: tuple[str, ...] = field(default=())  # steps that failed, such as a label that does not exist
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a branch can be pushed to: the repository itself, or a copy of it that we may write to."""
+    """Where to push a branch: the repository, or a fork with write access."""
 
     remote: RepoUrl  # with credentials
     owner: str
-    default: str = ""  # branch of the repository that changes are for
+    default: str = ""  # the default branch of the repository
     forked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineComment:
-    """What is to be said about a line of a pull request, or a range that ends with it."""
+    """A comment on a line of a pull request, or on a range that ends with it."""
 
     path: str
     line: int
@@ -73,7 +75,7 @@ class LineComment:
 class NewReview:
     """A review: a summary, and comments on lines."""
 
-    commit: str  # that was read
+    commit: str  # the commit that was reviewed
     body: str
     comments: tuple[LineComment, ...] = ()
     verdict: Verdict = "COMMENT"
@@ -81,7 +83,7 @@ class NewReview:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A comment or review that is there now."""
+    """A comment or review that was posted."""
 
     id: int
     url: str
@@ -89,7 +91,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What people who may write there have said of a pull request."""
+    """Verdicts on a pull request by users with write access."""
 
-    against: tuple[str, ...]  # who asked for changes, and has not approved it since
-    urls: frozenset[str]  # of all that approve it or ask for changes
+    against: tuple[str, ...]  # users who requested changes and have not approved since
+    urls: frozenset[str]  # of all approvals and requests for changes

@@ -1,7 +1,7 @@
-"""A forge: where work is proposed, reviewed and merged.
+"""The interface to a forge, where changes are proposed, reviewed and merged.
 
-A `Forge` stands for one repository, with the credentials of one caller: a directory of this machine, a
-plain git address, or a repository on GitHub. Callers redact texts before they hand them over.
+A `Forge` is one repository with the credentials of one caller: a directory on this machine, a plain git
+address, or a repository on GitHub. Callers redact texts before they pass them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from hutch.domain.review import Comment, Remark, Review
 from hutch.forge.git import Git
 from hutch.forge.repo_url import RepoUrl
 
-# A request to a forge may take effect for so long after its sender is gone: GitHub gives up at ten seconds.
+# A request can still take effect this long after its sender was killed: GitHub times out after ten seconds.
 SETTLE_DELAY_S = 12.0
 Strategy = Literal["fast-forward", "merge", "squash", "rebase"]
 Step = Literal["branching", "committing", "pushing", "opening"]
@@ -24,16 +24,16 @@ OnStep = Callable[[Step, str], Awaitable[None]]
 
 
 async def ignore_step(step: Step, message: str) -> None:
-    """For callers that show no progress."""
+    """The default callback: shows no progress."""
 
 
 class ClosedOnForge(Conflict):
-    """The change was closed where it was proposed."""
+    """The change was closed on its forge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """A git directory of ours that holds the commits to be proposed."""
+    """Hutch's own git directory with the commits to propose."""
 
     git: Git
     git_dir: Path
@@ -41,10 +41,10 @@ class Commits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The work as one commit, and its description."""
+    """One commit and its description."""
 
     commit: str
-    base: str  # the branch that it is for; HEAD when the work began at a commit
+    base: str  # the target branch; HEAD when the work started from a commit
     title: str
     body: str
     labels: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is to be proposed: on a new branch, or on that of `before` while it exists."""
+    """The work to propose: on a new branch, or on the branch of `before` while that exists."""
 
     commits: Commits
     base_commit: str
@@ -62,25 +62,25 @@ class Work:
     before: Change | None = None  # an open change of the same session
     next: Draft | None = None  # the same work on top of `before`
     is_draft: bool = False
-    describe: Callable[[str], str] = str  # a body as the text of a pull request
+    describe: Callable[[str], str] = str  # turns a body into the text of a pull request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedChange:
-    """Work that is on a branch now, and proposed as far as its forge does that."""
+    """Work that was pushed to a branch and, where the forge supports that, proposed."""
 
     branch: str
     draft: Draft
-    continues: bool  # the branch of the change before
-    number: int = 0  # of the pull request; 0 where there is none
+    continues: bool  # it was added to the branch of an earlier change
+    number: int = 0  # of the pull request; 0 without one
     url: str = ""
     state: ChangeState = "open"
-    notes: tuple[str, ...] = ()  # what could not be done, such as a label that does not exist
+    notes: tuple[str, ...] = ()  # steps that failed, such as a label that does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeStatus:
-    """A change as it is where it was proposed."""
+    """The state of a change on its forge."""
 
     state: ChangeState
     title: str
@@ -88,43 +88,43 @@ class ChangeStatus:
     base: str
     base_commit: str
     commit: str
-    repository: str  # for a reviewer to clone
-    pull_url: str = ""  # the address that reviews are kept under; empty where it is no pull request
+    repository: str  # the address that a reviewer clones
+    pull_url: str = ""  # the key that reviews are stored under; empty unless it is a pull request
     merged_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Objections:
-    """What speaks against a merge at the forge."""
+    """Reasons on the forge not to merge."""
 
     reasons: tuple[str, ...] = ()
-    verdict_urls: frozenset[str] = frozenset()  # of verdicts that count there, and not here
+    verdict_urls: frozenset[str] = frozenset()  # verdicts that count on the forge only
     force_refusal: str = ""  # why only an owner may override them
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """How to merge. `consent` refuses, or returns when nothing speaks against it any more."""
+    """How to merge. `consent` raises an error if the objections stand, and returns otherwise."""
 
-    author: str  # of a merge commit that is made here
+    author: str  # of a merge commit that Hutch makes
     strategy: Strategy | None
     consent: Callable[[Objections], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A change that is in its base branch."""
+    """The result of merging a change into its base branch."""
 
-    commit: str  # that the base is at now; empty where the forge does not say
-    branch_stays: str = ""  # why the change's own branch was not deleted; empty when it was
+    commit: str  # the new head of the base; empty if the forge does not report it
+    branch_stays: str = ""  # why the change's branch was not deleted; empty if it was
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Identifies a request that may have been made before."""
+    """Identifies a request that may be a repetition."""
 
-    mark: str = ""  # the same each time; empty where nobody can know
-    tried_ms: int = 0  # when a process that was killed tried it; 0 when none was
+    mark: str = ""  # the same for every repetition; empty if unknown
+    tried_ms: int = 0  # when a killed process tried it; 0 if none did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,62 +132,65 @@ class Statement:
     """A comment on a line or a review, to be posted once."""
 
     content: Comment | Review
-    name: str = ""  # of the user who says it, for readers
+    name: str = ""  # the author's name, for readers
     attempt: Attempt = Attempt()
-    remarks: tuple[Remark, ...] = ()  # on lines, of a review by the agent
-    patch: Patch | None = None  # that the agent has read
+    remarks: tuple[Remark, ...] = ()  # comments on lines in an agent's review
+    patch: Patch | None = None  # the patch that the agent reviewed
 
 
 class Forge(Protocol):
-    """One repository."""
+    """One repository on a forge."""
 
     @property
     def name(self) -> ForgeName: ...
 
     @property
     def acts_on_text(self) -> bool:
-        """Whether others read there what commits say, and mentions and closing words take effect."""
+        """Whether mentions and closing keywords in commit messages take effect."""
         ...
 
     @property
     def without_token(self) -> RepoUrl | None:
-        """The address on a GitHub for which there is no token, so that only a branch can be had."""
+        """The GitHub address for which no token is set; only a branch can be pushed to it."""
         ...
 
     async def check(self, commits: Commits, commit: str) -> None:
-        """Refuse what `propose` is sure to refuse; nothing is pushed."""
+        """Raise the errors that `propose` is certain to raise. Pushes nothing."""
         ...
 
     async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
-        """Push a branch, and open or update the pull request of it. Work that is there is found again."""
+        """Push a branch and open or update its pull request. Repeating it is safe."""
         ...
 
     async def read(self, change: Change) -> ChangeStatus: ...
 
     async def diff(self, change: Change) -> bytes:
-        """A change as a patch; a pull request as it is now."""
+        """The patch of a change; of a pull request, in its current state."""
         ...
 
     async def merge(self, change: Change, merge: Merge) -> MergeResult:
-        """Bring a change into its base branch, and delete its own when nothing is lost by that."""
+        """Merge a change into its base branch and delete its own branch if no commit is lost."""
         ...
 
     async def close(self, change: Change) -> str:
-        """Close a change and delete its branch; the reason, if the branch stays."""
+        """Close a change and delete its branch. Returns why the branch was not deleted, if so."""
         ...
 
     async def post(self, change: Change, statement: Statement) -> str:
-        """Post a statement where the change is, unless it is there; its address, empty where it is kept here
-        alone. A comment on a line that does not exist is refused."""
+        """Post a statement, unless it is already posted, and return its URL.
+
+        The URL is empty where statements are stored in Hutch only. A comment on a line that does not exist
+        is refused.
+        """
         ...
 
     async def find(self, change: Change, review: Review) -> str | None:
-        """The address of a review that was posted; None when it was not."""
+        """The URL of a posted review; None if it was not posted."""
         ...
 
 
 def recorded_status(change: Change) -> ChangeStatus:
-    """A change that is known here alone."""
+    """The status of a change that only Hutch knows about."""
     return ChangeStatus(
         state=change.state,
         title=change.title,

@@ -1,4 +1,4 @@
-"""Git on a repository of this machine, inside a jail: its settings and hooks act in there."""
+"""Runs git on a repository of this machine inside a jail, which contains its hooks and settings."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,16 +27,16 @@ class GitResult:
 
 
 RunGit = Callable[[Sequence[str], bytes | None, Mapping[str, str]], Awaitable[GitResult]]  # words, stdin, env
-# Git in a jail without network on a repository of this machine. Unless the flag says that it may be anywhere,
-# it must be a repository that members may name.
+# Opens git for a repository, in a jail without network. The flag lifts the limit to repositories that members
+# may name.
 OpenGit = Callable[[Path, bool], AbstractAsyncContextManager[RunGit]]
 
 
 def commit_id(ran: GitResult) -> str:
-    """The commit that git has printed."""
+    """The commit id that git printed."""
     printed = ran.stdout.decode(errors="replace").strip()
     if not COMMIT.fullmatch(printed):
-        raise Unavailable(f"git in the repository named no commit: '{ascii(printed[:100])[1:-1]}'.")
+        raise Unavailable(f"git printed no commit id: '{ascii(printed[:100])[1:-1]}'.")
     return printed
 
 
@@ -61,6 +61,6 @@ def to_error(command: str, ran: GitResult) -> Unavailable:
 
 
 def failure_reason(ran: GitResult) -> str:
-    """Why git failed, by its own words."""
+    """The end of git's standard error."""
     printed = last_words(strip_controls(ran.stderr.decode(errors="replace")), 1000)
     return printed or f"exit code {ran.exit_code}"

@@ -1,4 +1,4 @@
-"""A repository of this machine: work becomes a branch there, and is reviewed and merged in Hutch itself."""
+"""A repository on this machine: work becomes a branch, and Hutch itself reviews and merges it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,11 +32,11 @@ from hutch.forge.repo_url import RepoUrl
 
 @dataclass(frozen=True, slots=True)
 class LocalRepository:
-    """`Forge` for a directory of this machine."""
+    """`Forge` for a directory on this machine."""
 
     path: Path
     open_git: OpenGit
-    unrestricted: bool = True  # it need not be one that members may name
+    unrestricted: bool = True  # lifts the limit to repositories that members may name
 
     @property
     def name(self) -> ForgeName:
@@ -51,7 +51,7 @@ class LocalRepository:
         return None
 
     async def check(self, commits: Commits, commit: str) -> None:
-        """It is here, and is not asked."""
+        """A repository on this machine needs no check."""
 
     async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         async with self._git() as git:
@@ -71,7 +71,7 @@ class LocalRepository:
             ran = await jailed_git.run(git, *words)
         if ran.truncated:
             raise LimitReached(
-                f"The patch is larger than {MAX_OUTPUT_BYTES} bytes. Look at it in the repository: "
+                f"The patch is larger than {MAX_OUTPUT_BYTES} bytes. View it in the repository: "
                 f"git diff {change.base_commit[:12]} {change.commit[:12]}",
                 limit="output_bytes",
             )
@@ -90,7 +90,7 @@ class LocalRepository:
 
     async def post(self, change: Change, statement: Statement) -> str:
         if isinstance(statement.content, Comment):
-            await self._check_place(change, statement.content)
+            await self._check_line(change, statement.content)
         return ""
 
     async def find(self, change: Change, review: Review) -> str | None:
@@ -101,7 +101,7 @@ class LocalRepository:
         async with self.open_git(self.path, self.unrestricted) as git:
             yield git
 
-    async def _check_place(self, change: Change, comment: Comment) -> None:
+    async def _check_line(self, change: Change, comment: Comment) -> None:
         patch = await asyncio.to_thread(parse_patch, await self.diff(change))
         if patch.shows(comment.path, comment.side, comment.line):
             return
@@ -109,13 +109,15 @@ class LocalRepository:
         lines = await self._count_lines(f"{commit}:{comment.path}")
         if lines is None:
             raise BadRequest(
-                f"There is no file {echo(comment.path, 200)} in the change. Name one of the diff."
+                f"There is no file {echo(comment.path, 200)} in the change. Name a file of the diff."
             )
         if comment.line > lines:
-            raise BadRequest(f"{echo(comment.path, 200)} has {lines} lines, and not {comment.line}.")
+            raise BadRequest(
+                f"{echo(comment.path, 200)} has {lines} lines, so there is no line {comment.line}."
+            )
 
     async def _count_lines(self, name: str) -> int | None:
-        """The number of lines of a file of a commit; None when there is no such file."""
+        """The number of lines of a file in a commit; None if the file does not exist."""
         if "\x00" in name:
             return None
         try:

@@ -1,4 +1,4 @@
-"""A change is merged into its base branch in a repository of this machine, or its branch is deleted."""
+"""Merges a change in a repository on this machine, and deletes its branch."""
 
 from typing import Literal
 
@@ -15,64 +15,64 @@ MAX_PATHS = 20
 def check_strategy(strategy: Strategy | None) -> None:
     if strategy == "rebase":
         raise BadRequest(
-            "Only a pull request can be rebased; a change of this machine is merged as the commit that was "
+            "Only a pull request can be rebased. A change on this machine is merged as the commit that was "
             "tested. Choose fast-forward, merge or squash."
         )
 
 
 async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy | None) -> MergeResult:
-    """Bring a change into its base branch, and delete its own when nothing is lost by that.
+    """Merge a change into its base branch and delete its own branch if no commit is lost.
 
-    Without a strategy, the base is moved forward if it can be, and gets a merge commit if not.
+    Without a strategy, the base is fast-forwarded if possible, and gets a merge commit otherwise.
     """
     tip = await _tip(git, change.base)
     out = await _checked_out(git, change.base)
     if out == "elsewhere":
-        by_hand = f"Merge it where that is: git merge {change.branch}"
+        by_hand = f"Merge it there: git merge {change.branch}"
         raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
     made = await _make_merge(git, change, tip, strategy=strategy, author=author)
-    if made == tip:  # all of it is there already
+    if made == tip:  # already merged
         return MergeResult(tip, await _delete_merged_branch(git, change, strategy))
     if out == "nowhere":
         moved = await jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{change.base}", made, tip)
-    else:  # people see it in their files too, unless it would run over what they have changed
-        # In the directory of the repository, wherever core.worktree points.
+    else:  # this updates the checked-out files too, and fails if it would overwrite changes
+        # In the directory of the repository, whatever core.worktree says.
         here = ("--git-dir=.git", "--work-tree=.")
         moved = await jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", made)
     if moved.exit_code != 0:
-        raise Conflict(f"{change.base} was left as it was. git says: {jailed_git.failure_reason(moved)}")
+        raise Conflict(f"{change.base} was not changed. git says: {jailed_git.failure_reason(moved)}")
     return MergeResult(made, await _delete_merged_branch(git, change, strategy))
 
 
 async def _delete_merged_branch(git: RunGit, change: Change, strategy: Strategy | None) -> str:
-    """Delete the branch of a change that is merged; why it stays, if it does."""
+    """Delete the branch of a merged change. Returns why it was not deleted, if so."""
     if strategy == "squash":  # its commit is in no other branch
-        return f"{change.branch} stays as it is: git branch -D {change.branch}"
+        return f"{change.branch} was not deleted. Delete it: git branch -D {change.branch}"
     try:
         await delete_branch(git, change)
-    except HutchError as error:  # it is merged all the same
+    except HutchError as error:  # it is merged nevertheless
         return str(error)
     return ""
 
 
 async def delete_branch(git: RunGit, change: Change) -> None:
-    """Delete the branch of a change, unless somebody has worked on it since; one that is gone is fine."""
+    """Delete the branch of a change, unless it has new commits. It may already be deleted."""
     ref = f"refs/heads/{change.branch}"
     found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     if found.exit_code != 0:
         return
     if found.stdout.decode(errors="replace").strip() != change.commit:
         raise Conflict(
-            f"{change.branch} has moved since it was proposed. Look at what is new there, then delete it "
+            f"{change.branch} has moved since it was proposed. Check its new commits, then delete it "
             f"by hand: git branch -D {change.branch}"
         )
     if await _checked_out(git, change.branch) != "nowhere":
-        raise Conflict(f"{change.branch} is checked out. Switch to another branch there, and try again.")
+        raise Conflict(f"{change.branch} is checked out. Switch to another branch there and retry.")
     await jailed_git.run(git, "update-ref", "-d", ref, change.commit)
 
 
 async def _checked_out(git: RunGit, branch: str) -> Literal["here", "elsewhere", "nowhere"]:
-    """Where a branch lies in files: in the repository's own, in those of a linked worktree, or in none."""
+    """Where a branch is checked out: in the repository, in a linked worktree, or nowhere."""
     listed = (await jailed_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(errors="replace")
     for number, about in enumerate(listed.strip().split("\n\n")):
         lines = about.split("\n")
@@ -93,8 +93,8 @@ async def _make_merge(
             return change.commit
         if strategy == "fast-forward":
             raise Conflict(
-                f"{change.base} has moved since {change.branch} began, so that it cannot be moved forward. "
-                f"Merge or squash it."
+                f"{change.base} has new commits since {change.branch} started, so it cannot be "
+                "fast-forwarded. Choose merge or squash."
             )
     merged = await jailed_git.run_unchecked(
         git, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
@@ -111,15 +111,15 @@ async def _make_merge(
     if merged.exit_code != 0:
         raise jailed_git.to_error("merge-tree", merged)
     if lines[0].strip() == await _tree(git, tip):
-        return tip  # all of it is there already, by other commits
+        return tip  # already merged by other commits
     name, address = parse_author(author)
-    who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address}
-    who |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
+    identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address}
+    identity |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
     parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
     title = change.title if squash else f"Merge {change.branch}: {change.title}"
-    said = commit_message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
+    text = commit_message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
     made = await jailed_git.run(
-        git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
+        git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=text, env=identity
     )
     return jailed_git.commit_id(made)
 
@@ -140,7 +140,7 @@ async def _has_commit(git: RunGit, change: Change) -> bool:
 
 
 async def _check_as_proposed(git: RunGit, change: Change) -> None:
-    """What is merged is what people have looked at: the commit that was proposed, last of its branch."""
+    """Raise an error unless the branch is at the commit that was proposed and reviewed."""
     ref = f"refs/heads/{change.branch}"
     found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""

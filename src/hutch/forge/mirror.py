@@ -1,9 +1,8 @@
-"""A bare repository of our own that follows somebody else's.
+"""A bare mirror of a remote repository.
 
-Branches are fetched one at a time, as they are asked for, under a name that no
-other can collide with. History comes whole: it is fetched once, shared by all
-workspaces of the repository, and people and agents look at it. Whoever calls
-holds a lock on the mirror.
+Branches are fetched on demand, each under a ref name that cannot collide. The whole
+history is fetched once and shared by all workspaces of the repository, because users
+and agents read it. Callers hold the lock of the mirror.
 """
 
 import asyncio
@@ -24,12 +23,12 @@ from hutch.forge.repo_url import RepoUrl
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")
 REVISION = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]{0,254}")
-READY_FILE = "hutch.ready"  # there when all else is
+READY_FILE = "hutch.ready"  # created last
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRevision:
-    """A commit that a repository has, and the branch it was asked for by."""
+    """A commit of a repository, and the ref that led to it."""
 
     commit: str
     ref: str | None = None
@@ -42,7 +41,7 @@ class FoundRevision:
 
 
 def check_revision(revision: str) -> str:
-    """A branch, tag or commit as it may be given to git, or a refusal."""
+    """Return a branch, tag or commit that is safe to pass to git. Refuses others."""
     if (
         not REVISION.fullmatch(revision)
         or ".." in revision
@@ -56,32 +55,30 @@ def check_revision(revision: str) -> str:
 
 
 async def find_revision(git: Git, repo: RepoUrl, revision: str | None) -> FoundRevision:
-    """Ask the repository which commit a branch or tag is at; None asks for its default branch."""
+    """Ask the repository for the commit of a branch or tag; None means its default branch."""
     if revision is not None and COMMIT.fullmatch(revision):
-        # It may be here already, brought by somebody who may see the repository: so must who asks now.
+        # Another user may have fetched it. This one must have access to the repository, too.
         await git.run("ls-remote", "--", repo.address, "HEAD", remote=repo)
         return FoundRevision(revision)
-    wanted = ["HEAD"] if revision is None else _candidate_refs(revision)
-    refs = _refs(await git.run("ls-remote", "--symref", "--", repo.address, *wanted, remote=repo))
+    candidates = ["HEAD"] if revision is None else _candidate_refs(revision)
+    refs = _refs(await git.run("ls-remote", "--symref", "--", repo.address, *candidates, remote=repo))
     if revision is None:
         if "HEAD" in refs.ids:
             return FoundRevision(refs.ids["HEAD"], refs.links.get("HEAD"))
         await _refuse_empty(git, repo)
-        raise NotFound(
-            f"{repo} has no default branch. Name a branch: one of those that `git ls-remote` lists."
-        )
-    for ref in wanted:
+        raise NotFound(f"{repo} has no default branch. Name a branch that `git ls-remote` lists.")
+    for ref in candidates:
         if ref in refs.ids:
             return FoundRevision(refs.ids.get(f"{ref}^{{}}", refs.ids[ref]), ref)
     if ABBREVIATED.fullmatch(revision):
-        return FoundRevision(revision)  # told by what is fetched
+        return FoundRevision(revision)  # completed after the fetch
     raise await _unknown_revision(git, repo, revision)
 
 
 async def fetch(
     git: Git, repo: RepoUrl, mirror: Path, found: FoundRevision, *, on_progress: OnProgress | None = None
 ) -> str:
-    """Bring a commit and its history into the mirror. Returns its id, in full."""
+    """Fetch a commit and its history into the mirror. Returns its full id."""
     await ensure_mirror(git, mirror)
     if await has_commit(git, mirror, found.commit):
         return await resolve(git, mirror, found.commit)
@@ -92,7 +89,7 @@ async def fetch(
             await _fetch(
                 git, repo, mirror, f"+{found.commit}:{_own_ref(found.commit)}", on_progress=on_progress
             )
-        except NotFound:  # many a server gives only what a branch points at
+        except NotFound:  # many servers send only heads of branches
             await _fetch(git, repo, mirror, *ALL_REFS, on_progress=on_progress)
     else:
         await _fetch(git, repo, mirror, *ALL_REFS, on_progress=on_progress)
@@ -100,13 +97,13 @@ async def fetch(
         return await resolve(git, mirror, found.commit)
     except GitFailed:
         pass
-    if found.ref is not None:  # it moved between the question and now
+    if found.ref is not None:  # the branch has moved since it was found
         return await resolve(git, mirror, _own_ref(found.ref))
     raise NotFound(f"{repo} has no commit {found.commit}. Push it first, or name a branch.")
 
 
 async def ensure_mirror(git: Git, mirror: Path) -> None:
-    """Have a mirror there that can be written to, whatever somebody who was killed has left of it."""
+    """Create the mirror, or clean up what a killed process left in it."""
     if not (mirror / READY_FILE).exists():
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
@@ -116,10 +113,10 @@ async def ensure_mirror(git: Git, mirror: Path) -> None:
 
 
 async def has_commit(git: Git, mirror: Path, commit: str) -> bool:
-    """Whether a commit is there with all that belongs to it."""
+    """Whether the mirror has a commit with its whole history."""
     try:
         id = await resolve(git, mirror, commit)
-        # What a fetch that was cut short leaves is not reachable from any ref.
+        # An interrupted fetch leaves objects that no ref reaches.
         held = await git.run("for-each-ref", "--count=1", f"--contains={id}", git_dir=mirror)
     except GitFailed:
         return False
@@ -127,18 +124,18 @@ async def has_commit(git: Git, mirror: Path, commit: str) -> bool:
 
 
 async def resolve(git: Git, mirror: Path, revision: str) -> str:
-    """The id of a commit, in full."""
+    """The full id of a commit."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     return (await git.run(*words, git_dir=mirror)).decode().strip()
 
 
 async def add_ref(git: Git, mirror: Path, commit: str, name: str) -> None:
-    """Give a commit that was brought in by other ways a ref of its own, so that it counts as complete."""
+    """Give a commit its own ref, so that it counts as complete."""
     await git.run("update-ref", _own_ref(name), commit, git_dir=mirror)
 
 
 async def replace_tags(git: Git, mirror: Path, tags: Mapping[str, str]) -> None:
-    """Have these tags and no others; in two steps, since `a` may have to go before `a/b` can come."""
+    """Replace all tags. Two steps: the tag `a` must be deleted before `a/b` can be created."""
     old = await git.run("for-each-ref", "--format=delete %(refname)", "refs/tags", git_dir=mirror)
     new = os.fsencode("".join(f"update {ref} {id}\n" for ref, id in tags.items()))
     for commands in (old, new):
@@ -161,13 +158,13 @@ async def _fetch(
     except Unavailable as error:
         if "cannot lock ref" not in str(error):
             raise
-        # A tag `a` gave way to a tag `a/b`, or the other way round.
+        # A tag `a` was replaced by `a/b`, or the reverse.
         await replace_tags(git, mirror, {})
         await git.run(*words, git_dir=mirror, remote=repo, on_progress=on_progress, timeout_s=3600)
 
 
 def _remove_leftovers(mirror: Path) -> None:
-    """Locks and unfinished packs of a git that was killed: nobody else is at it now."""
+    """Remove locks and unfinished packs of a killed git; the caller holds the lock."""
     for directory, pattern in (("", "*.lock"), ("refs", "**/*.lock"), ("objects", "**/tmp_*")):
         for path in (mirror / directory).glob(pattern):
             path.unlink(missing_ok=True)
@@ -180,7 +177,7 @@ class _Refs:
 
 
 def _refs(listing: bytes) -> _Refs:
-    """What `ls-remote --symref` printed; a server may have sent anything."""
+    """Parse the output of `ls-remote --symref`, which is untrusted."""
     ids, links = {}, {}
     for line in listing.decode(errors="surrogateescape").split("\n"):
         value, _, name = line.partition("\t")
@@ -207,7 +204,7 @@ def _own_ref(name: str) -> str:
 
 
 async def _unknown_revision(git: Git, repo: RepoUrl, revision: str) -> NotFound:
-    """The refusal of a name that the repository does not have, with those that it may have been meant for."""
+    """The error for an unknown revision, with similar names."""
     refs = _refs(await git.run("ls-remote", "--heads", "--tags", "--refs", "--", repo.address, remote=repo))
     names = [name.split("/", 2)[2] for name in refs.ids if name.startswith(("refs/heads/", "refs/tags/"))]
     if not names:
@@ -216,12 +213,12 @@ async def _unknown_revision(git: Git, repo: RepoUrl, revision: str) -> NotFound:
 
 
 def unknown_revision_error(where: str, revision: str, names: list[str]) -> NotFound:
-    """The same, for whoever knows the names already."""
+    """As `_unknown_revision`, for known names."""
     near = difflib.get_close_matches(revision, names, n=3, cutoff=0.5)
     listed = near or sorted(names)[:5]
     shown = ", ".join(ascii(name)[1:-1] for name in listed)
-    way_out = f"Did you mean {shown}?" if near else f"It has {shown or 'none'}."
-    return NotFound(f"{where} has no branch, tag or commit '{revision}'. {way_out}")
+    hint = f"Did you mean {shown}?" if near else f"It has {shown or 'none'}."
+    return NotFound(f"{where} has no branch, tag or commit '{revision}'. {hint}")
 
 
 async def _refuse_empty(git: Git, repo: RepoUrl) -> None:

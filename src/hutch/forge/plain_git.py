@@ -1,4 +1,4 @@
-"""A repository elsewhere of which only branches are known: work can be pushed there, and no more."""
+"""A repository on another machine that Hutch can only push branches to."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ class PlainGit:
         raise _not_supported(change)
 
     async def post(self, change: Change, statement: Statement) -> str:
-        if isinstance(statement.content, Comment):  # nobody can say which lines there are
+        if isinstance(statement.content, Comment):  # the lines of the diff are unknown
             raise _not_supported(change)
         return ""
 

@@ -1,4 +1,4 @@
-"""How far git has come, read from what it prints for people."""
+"""Reads git's progress from its standard error."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MAX_MESSAGE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step that is being made: "Receiving objects", 120 of 400. `total` is None when nobody knows."""
+    """A step in progress: "Receiving objects", 120 of 400. `total` is None if unknown."""
 
     step: str
     done: int
@@ -23,16 +23,16 @@ OnProgress = Callable[[Progress], None]
 
 
 class StderrParser:
-    """Takes git's standard error apart: progress is told, and the last of the rest is kept."""
+    """Splits git's standard error: reports progress, and keeps the last other messages."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
         self._rest = b""
-        self._said: list[bytes] = []
-        self._said_bytes = 0
+        self._messages: list[bytes] = []
+        self._message_bytes = 0
 
     def feed(self, data: bytes) -> None:
-        # A line may end with a carriage return, to be written over by the next; a server decides what comes.
+        # Progress lines end with a carriage return. The content is controlled by the server.
         *lines, self._rest = re.split(rb"[\r\n]+", self._rest + data)
         if len(self._rest) > MAX_MESSAGE_BYTES:
             lines, self._rest = [*lines, self._rest], b""
@@ -40,8 +40,8 @@ class StderrParser:
             self._take(line)
 
     def messages(self) -> str:
-        """What was said that was no progress, the last of it."""
-        lines = [*self._said, self._rest]
+        """The last lines that are no progress."""
+        lines = [*self._messages, self._rest]
         return b"\n".join(line for line in lines if line.strip()).decode(errors="replace")
 
     def _take(self, line: bytes) -> None:
@@ -50,7 +50,7 @@ class StderrParser:
                 done, total = found[2] or found[4], found[3]
                 self._on_progress(Progress(found[1].decode(), int(done), int(total) if total else None))
             return
-        self._said.append(line[:MAX_MESSAGE_BYTES])
-        self._said_bytes += len(line)
-        while self._said_bytes > MAX_MESSAGE_BYTES and len(self._said) > 1:
-            self._said_bytes -= len(self._said.pop(0))
+        self._messages.append(line[:MAX_MESSAGE_BYTES])
+        self._message_bytes += len(line)
+        while self._message_bytes > MAX_MESSAGE_BYTES and len(self._messages) > 1:
+            self._message_bytes -= len(self._messages.pop(0))

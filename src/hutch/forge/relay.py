@@ -1,8 +1,8 @@
-"""The only way out for gh: a socket that leads to the API of one host, and nowhere else.
+"""A relay that connects gh to the API of one host only.
 
-gh follows redirects, and shows its token to whatever they lead to. So it is told that
-the API is behind a Unix socket, in a directory that only we can read. Whoever is asked
-for there is reached over TLS if it is the host that the token is for, and refused if not.
+gh follows redirects and sends its token to the new host. So gh is configured to use a
+Unix socket in a private directory. The relay behind it connects over TLS to the host
+that the token is for, and refuses all others.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# Where systems keep whom they trust, for a Python that was built elsewhere.
+# CA files of common systems, for a Python that was built elsewhere.
 CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 MAX_HEAD_BYTES = 64 * 1024
-MAX_RESPONSE_BYTES = 80 * 1024 * 1024  # of an answer, as it comes: gh may unpack it
+MAX_RESPONSE_BYTES = 80 * 1024 * 1024  # of a compressed response
 CONNECT_TIMEOUT_S = 30.0
 MISDIRECTED = 421  # Misdirected Request
 
@@ -30,7 +30,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """The way to one host; `socket` is one that leads to the API instead of the network."""
+    """Connects to one host. `socket` is a Unix socket to use instead of the network."""
 
     host: str  # with its port, unless that is 443
     environ: Mapping[str, str]
@@ -38,7 +38,7 @@ class Relay:
 
     @asynccontextmanager
     async def serve(self, path: Path) -> AsyncIterator[None]:
-        """Listen on a socket at `path`, for as long as the block lasts."""
+        """Listen on a Unix socket at `path` until the block ends."""
         tasks: set[asyncio.Task[None]] = set()
 
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,7 +46,7 @@ class Relay:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        # By a short name: that of a socket cannot be as long as a path.
+        # By a short path: socket paths have a low length limit.
         directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         try:
             short = f"/proc/self/fd/{directory}/{path.name}"
@@ -67,7 +67,11 @@ class Relay:
                 head = await client[0].readuntil(b"\r\n\r\n")
                 named = _requested_host(head)
                 if named not in (self.host, f"api.{self.host}"):
-                    _refuse(client[1], MISDIRECTED, f"it leads to {named[:200]!r}, which is shown no token")
+                    _refuse(
+                        client[1],
+                        MISDIRECTED,
+                        f"it redirects to {named[:200]!r}, which must not get the token",
+                    )
                     return
                 try:
                     async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -78,7 +82,7 @@ class Relay:
                 upstream[1].write(_close_after_response(head))
                 asking = asyncio.ensure_future(_copy_stream(client[0], upstream[1]))
                 try:
-                    await _copy_stream(upstream[0], client[1], most=MAX_RESPONSE_BYTES)
+                    await _copy_stream(upstream[0], client[1], max_bytes=MAX_RESPONSE_BYTES)
                 finally:
                     asking.cancel()
                     upstream[1].transport.abort()
@@ -102,14 +106,14 @@ class Relay:
 
     def _proxy(self, name: str) -> str:
         proxy = self.environ.get("https_proxy") or self.environ.get("HTTPS_PROXY") or ""
-        spared = self.environ.get("no_proxy") or self.environ.get("NO_PROXY") or ""
-        return "" if _bypasses_proxy(name, spared) else proxy
+        excluded = self.environ.get("no_proxy") or self.environ.get("NO_PROXY") or ""
+        return "" if _bypasses_proxy(name, excluded) else proxy
 
 
-def _bypasses_proxy(name: str, spared: str) -> bool:
-    """Whether a host is reached without the proxy: it, or what it is below of, is listed."""
+def _bypasses_proxy(name: str, excluded: str) -> bool:
+    """Whether a host or one of its parent domains is listed in no_proxy."""
     listed = (
-        each.strip().lower().lstrip("*.").partition(":")[0] for each in spared.split(",") if each.strip()
+        each.strip().lower().lstrip("*.").partition(":")[0] for each in excluded.split(",") if each.strip()
     )
     return any(not each or name == each or name.endswith(f".{each}") for each in listed)
 
@@ -124,7 +128,7 @@ def _tls_context(file: str, directory: str) -> ssl.SSLContext:
 
 
 async def _connect_through_proxy(proxy: str, place: str) -> Connection:
-    """A connection by way of a proxy."""
+    """Open a connection through a proxy."""
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError("HTTPS_PROXY should be http://HOST:PORT")
@@ -135,9 +139,9 @@ async def _connect_through_proxy(proxy: str, place: str) -> Connection:
         lines.append(f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}")
     try:
         writer.write("\r\n".join([*lines, "", ""]).encode())
-        told = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode(errors="replace")
-        if told.split(" ")[1:2] != ["200"]:
-            raise ValueError(f"the proxy says {told[:100]!r}")
+        status_line = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode(errors="replace")
+        if status_line.split(" ")[1:2] != ["200"]:
+            raise ValueError(f"the proxy says {status_line[:100]!r}")
     except BaseException:
         writer.close()
         raise
@@ -145,7 +149,7 @@ async def _connect_through_proxy(proxy: str, place: str) -> Connection:
 
 
 def _requested_host(head: bytes) -> str:
-    """Who is asked for; nobody, when that is not said once."""
+    """The Host header; empty unless there is exactly one."""
     found = [line.partition(b":")[2] for line in head.split(b"\r\n")[1:] if _is_header(line, b"host")]
     return found[0].strip().decode(errors="replace").lower() if len(found) == 1 else ""
 
@@ -167,12 +171,14 @@ def _refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
     writer.write(f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content)
 
 
-async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, most: int = 0) -> None:
+async def _copy_stream(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, max_bytes: int = 0
+) -> None:
     total = 0
     while data := await reader.read(65536):
         total += len(data)
-        if most and total > most:
-            return  # cut off, which gh tells
+        if max_bytes and total > max_bytes:
+            return  # truncated, which gh reports
         writer.write(data)
         await writer.drain()
 
@@ -182,6 +188,6 @@ async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # whoever asked is gone
-            writer.close()  # once all is written
+        with contextlib.suppress(OSError):  # the client has disconnected
+            writer.close()  # after all is written
             await writer.wait_closed()

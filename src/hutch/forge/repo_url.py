@@ -1,8 +1,8 @@
-"""The address of a repository, checked before git sees it.
+"""The address of a repository, checked before git gets it.
 
-git takes far more than addresses: `ext::` runs a command, a leading dash is an
-option, and a host that begins with a dash is an option of ssh. Here is what is
-left: https, http, ssh in its two spellings, and directories of this machine.
+git accepts more than addresses: `ext::` runs a command, a leading dash is an option,
+and a host with a leading dash is an option of ssh. Only https, http, both forms of
+ssh, and directories on this machine are accepted.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from hutch.domain.errors import BadRequest
 Transport = Literal["https", "http", "ssh", "path"]
 
 MAX_CHARS = 2048
-TOKEN_USER = "x-access-token"  # whose password is a forge's token
-MAYBE_PASSWORD = re.compile(r"(?<=//)[^/]*@|^[^/@]*:[^/]*@|[?#].*", re.DOTALL)  # or what may be some
+TOKEN_USER = "x-access-token"  # its password is a token of the forge
+MAYBE_PASSWORD = re.compile(r"(?<=//)[^/]*@|^[^/@]*:[^/]*@|[?#].*", re.DOTALL)  # what may be a password
 CONTROL = re.compile(r"[\x00-\x20\x7f\u0080-\u009f\u2028\u2029]")
 REMOTE_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -33,34 +33,33 @@ EXPECTED_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class RepoUrl:
-    """Where a repository is. `address` never holds a password, and is what git is given as its argument."""
+    """The address of a repository. `address` never has a password, and is passed to git."""
 
     transport: Transport
     address: str
-    credentials: tuple[str, str] | None = field(default=None, repr=False)  # that were written into it
-    path: Path | None = None  # of a repository on this machine
-    pinned: tuple[str, ...] = ()  # addresses that its host stands for, and no others; see `reach`
-    account: bool = False  # whether it may be reached with what the account that runs us has: keys, helpers
+    credentials: tuple[str, str] | None = field(default=None, repr=False)  # from the URL
+    path: Path | None = None  # for a repository on this machine
+    pinned: tuple[str, ...] = ()  # the only IP addresses of its host; see `allowed_hosts`
+    account: bool = False  # whether the account's keys and credential helpers may be used
 
     @property
     def host(self) -> str:
-        """The machine that it is on, in small letters and without brackets; empty for a path."""
+        """The host name in lower case and without brackets; empty for a path."""
         return self._host_and_port[0]
 
     @property
     def port(self) -> int:
-        """That the machine is asked on."""
         return self._host_and_port[1] or {"https": 443, "http": 80, "ssh": 22}.get(self.transport, 0)
 
     @property
     def authority(self) -> str:
-        """The machine, with the port that is asked on over HTTP where that is not the usual one."""
-        usual = {"https": 443, "http": 80}.get(self.transport, self.port)
-        return self.host if self.port == usual else f"{self.host}:{self.port}"
+        """The host, with the port if it is not the default one."""
+        default = {"https": 443, "http": 80}.get(self.transport, self.port)
+        return self.host if self.port == default else f"{self.host}:{self.port}"
 
     @property
     def slug(self) -> tuple[str, str] | None:
-        """Owner and name, where an address has just these two, as on GitHub."""
+        """Owner and name, if the path has just these two parts, as on GitHub."""
         if self.path is not None:
             return None
         place = urlsplit(self.address).path if SCHEME.match(self.address) else self.address.partition(":")[2]
@@ -79,13 +78,13 @@ class RepoUrl:
 
     @property
     def name(self) -> str:
-        """The repository's name for people: the last part of the address."""
+        """The last part of the address, for display."""
         last = re.split(r"[/:]", self.address.rstrip("/"))[-1].removesuffix(".git")
         return last or "repository"
 
     @property
     def key(self) -> str:
-        """A name for files about this repository: readable, and no other repository's."""
+        """A readable and unique name for files about this repository."""
         slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40] or "repository"
         return f"{slug}-{hashlib.sha256(self.address.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
@@ -94,15 +93,15 @@ class RepoUrl:
 
 
 def parse_repo_url(text: str) -> RepoUrl:
-    """Read an address; what is none of the known kinds is refused."""
+    """Parse an address. Refuses unknown kinds."""
     shown = _redact(text)
     if not text or len(text) > MAX_CHARS:
         raise BadRequest(f"A repository's address has 1 to {MAX_CHARS} characters; this one has {len(text)}.")
     if text.startswith("-"):
-        raise BadRequest(f"'{shown}' begins with a dash, as options do. {EXPECTED_FORMS}")
+        raise BadRequest(f"'{shown}' starts with a dash, like an option. {EXPECTED_FORMS}")
     if REMOTE_HELPER.match(text):
         raise BadRequest(
-            f"'{shown.partition('::')[0]}::' would run a program to reach a repository. {EXPECTED_FORMS}"
+            f"'{shown.partition('::')[0]}::' would run a program to fetch a repository. {EXPECTED_FORMS}"
         )
     if found := SCHEME.match(text):
         _refuse_control(text, shown)
@@ -112,13 +111,13 @@ def parse_repo_url(text: str) -> RepoUrl:
         return _scp_like(text, found)
     if "\0" in text or "\n" in text:
         raise BadRequest(f"'{shown}' holds a character that no address has. {EXPECTED_FORMS}")
-    if text.startswith("~"):  # who has a home here is nobody's business
-        raise BadRequest(f"'{shown}' begins with ~, which stands for nothing here. Give the full path.")
+    if text.startswith("~"):  # do not reveal which home directories exist
+        raise BadRequest(f"'{shown}' starts with ~, which is not expanded. Give the full path.")
     return from_path(Path(text))
 
 
 def from_path(path: Path) -> RepoUrl:
-    """A repository of this machine."""
+    """The address of a repository on this machine."""
     absolute = path.absolute()
     return RepoUrl("path", str(absolute), path=absolute)
 
@@ -139,27 +138,25 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
             raise BadRequest(f"'{_redact(text)}' names no directory. Write file:///path/to/repository.")
         return from_path(Path(path))
     if scheme not in ("https", "http", "ssh"):
-        raise BadRequest(
-            f"'{scheme}://' is not a way to reach a repository here. Use https, http, ssh or file."
-        )
+        raise BadRequest(f"'{scheme}://' is not supported. Use https, http, ssh or file.")
     place = parts.netloc.rpartition("@")[2]
     bare = f"[{host}]" if ":" in host else host
     if not HOST.fullmatch(bare) or not re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", place):
         raise BadRequest(f"'{_redact(text)}' has no usable host. {EXPECTED_FORMS}")
     if not parts.path.strip("/") or parts.path.lstrip("/").startswith("-"):
         raise BadRequest(f"'{_redact(text)}' names no repository on {host}. {EXPECTED_FORMS}")
-    # The dot at the end means the same machine, but to curl it is a name that nobody has looked up yet.
+    # A trailing dot means the same host, but curl would resolve that name again.
     where = bare.lower().removesuffix(".") + (f":{port}" if port else "")
     rest = parts.path + (f"?{parts.query}" if parts.query else "")
     user = parts.netloc.rpartition("@")[0]
     if scheme == "ssh":
-        name = user.partition(":")[0]  # ssh takes no password from us
+        name = user.partition(":")[0]  # ssh accepts no password in an address
         if name and not USER.fullmatch(name):
             raise BadRequest(f"'{_redact(text)}' has no usable user name. {EXPECTED_FORMS}")
         return RepoUrl("ssh", f"ssh://{name}@{where}{rest}" if name else f"ssh://{where}{rest}")
-    if parts.query:  # often a token, and everything else in an address is shown
+    if parts.query:  # often a token, which would be visible
         raise BadRequest(
-            f"'{_redact(text)}' goes on after a ?, which no repository's address does. Leave it out; "
+            f"'{_redact(text)}' has a query after the ?. Remove it; "
             f"a token belongs before the host: {scheme}://TOKEN@{where}{parts.path}"
         )
     transport: Transport = "https" if scheme == "https" else "http"
@@ -186,5 +183,5 @@ def _refuse_control(text: str, shown: str) -> None:
 
 
 def _redact(text: str) -> str:
-    """An address that could not be read, without what may be a password."""
+    """An invalid address without anything that may be a password."""
     return ascii(MAYBE_PASSWORD.sub("", text[:MAX_CHARS])[:200])[1:-1]

@@ -1,4 +1,4 @@
-"""Which token Hutch uses for a GitHub, and where it comes from."""
+"""Chooses the token for a repository on GitHub."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ from hutch.forge.repo_url import RepoUrl
 if TYPE_CHECKING:
     from hutch.forge.github_app import GitHubApp
 
-ReadSecrets = Callable[[Collection[str]], Mapping[str, str]]  # those of these names that are set
+ReadSecrets = Callable[[Collection[str]], Mapping[str, str]]  # returns the named secrets that are set
 
-_apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
+_apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # caches their tokens
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     source: str
-    secret: str = field(repr=False)  # the token, or the key of the App that gets one
+    secret: str = field(repr=False)  # the token, or the App's private key
     app_id: str = ""
 
 
@@ -28,18 +28,18 @@ class Tokens:
     """The tokens of an installation, for each GitHub that it knows."""
 
     secrets: ReadSecrets
-    hosts: tuple[str, ...] = ()  # besides github.com, with their ports
+    hosts: tuple[str, ...] = ()  # in addition to github.com, with their ports
     app_id: str = ""
     app_host: str = GITHUB
     unix_socket: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def is_github(self, url: RepoUrl) -> bool:
-        """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
+        """Whether a repository is on a GitHub. The port must be the listed one."""
         return url.slug is not None and url.authority in (GITHUB, *self.hosts)
 
     def find_token(self, url: RepoUrl, user: str) -> GetToken | None:
-        """A function that returns the token for a repository; None where there is no token."""
+        """A function that returns the token for a repository; None without one."""
         found = self._find(url, user)
         if found is None:
             return None
@@ -58,37 +58,37 @@ class Tokens:
         return known
 
     def source(self, url: RepoUrl, user: str = "") -> str:
-        """Where the token for a repository comes from, in words for people; empty where there is no token."""
+        """Where the token for a repository comes from, for users; empty without one."""
         found = self._find(url, user)
         return found.source if found else ""
 
     def is_own(self, url: RepoUrl, user: str) -> bool:
-        """Whether a user acts there as themselves; on the command line everybody does."""
+        """Whether the token is the user's own, as it always is on the command line."""
         own = own_token_name(url, user)
         return not user or bool(self.secrets({own}).get(own, "").strip())
 
     def _find(self, url: RepoUrl, user: str) -> _Token | None:
-        """The first of these that exists: in the address, the user's own, an App's, the installation's, and
-        on the command line that of the environment."""
+        """The first of: in the address, the user's own, an App's, the installation's, and, on the command
+        line, from the environment."""
         if not self.is_github(url):
             return None
         name = token_name(url)
         own = own_token_name(url, user)
         names = {name, own, "github_app_key"} if user else {name, "github_app_key"}
-        kept = {each: value.strip() for each, value in self.secrets(names).items()}
-        if url.credentials and (written := url.credentials[1] or url.credentials[0]):
-            return _Token("the address", written)
-        if kept.get(own):
-            return _Token(f"the secret {own}", kept[own])
+        stored = {each: value.strip() for each, value in self.secrets(names).items()}
+        if url.credentials and (password := url.credentials[1] or url.credentials[0]):
+            return _Token("the address", password)
+        if stored.get(own):
+            return _Token(f"the secret {own}", stored[own])
         is_for_app = self.app_id and url.authority == self.app_host and not url.credentials
-        if is_for_app and kept.get("github_app_key"):
-            return _Token(f"the GitHub App {self.app_id}", kept["github_app_key"], self.app_id)
-        if kept.get(name):
-            return _Token(f"the secret {name}", kept[name])
+        if is_for_app and stored.get("github_app_key"):
+            return _Token(f"the GitHub App {self.app_id}", stored["github_app_key"], self.app_id)
+        if stored.get(name):
+            return _Token(f"the secret {name}", stored[name])
         return None if user else self._from_environment(url.host)
 
     def _from_environment(self, host: str) -> _Token | None:
-        """The token of the user who runs a command, where gh would find it."""
+        """The token in the environment, as gh finds it."""
         names = ("GH_TOKEN", "GITHUB_TOKEN") if host == GITHUB else ("GH_ENTERPRISE_TOKEN",)
         found = ((name, self.environment.get(name, "").strip()) for name in names)
         return next(
@@ -102,7 +102,7 @@ def token_name(url: RepoUrl) -> str:
 
 
 def own_token_name(url: RepoUrl, user: str) -> str:
-    """The secret that holds a user's own."""
+    """The secret that holds a user's own token."""
     return f"{token_name(url)}_{user}"
 
 

@@ -1,8 +1,8 @@
-"""A workspace in use: what the rooms above, and the command line, know of all this.
+"""An open workspace: the interface for the packages above and the command line.
 
-Whatever changes files here keeps their state first, so that it can be undone. The
-work itself blocks and is done in threads; what changes something waits its turn. Who
-is cancelled waits for the thread, and so does closing: nothing is left half changed.
+Every change takes a snapshot first, so that it can be undone. Blocking work runs in
+threads, one change at a time. Cancelled callers and `close` wait for the thread, so
+that no change is left half made.
 """
 
 import asyncio
@@ -45,43 +45,43 @@ from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
-COMPARING = "comparing"  # in a workspace's directory: git directories that are removed after use
-COMPACT_TIMEOUT_S = 10.0  # for how long closing waits until snapshots are tidy
+COMPARING = "comparing"  # in a workspace's directory: temporary git directories
+COMPACT_TIMEOUT_S = 10.0  # how long `close` waits for compaction
 EMPTY_USAGE = DiskUsage(0, 0)
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLimits:
-    """How many snapshots are kept, and what they may take; the newest stays whatever it takes."""
+    """How many snapshots are stored, and their total size. The newest is always kept."""
 
     snapshots: int = 1000
     bytes: int = 5 << 30
 
 
-DEFAULT_LIMITS = SnapshotLimits()
+DEFAULT = SnapshotLimits()
 
 
 @dataclass(slots=True)
 class Workspace:
-    """See `open_workspace`."""
+    """See `open_mounted`."""
 
     home: Home
-    directory: Path  # where it is kept on the host
+    directory: Path  # where it is stored on the host
     mount: WorkspaceMount
     git: Git
     files: Files
     snapshots: Snapshots
     quota: Quota
-    snapshot_limits: SnapshotLimits
-    comparing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while files are compared as they are
+    limits: SnapshotLimits
+    comparing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the current files are compared
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _working: set[asyncio.Task[Any]] = field(default_factory=set)
     _is_closed: bool = False
     _compacting: asyncio.Task[None] | None = None
     _needs_compacting: bool = False
-    _held: DiskUsage = EMPTY_USAGE  # after it was last tidied
-    _pinned: set[int] = field(default_factory=set)  # where those who use it now have begun
+    _held: DiskUsage = EMPTY_USAGE  # after the last compaction
+    _pinned: set[int] = field(default_factory=set)  # snapshots that current users started from
 
     @property
     def record(self) -> Record:
@@ -89,11 +89,11 @@ class Workspace:
 
     @property
     def place(self) -> Place:
-        """Where a jail for it is opened."""
+        """Where to open a jail for it."""
         return self.mount.place
 
     async def policy(self, policy: Policy) -> Policy:
-        """The rules for a jail here: it may add what there is room for."""
+        """The policy of a jail here, limited to the remaining quota."""
         return await self.work(self.quota.cap_policy, policy)
 
     async def entries(
@@ -105,38 +105,32 @@ class Workspace:
         cursor: str | None = None,
         limit: int = 1000,
     ) -> Page:
-        return await self.work(
-            self.files.list_directory,
-            path,
-            recursive=recursive,
-            ignores=ignores,
-            cursor=cursor,
-            limit=limit,
-        )
+        list_directory = partial(self.files.list_directory, path, recursive=recursive, ignores=ignores)
+        return await self.work(list_directory, cursor=cursor, limit=limit)
 
     async def resolve_links(self, path: str, roots: Sequence[str] = ()) -> str:
-        """Where a path leads once links are followed."""
+        """The path without links and `..`."""
         return await self.work(resolve_links, self.files.tree, path, roots)
 
     async def stat(self, path: str, *, hashed: bool = False) -> PathStatus:
         return await self.work(self.files.stat, path, hashed=hashed)
 
     async def read(self, path: str, first: int | None = None, last: int | None = None) -> Lines | Binary:
-        """Lines of a text file, or what kind of file it is instead."""
+        """Lines of a text file; for other files, their kind."""
         return await self.work(self.files.read, path, first, last)
 
     async def read_range(self, path: str, start: int = 0, length: int = MAX_READ_BYTES) -> Bytes:
         return await self.work(self.files.read_range, path, start, length)
 
     async def read_small(self, path: str) -> bytes | None:
-        """A whole file that Hutch itself looks for, None when there is none that can be read."""
+        """A whole file; None if it does not exist or cannot be read."""
         try:
             return (await self.work(self.files.read_bytes, path))[0]
         except (NotFound, Denied):
             return None
 
     async def write(self, path: str, data: bytes, *, if_hash: str | None = None) -> FileChange:
-        """Give a file this content; with `if_hash`, only if it still has that hash."""
+        """Write a file; with `if_hash`, only if it still has that hash."""
         return await self._change(f"before writing {path}", self._write, path, data, if_hash)
 
     async def create(self, path: str, data: bytes = b"") -> FileChange:
@@ -149,36 +143,34 @@ class Workspace:
         return await self._change(f"before moving {path}", self._move, path, to, replace)
 
     async def delete(self, path: str) -> Sequence[FileChange]:
-        """Delete a file or a directory. It is kept first, unless there is no room: deleting makes some."""
+        """Delete a file or directory, after a snapshot unless the quota is used up."""
         async with self._lock:
             try:
                 await self.work(self._take, f"before deleting {path}")
             except LimitReached as error:
-                logger.warning(
-                    "deleted without a snapshot, so it cannot be undone", path=path, why=str(error)
-                )
+                logger.warning("deleted without a snapshot: undo is impossible", path=path, why=str(error))
             self._compact_soon()
             return await self.work(self.files.delete, path)
 
     async def edit(self, path: str, edits: Sequence[Mapping[str, Any]]) -> EditResult:
-        """Make all of these edits in one file, or none."""
+        """Make all edits in one file, or none."""
         return await self._change(f"before editing {path}", edit_file, self, path, edits)
 
     async def apply_patch(self, patch: str) -> EditResult:
-        """Do all that a patch says, or nothing."""
+        """Apply a whole patch, or nothing."""
         return await self._change("before a patch", apply_patch, self, patch)
 
     async def grep(
         self,
         jail: Jail,
-        wanted: search.GrepQuery,
+        query: search.GrepQuery,
         *,
         ignore: Sequence[str] = (),
         hidden: search.IsHidden | None = None,
         mask: Mask | None = None,
     ) -> search.GrepResult:
-        wanted = replace(wanted, path=await self._inside(jail, wanted.path))
-        return await search.grep(jail, wanted, ignore=ignore, hidden=hidden, mask=mask)
+        query = replace(query, path=await self._inside(jail, query.path))
+        return await search.grep(jail, query, ignore=ignore, hidden=hidden, mask=mask)
 
     async def glob(
         self,
@@ -196,7 +188,7 @@ class Workspace:
         return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
 
     async def snapshot(self, reason: str) -> Snapshot:
-        """Keep the content as it is; the newest snapshot again when nothing has changed since."""
+        """Take a snapshot; returns the newest one if nothing has changed since."""
         async with self._lock:
             taken = await self.work(self._take, reason)
             self._compact_soon()
@@ -205,45 +197,43 @@ class Workspace:
         return taken
 
     def pin(self, number: int) -> None:
-        """Keep a snapshot for as long as this is open, however many come after it."""
+        """Protect a snapshot from removal while this workspace is open."""
         self._pinned.add(number)
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
         return await self.work(self.snapshots.list)
 
     async def changes(self, old: int, new: int, *, path: str = "") -> Sequence[comparison.Change]:
-        """The files that differ between two snapshots, with how many lines."""
+        """The files that differ between two snapshots, with line counts."""
         get = self.snapshots.get
         return await comparison.changes(self.git, self.snapshots.storage, get(old), get(new), path=path)
 
     async def patch(
-        self, old: int, new: int, *, path: str = "", most_bytes: int = 4 << 20
+        self, old: int, new: int, *, path: str = "", max_bytes: int = 4 << 20
     ) -> tuple[bytes, bool]:
-        """The same as a patch, and whether it was cut."""
+        """The difference as a patch, and whether it was truncated."""
         get, storage = self.snapshots.get, self.snapshots.storage
-        return await comparison.patch(self.git, storage, get(old), get(new), path=path, max_bytes=most_bytes)
+        return await comparison.patch(self.git, storage, get(old), get(new), path=path, max_bytes=max_bytes)
 
     async def restore(self, number: int, path: str = "") -> RestoreResult:
-        """Make everything, or what is at `path`, as it was; the present is kept first."""
+        """Restore everything, or only `path`, after a snapshot of the current state."""
         async with self._lock:
             restored = await self.work(self._restore, number, path)
             self._compact_soon()
         return restored
 
     async def compact(self) -> None:
-        """Pack the snapshots when there is enough to gain; forget the oldest when they take too much."""
+        """Pack snapshots if worthwhile, and remove the oldest beyond the size limit."""
         storage = self.snapshots.storage
         if self._is_due(await run_in_thread(disk_usage, storage)):
             pinned = frozenset(self._pinned)
-            self._held = await shrink_to_fit(
-                self.git, storage, max_bytes=self.snapshot_limits.bytes, pinned=pinned
-            )
+            self._held = await shrink_to_fit(self.git, storage, max_bytes=self.limits.bytes, pinned=pinned)
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[Changed]]:
-        """What changes while the block lasts, whoever changes it, in batches."""
+        """Batches of changed files, while the block lasts."""
         return watching(self.mount.directory, is_hidden=self.files.journal.is_hidden)
 
-    # For the edit engine, in a thread: reads as it is, changes within the quota.
+    # For the edit engine, in a thread.
 
     def read_bytes(self, path: str) -> tuple[bytes, int]:
         return self.files.read_bytes(path)
@@ -255,7 +245,7 @@ class Workspace:
         return self.files.change(operations)
 
     async def work(self, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Result:
-        """Do something in a thread. Neither who is cancelled nor who closes goes on before its end."""
+        """Run a function in a thread. Cancellation and `close` wait until it has ended."""
         if self._is_closed:
             raise Unavailable("The workspace is closed. Open it again.")
         working = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
@@ -268,7 +258,7 @@ class Workspace:
             raise
 
     async def close(self, *, compact_s: float) -> None:
-        """Wait for what is being done, and for so long until it is tidy. Nothing can be done after."""
+        """Wait for running work, and up to `compact_s` for compaction. Later calls fail."""
         self._is_closed = True
         if self._compacting is not None:
             await asyncio.wait([self._compacting], timeout=compact_s)
@@ -293,15 +283,14 @@ class Workspace:
         try:
             await self.compact()
         except (HutchError, OSError) as error:
-            logger.warning("snapshots could not be tidied", error=str(error))
-            # Not again before there is more.
+            logger.warning("snapshots could not be compacted", error=str(error))
+            # Do not retry before there is more.
             self._held = await run_in_thread(disk_usage, self.snapshots.storage)
 
     def _is_due(self, now: DiskUsage) -> bool:
         more = now.packs - self._held.packs
-        return more >= MAX_PACKS or now.bytes > max(
-            self.snapshot_limits.bytes, self._held.bytes + self._held.bytes // 8
-        )
+        max_bytes = max(self.limits.bytes, self._held.bytes + self._held.bytes // 8)
+        return more >= MAX_PACKS or now.bytes > max_bytes
 
     def _write(self, path: str, data: bytes, if_hash: str | None) -> FileChange:
         self.quota.check_space(more_bytes=len(data), more_files=1)
@@ -323,17 +312,17 @@ class Workspace:
     def _restore(self, number: int, path: str) -> RestoreResult:
         with self.files.exclusive():
             restored = restore(self.snapshots, snapshot_content(self.mount), number, path)
-        self._trim()  # it takes snapshots too
+        self._trim()  # it takes snapshots, too
         return restored
 
     def _trim(self) -> None:
-        """Let go of what is too much, and look whether it is time to pack the rest."""
+        """Remove snapshots beyond the limit, and check whether to pack the others."""
         storage = self.snapshots.storage
-        drop_oldest(storage, keep=self.snapshot_limits.snapshots, pinned=frozenset(self._pinned))
+        drop_oldest(storage, keep=self.limits.snapshots, pinned=frozenset(self._pinned))
         self._needs_compacting = self._is_due(disk_usage(storage))
 
     async def _inside(self, jail: Jail, path: str) -> str:
-        """A path for ripgrep, which would follow a link that it is given, wherever that leads."""
+        """A path without links: ripgrep would follow a link in its argument."""
         return await self.resolve_links(
             search.to_workspace_path(jail, path), (jail.workspace, *jail.policy.also_at)
         )
@@ -342,11 +331,11 @@ class Workspace:
         try:
             return self.mount.directory.stat(path).st_mtime_ns
         except (NotFound, Denied):
-            return 0  # gone meanwhile
+            return 0  # deleted in the meantime
 
 
 def snapshot_content(mount: WorkspaceMount) -> Content:
-    """What snapshots of an open workspace are taken of."""
+    """The content that snapshots of a mounted workspace contain."""
     namespaces = mount.place.namespaces
     by_root = namespaces is not None and namespaces.user is None
     return Content(mount.directory, mount.upper, "trusted.overlay." if by_root else "user.overlay.")
@@ -359,21 +348,21 @@ async def open_mounted(
     directory: Path,
     git: Git,
     *,
-    snapshot_limits: SnapshotLimits = DEFAULT_LIMITS,
+    limits: SnapshotLimits = DEFAULT,
     clean: Clean = str,
 ) -> AsyncIterator[Workspace]:
-    """The workspace that was opened, until the block is left. `clean` takes secrets out of what is stored."""
+    """A mounted workspace, until the block ends. `clean` removes secrets from what is stored."""
     workspace: Workspace | None = None
-    patience_s = 0.0
-    held_open = ExitStack()
-    held_open.callback(mount.close)
+    compact_s = 0.0
+    resources = ExitStack()
+    resources.callback(mount.close)
     try:
-        workspace = await run_in_thread(_assemble, home, mount, directory, git, snapshot_limits, held_open)
+        workspace = await run_in_thread(_assemble, home, mount, directory, git, limits, resources)
         workspace.snapshots.clean = clean
         yield workspace
-        patience_s = COMPACT_TIMEOUT_S
+        compact_s = COMPACT_TIMEOUT_S
     finally:
-        ending = asyncio.ensure_future(_close(workspace, held_open, patience_s))
+        ending = asyncio.ensure_future(_close(workspace, resources, compact_s))
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -381,26 +370,21 @@ async def open_mounted(
             raise
 
 
-async def _close(workspace: Workspace | None, held_open: ExitStack, compact_s: float) -> None:
+async def _close(workspace: Workspace | None, resources: ExitStack, compact_s: float) -> None:
     if workspace is not None:
         await workspace.close(compact_s=compact_s)
-    await asyncio.to_thread(held_open.close)
+    await asyncio.to_thread(resources.close)
 
 
 def _assemble(
-    home: Home,
-    mount: WorkspaceMount,
-    directory: Path,
-    git: Git,
-    snapshot_limits: SnapshotLimits,
-    held_open: ExitStack,
+    home: Home, mount: WorkspaceMount, directory: Path, git: Git, limits: SnapshotLimits, resources: ExitStack
 ) -> Workspace:
     record = mount.record
     try:
-        place = directory / "journal"
-        place.mkdir(mode=0o700, exist_ok=True)
-        journal = held_open.enter_context(Directory.at(place))
-        shutil.rmtree(directory / COMPARING, ignore_errors=True)  # of a process that was killed
+        path = directory / "journal"
+        path.mkdir(mode=0o700, exist_ok=True)
+        journal = resources.enter_context(Directory.at(path))
+        shutil.rmtree(directory / COMPARING, ignore_errors=True)  # left by a killed process
         return Workspace(
             home=home,
             directory=directory,
@@ -409,7 +393,7 @@ def _assemble(
             files=Files(mount.directory, journal),
             snapshots=Snapshots(directory, base=open_index(home, record.base) if record.base else None),
             quota=Quota(mount),
-            snapshot_limits=snapshot_limits,
+            limits=limits,
         )
     except OSError as error:
         raise to_hutch_error(error, f"the workspace {record.id}") from error

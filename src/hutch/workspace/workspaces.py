@@ -94,7 +94,7 @@ class Workspaces:
         opened = await open_workspace(self.home, id)
         directory = self.home.workspace(id)
         async with open_mounted(
-            self.home, opened, directory, self.git, snapshot_limits=self.snapshot_limits, clean=clean
+            self.home, opened, directory, self.git, limits=self.snapshot_limits, clean=clean
         ) as workspace:
             yield workspace
 
@@ -109,7 +109,7 @@ class Workspaces:
             quota_files=self.options.quota_files,
         )
         async with open_mounted(
-            self.home, opened, place, self.git, snapshot_limits=self.snapshot_limits, clean=clean
+            self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean
         ) as workspace:
             yield workspace
 
