@@ -131,7 +131,7 @@ def test_whoever_is_told_may_stop_it(source: Path, tmp_path: Path) -> None:
 
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with pytest.raises(Unavailable, match="Stopped"):
-        copied(source, tmp_path / "target", tell=enough)
+        copied(source, tmp_path / "target", on_copied=enough)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     assert len(list((tmp_path / "target").rglob("*"))) < 400
 
@@ -195,5 +195,5 @@ def test_a_directory_that_is_moved_out_while_it_is_copied(tmp_path: Path) -> Non
             moved.append((tmp_path / "source/d/d/d").rename(tmp_path / "secrets/d/moved"))
 
     with pytest.raises(Conflict, match="was moved while it was copied"):
-        copied(tmp_path / "source", tmp_path / "target", tell=tell)
+        copied(tmp_path / "source", tmp_path / "target", on_copied=tell)
     assert not any(path.name == "secret" for path in (tmp_path / "target").rglob("*"))

@@ -183,8 +183,6 @@ class RunCommand(Changing[CommandResult]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandState:
-    """A command in the background."""
-
     id: str
     shell: str
     command: str
@@ -227,8 +225,6 @@ class SignalCommand(Changing[None]):
 
 @dataclass(frozen=True, slots=True)
 class TerminalState:
-    """One terminal of a session."""
-
     id: str
     columns: int
     rows: int

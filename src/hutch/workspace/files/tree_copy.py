@@ -1,9 +1,9 @@
-"""Copying a tree: quickly when it is our own, carefully when it is somebody else's.
+"""Copies directory trees: bases quickly, directories of users carefully.
 
-A base is ours and nobody writes to it, so GNU cp copies it, sharing blocks where
-the file system can. A directory that a user names may change under our hands: it
-is read by descriptors, links are never followed, and only files, directories and
-links come along, without set-id bits and without extended attributes.
+Nothing writes to a base, so GNU cp copies it, with shared blocks if the file system
+supports that. A user's directory may change during the copy: it is read through
+descriptors, links are never followed, and only files, directories and links are
+copied, without set-id bits and extended attributes.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ MAX_OPEN_LEVELS = 32  # levels of directories; each takes two descriptors
 CHUNK_BYTES = 1 << 20
 FICLONE = 0x40049409
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+CP = ("/bin/cp", "--recursive", "--no-dereference", "--no-target-directory")
 CP_OPTIONS = ("--preserve=mode,timestamps,links", "--reflink=auto", "--")
 REPORT_INTERVAL_FILES = 200
 PERMISSIONS = 0o777
@@ -33,11 +34,9 @@ PERMISSIONS = 0o777
 
 async def copy_base(tree: Path, target: Path) -> None:
     """Copy a base's tree to a directory that does not exist yet."""
-    # Neither owners nor extended attributes: the first are ours anyway, the second could speak to overlayfs.
+    # Without owners, which are ours anyway, and extended attributes, which overlayfs would interpret.
     process = await asyncio.create_subprocess_exec(
-        *limit_command(
-            "/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *CP_OPTIONS, tree, target
-        ),
+        *limit_command(*CP, *CP_OPTIONS, tree, target),
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
@@ -45,21 +44,19 @@ async def copy_base(tree: Path, target: Path) -> None:
         start_new_session=True,
     )
     try:
-        _, said = await process.communicate()
+        _, stderr = await process.communicate()
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(asyncio.ensure_future(process.wait()))
     if process.returncode != 0:
-        line = said.decode(errors="replace").strip().splitlines()[-1:] or ["cp did not say why"]
-        raise Unavailable(
-            f"The workspace could not be copied: {line[0][:300]}. Free some room and try again."
-        )
+        line = stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+        raise Unavailable(f"The workspace could not be copied: {line[0][:300]}. Free disk space and retry.")
 
 
 def can_reflink(directory: Path) -> bool:
-    """Whether files on this file system can share blocks until one of them changes."""
+    """Whether the file system supports copies that share blocks."""
     flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
     try:
         one, other = os.open(directory, flags, 0o600), os.open(directory, flags, 0o600)
@@ -78,7 +75,7 @@ def can_reflink(directory: Path) -> bool:
 
 @dataclass(slots=True)
 class CopyResult:
-    """What was copied so far, and what was not."""
+    """What was copied, and the paths that were skipped."""
 
     files: int = 0
     bytes: int = 0
@@ -90,18 +87,18 @@ OnCopied = Callable[[CopyResult], None]
 
 @dataclass(slots=True)
 class _Level:
-    """A directory that is being copied. Only the innermost ones are open."""
+    """A directory that is being copied. Only the innermost levels are open."""
 
     path: str
-    names: Iterator[tuple[str, bool]]  # and whether it is a directory
+    names: Iterator[tuple[str, bool]]  # name, and whether it is a directory
     ids: tuple[tuple[int, int], ...]
-    fds: tuple[int, int] | None  # where it comes from, where it goes
+    fds: tuple[int, int] | None  # source and target
 
 
 def copy_tree(
-    source: Directory, target: Directory, path: str = "", *, tell: OnCopied | None = None
+    source: Directory, target: Directory, path: str = "", *, on_copied: OnCopied | None = None
 ) -> CopyResult:
-    """Copy what is below `path` in one directory to the same place in another; `tell` may raise."""
+    """Copy what is below `path` in one directory to the same path in another. `on_copied` may raise."""
     copied, inside = CopyResult(), path
     one = source.open(path, os.O_RDONLY | os.O_DIRECTORY)
     stack = [_level(path, one, target.open(path, os.O_RDONLY | os.O_DIRECTORY))]
@@ -135,8 +132,8 @@ def copy_tree(
             elif not copy_entry(from_fd, to_fd, name, target, copied):
                 copied.skipped.append(inside)
             copied.files += 1
-            if tell is not None and copied.files % REPORT_INTERVAL_FILES == 0:
-                tell(copied)
+            if on_copied is not None and copied.files % REPORT_INTERVAL_FILES == 0:
+                on_copied(copied)
     except OSError as error:
         raise to_hutch_error(error, inside) from None
     finally:
@@ -164,7 +161,7 @@ def _close(level: _Level) -> None:
 
 
 def _reopen(level: _Level, below: _Level) -> None:
-    """Open a directory again from one in it; if that was moved meanwhile, it is not the same any more."""
+    """Reopen a directory from its child. Refuses if the child was moved in the meantime."""
     if level.fds is not None or below.fds is None:
         return
     opened: list[int] = []
@@ -172,7 +169,7 @@ def _reopen(level: _Level, below: _Level) -> None:
         for fd, id in zip(below.fds, level.ids, strict=True):
             opened.append(os.open("..", READ | os.O_DIRECTORY, dir_fd=fd))
             if _id(opened[-1]) != id:
-                raise Conflict(f"'{below.path[:80]}' was moved while it was copied. Try again.")
+                raise Conflict(f"'{below.path[:80]}' was moved while it was copied. Retry.")
     except BaseException:
         for fd in opened:
             os.close(fd)
@@ -186,7 +183,7 @@ def _id(fd: int) -> tuple[int, int]:
 
 
 def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: CopyResult) -> bool:
-    """Copy a file or link from a directory to another, where nothing has that name. False if neither."""
+    """Copy a file or link to a name that does not exist. Returns False for anything else."""
     kind = os.stat(name, dir_fd=from_fd, follow_symlinks=False).st_mode
     if stat.S_ISLNK(kind):
         os.symlink(os.readlink(name, dir_fd=from_fd), name, dir_fd=to_fd)
@@ -220,7 +217,7 @@ def _make_directory(target: Directory, to_fd: int, name: str) -> int:
 
 
 def _finish(from_fd: int, to_fd: int) -> None:
-    """Give a directory its mode once it is full."""
+    """Set mode and times of a directory after its content."""
     found = os.fstat(from_fd)
     os.fchmod(to_fd, stat.S_IMODE(found.st_mode) & PERMISSIONS)
     os.utime(to_fd, ns=(found.st_atime_ns, found.st_mtime_ns))
@@ -229,7 +226,7 @@ def _finish(from_fd: int, to_fd: int) -> None:
 
 
 def _copy_content(fd: int, new: int, size: int) -> int:
-    """Copy a file; holes stay holes. Returns the bytes that are not holes."""
+    """Copy a file and keep its holes. Returns the number of bytes outside holes."""
     with contextlib.suppress(OSError):
         fcntl.ioctl(new, FICLONE, fd)
         return size
@@ -239,12 +236,12 @@ def _copy_content(fd: int, new: int, size: int) -> int:
             at = os.lseek(fd, at, os.SEEK_DATA)
             end = os.lseek(fd, at, os.SEEK_HOLE)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole from here on
+            if error.errno == errno.ENXIO:  # only a hole remains
                 break
             end = size
         while at < end:
             done = _copy_range(fd, new, min(CHUNK_BYTES * 64, end - at), at)
-            if done == 0:  # it became shorter meanwhile
+            if done == 0:  # it was truncated in the meantime
                 return total
             at, total = at + done, total + done
     os.ftruncate(new, max(size, at))

@@ -214,7 +214,7 @@ def _copy(filling: FillContext, source: Directory, check: Callable[[], None]) ->
     tree = filling.place / "tree"
     tree.mkdir()
     with Directory.at(tree) as target:
-        copied = copy_tree(source, target, tell=tell)
+        copied = copy_tree(source, target, on_copied=tell)
     filling.check(copied)
     return copied
 
