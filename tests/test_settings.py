@@ -185,7 +185,7 @@ def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.M
         (
             {"HUTCH_ZZZ": "1"},
             "HUTCH_ZZZ (from the environment) is not a setting. "
-            "Take it away; `hutch config show --defaults` lists all settings.",
+            "Remove it; `hutch config show --defaults` lists all settings.",
         ),
     ],
 )
@@ -214,13 +214,13 @@ def test_a_wrong_variable_is_refused_by_name(place: Place, variables: dict[str, 
             "jail.tmp_bytes is [1] (from {}). It should be a size such as 512MiB.",
         ),
         ("persona = {a = 1}", "persona is {{'a': 1}} (from {}). It should be text."),
-        ("jail = 5", "jail (from {}) is a section: it holds settings, and has no value itself."),
+        ("jail = 5", "jail (from {}) is a section: it contains settings, and has no value itself."),
         ("[jail]\nprocesess = 3", "jail.procesess (from {}) is not a setting. Did you mean jail.processes?"),
         ("processes = 30", "processes (from {}) is not a setting. Did you mean jail.processes?"),
         (
             '"a\\nb" = 1',
             "'a\\nb' (from {}) is not a setting. "
-            "Take it away; `hutch config show --defaults` lists all settings.",
+            "Remove it; `hutch config show --defaults` lists all settings.",
         ),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_users_file_that_cannot_be_read_is_refused(place: Place) -> None:
     place.user_file.mkdir()
     assert (
         place.refusal()
-        == f"The settings in {place.user_file} cannot be read: Is a directory. Mend or move it."
+        == f"The settings in {place.user_file} cannot be read: Is a directory. Fix or move it."
     )
 
 

@@ -1,13 +1,13 @@
-"""What Hutch tells about its own work: one line for each thing that happened.
+"""The log of Hutch itself: one line per event.
 
-JSON for machines, or plain lines for people at a terminal. Every line carries the
+The lines are JSON for machines, or plain text for people at a terminal. Every line has the
 time, the level, the event and a trace id, so that one request can be followed
-through all components. Lines of other libraries, which speak to the standard
-`logging`, go the same way (start uvicorn with `log_config=None`), warnings and worse
-unless the level is debug.
+through all components. Lines that libraries send to the standard `logging` are
+included (start uvicorn with `log_config=None`): warnings and errors only, unless the
+level is debug.
 
-Much of what is logged was written by strangers. Secrets are taken out of every
-string, and no string can start a new line or steer the terminal.
+Many logged strings are untrusted. Secrets are redacted in every string, and no string
+can start a new line or control the terminal.
 """
 
 import json
@@ -34,13 +34,13 @@ Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]
 Line = MutableMapping[str, Any]
 
-MAX_DEPTH = 8  # levels of nesting that are written out
+MAX_DEPTH = 8  # levels of nesting that are written
 FILE_BYTES, BACKUP_FILES = 16 * 1024 * 1024, 3
 PROCESS_TRACE_ID = secrets.token_hex(16)
 
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _PLAIN = re.compile(r"[\w./:@+,-]+", re.ASCII)
-# Other libraries call much "info" that is only of interest to whoever debugs them.
+# Libraries log much as "info" that only helps to debug them.
 _LIBRARY_LEVELS: dict[Level, int] = {
     "debug": logging.INFO,
     "info": logging.WARNING,
@@ -59,7 +59,7 @@ def configure(
     file: Path | None = None,
     file_only: bool = False,
 ) -> None:
-    """Send every line, ours and others', to `stream`, and as JSON to `file`; the last call counts."""
+    """Send all lines, also of libraries, to `stream`, and as JSON to `file`; the last call wins."""
     stream = sys.stderr if stream is None else stream
     terminal = stream.isatty()
     human = format == "human" or (format == "auto" and terminal)
@@ -85,7 +85,7 @@ def configure(
         processors=[structlog.processors.StackInfoRenderer(), ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,  # so that the last call counts
+        cache_logger_on_first_use=False,  # so that the last call wins
     )
 
 
@@ -108,7 +108,7 @@ def _formatter(redactor: Redactor, render: Callable[[Any, str, Line], str]) -> P
 
 @contextmanager
 def trace(trace_id: str | None = None) -> Iterator[str]:
-    """Lines inside carry one trace id: the caller's if it is a valid W3C one, else a new one."""
+    """Give all lines inside one trace id: the caller's if it is a valid W3C one, else a new one."""
     valid = trace_id is not None and _TRACE_ID.fullmatch(trace_id)
     bound = trace_id if trace_id and valid else secrets.token_hex(16)
     with structlog.contextvars.bound_contextvars(trace_id=bound):
@@ -116,12 +116,12 @@ def trace(trace_id: str | None = None) -> Iterator[str]:
 
 
 def current_trace_id() -> str:
-    """The trace id that a line written now would carry; outside any trace, the process's own."""
+    """The trace id of a line written now; outside of any trace, the id of the process."""
     return trace_id() or PROCESS_TRACE_ID
 
 
 def _drop_duplicates(_: Any, __: str, line: Line) -> Line:
-    """Drop what repeats the event: uvicorn's coloured form, and what another handler left on the record."""
+    """Drop copies of the event: uvicorn's coloured form, and those that other handlers left on the record."""
     for copy in ("color_message", "message", "asctime"):
         line.pop(copy, None)
     return line
@@ -133,7 +133,7 @@ def _add_trace_id(_: Any, __: str, line: Line) -> Line:
 
 
 def _cleaner(redactor: Redactor) -> Callable[[Any, str, Line], Line]:
-    """A step that leaves only JSON values without secrets, the four that every line has first."""
+    """A step that keeps only JSON values without secrets, and puts the four common fields first."""
 
     def clean(value: object, depth: int = 0) -> Any:
         match value:
@@ -144,7 +144,7 @@ def _cleaner(redactor: Redactor) -> Callable[[Any, str, Line], Line]:
             case float() if not isfinite(value):
                 return str(value)
             case int() | float():
-                text = repr(value)  # a secret may be nothing but digits
+                text = repr(value)  # a secret may consist of digits only
                 cleaned = redactor.redact(text) if len(text) >= MIN_VALUE_CHARS else text
                 return value if cleaned == text else cleaned
             case bytes():
@@ -186,14 +186,14 @@ def _human(*, colours: bool) -> Callable[[Any, str, Line], str]:
 
 
 def _token(value: object) -> str:
-    """A key or value that cannot be taken for two: quoted unless it is one plain word."""
+    """A key or value as one token: quoted unless it is one plain word."""
     if isinstance(value, str) and _PLAIN.fullmatch(value):
         return value
     return printable(json.dumps(value, ensure_ascii=False))
 
 
 class _ReportingHandler(logging.StreamHandler[Any]):
-    """Says in one clean line that a line could not be written; the default prints its raw arguments."""
+    """Reports a line that could not be written in one safe line; the default prints its raw arguments."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         kind = getattr(sys.exc_info()[0], "__name__", "unknown")
@@ -202,12 +202,12 @@ class _ReportingHandler(logging.StreamHandler[Any]):
             record.name, logging.ERROR, "", 0, "log line could not be written", (), None
         )
         report.__dict__.update(where)
-        with suppress(Exception):  # the stream itself is gone: there is nobody left to tell
+        with suppress(Exception):  # the stream itself is gone: there is no other place to report it
             self.stream.write(self.format(report) + self.terminator)
 
 
 class _FileHandler(RotatingFileHandler, _ReportingHandler):
-    """Lines to a file for its owner alone, and to the next when it is full."""
+    """Lines to a rotating file that only its owner can read."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

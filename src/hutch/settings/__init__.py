@@ -1,7 +1,7 @@
-"""What Hutch was told, by whom, and where it keeps its things. The only reader of the environment.
+"""Settings and paths of an installation. The only reader of the environment.
 
-The paths are at hand at once, for a shell that waits for completions; whoever wants
-the settings themselves waits for pydantic too.
+The paths load at once, for shell completion. The settings themselves load pydantic, too,
+so they are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any

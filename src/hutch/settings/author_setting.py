@@ -1,4 +1,4 @@
-"""One setting by itself, for commands that cannot wait for the models of all settings."""
+"""The author setting alone, for commands that must start before pydantic is loaded."""
 
 import os
 import tomllib
@@ -13,11 +13,16 @@ def author_setting(environ: Mapping[str, str] | None = None) -> str:
     if named := environ.get("HUTCH_DELIVERY__AUTHOR"):
         return named
     try:
-        given = tomllib.loads(find_paths(environ).config_file.read_bytes().decode())
-        return str(given["delivery"]["author"])
+        table = tomllib.loads(find_paths(environ).config_file.read_bytes().decode())
+        return str(table["delivery"]["author"])
     except (FileNotFoundError, KeyError):
         return ""
-    except (OSError, ValueError, TypeError, RecursionError):  # the file is wrong
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        RecursionError,
+    ):  # the file is invalid: `load` describes the error
         from hutch.settings.layers import load
 
         return load(environ=environ).settings.delivery.author or ""

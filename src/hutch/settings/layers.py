@@ -1,9 +1,9 @@
-"""What Hutch was told, by whom, and where it keeps its things.
+"""The layers of settings, and their order.
 
-The only reader of the environment. A value comes from, in this order: a flag, a
-`HUTCH_*` variable, the user's own file, the repository's file, the default. What
-the first three say must be right, or Hutch does not start; what a repository says
-is untrusted, weighed by the rules of `repository.py`, and never fatal.
+A value comes from, in this order: a flag, a `HUTCH_*` variable, the user's own file,
+the repository's file, the default. Errors in the first three stop Hutch. A
+repository's file is untrusted: the rules of `repository.py` decide what it may set,
+and its errors are never fatal.
 """
 
 import difflib
@@ -36,12 +36,12 @@ from hutch.settings.validation_messages import describe
 
 MAX_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"
-# Not settings: where things are, and the server that commands speak with.
+# Not settings: the home directory, and the server that commands talk to.
 OTHER_VARIABLES = frozenset({"HUTCH_HOME", "HUTCH_SERVER", "HUTCH_TOKEN"})
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 _SECRETIVE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-# Kubernetes sets these for a service named hutch or hutch-something; they are not for us.
+# Kubernetes sets these for a service named hutch or hutch-something; they are not settings.
 _FOREIGN = re.compile(
     r"HUTCH_(?!\w*__)(\w+_)?"
     r"((SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP)).*|PORT=(tcp|udp|sctp)://.*)"
@@ -51,7 +51,7 @@ _redactor = Redactor()
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings in effect, where each came from, and what the repository was refused."""
+    """The settings in effect, the origin of each, and the refused settings of the repository."""
 
     settings: Settings
     paths: Paths
@@ -59,7 +59,7 @@ class LoadedSettings:
     refused: tuple[str, ...] = ()
 
     def is_from_repository(self, name: str) -> bool:
-        """Whether a setting is as it is because the repository says so."""
+        """Whether a setting has its value from the repository."""
         origin = Path(self.origins.get(name, ""))
         return origin.parts[-2:] == (repository.FOLDER, repository.FILE) and origin != self.paths.config_file
 
@@ -70,21 +70,21 @@ class LoadedSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """A value as somebody wrote it, and where."""
+    """A value as it was written, and where."""
 
     value: object
     origin: str
 
 
 def user_environment() -> dict[str, str]:
-    """The user's whole environment, for programs of the host that act for the user."""
+    """The user's whole environment, for host programs that act for the user."""
     return dict(os.environ)
 
 
 def load(
     flags: Mapping[str, Any] = NO_FLAGS, repo: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> LoadedSettings:
-    """Bring all layers together. `flags` is nested like the settings; None in it means not given."""
+    """Merge all layers. `flags` is nested like the settings; None in it means not set."""
     environ = os.environ if environ is None else environ
     paths = Paths.of(environ)
     from_flags = _flat(flags, FLAG)
@@ -95,10 +95,10 @@ def load(
         raise BadRequest(problems[0])
     if problems:
         raise BadRequest("\n- ".join([f"{len(problems)} settings are wrong:", *problems]))
-    given = {name: one for layer in layers for name, one in layer.items()}
-    refused = _admit_repository(repo, given, final=from_flags.keys()) if repo else []
-    origins = {name: given[name].origin if name in given else DEFAULT for name in FIELDS}
-    return LoadedSettings(_validated(given), paths, origins, tuple(refused))
+    values = {name: one for layer in layers for name, one in layer.items()}
+    refused = _admit_repository(repo, values, final=from_flags.keys()) if repo else []
+    origins = {name: values[name].origin if name in values else DEFAULT for name in FIELDS}
+    return LoadedSettings(_validated(values), paths, origins, tuple(refused))
 
 
 def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, SourcedValue]:
@@ -108,7 +108,7 @@ def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, 
         name = f"{prefix}{key}"
         if name in SECTIONS and isinstance(value, Mapping):
             flat |= _flat(value, origin, f"{name}.")
-        elif value is not None:  # a flag that was not given
+        elif value is not None:  # a flag that is not set
             flat[name] = SourcedValue(value, origin)
     return flat
 
@@ -121,11 +121,11 @@ def _user_file(path: Path) -> dict[str, SourcedValue]:
     except PermissionError:
         raise BadRequest(
             f"The settings in {path} cannot be read: Permission denied. "
-            "Let yourself read it, or set HUTCH_HOME to a directory of your own."
+            "Make it readable, or set HUTCH_HOME to a directory of your own."
         ) from None
     except OSError as error:
         raise BadRequest(
-            f"The settings in {path} cannot be read: {error.strerror}. Mend or move it."
+            f"The settings in {path} cannot be read: {error.strerror}. Fix or move it."
         ) from None
     except (ValueError, RecursionError) as error:
         raise BadRequest(
@@ -134,84 +134,86 @@ def _user_file(path: Path) -> dict[str, SourcedValue]:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
-    """An empty variable counts as not set, as is the custom."""
+    """Settings from variables. An empty variable counts as not set."""
     variables = {name: environment_variable(name) for name in FIELDS}
     return {name: SourcedValue(environ[each], each) for name, each in variables.items() if environ.get(each)}
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
     known = {environment_variable(name) for name in FIELDS} | OTHER_VARIABLES
-    strange = [
+    unknown = [
         name
         for name, value in environ.items()
         if name.startswith("HUTCH_") and name not in known and not _FOREIGN.fullmatch(f"{name}={value}")
     ]
-    return [_unknown(name, "the environment", known) for name in sorted(strange)]
+    return [_unknown(name, "the environment", known) for name in sorted(unknown)]
 
 
 def _problems(layer: Mapping[str, SourcedValue]) -> list[str]:
-    """Each value that is wrong, in a sentence; also one that another layer overrides."""
+    """A sentence about each wrong value, also about one that another layer overrides."""
     problems = []
-    for name, given in layer.items():
+    for name, one in layer.items():
         if name in SECTIONS:
             problems.append(
-                f"{name} (from {given.origin}) is a section: it holds settings, and has no value itself."
+                f"{name} (from {one.origin}) is a section: it contains settings, and has no value itself."
             )
         elif name not in FIELDS:
-            problems.append(_unknown(name, given.origin, FIELDS.keys()))
-        elif fault := _fault(name, given):
-            problems.append(f"{name} is {_quote_value(name, given.value)} (from {given.origin}). {fault}.")
+            problems.append(_unknown(name, one.origin, FIELDS.keys()))
+        elif problem := _problem(name, one):
+            problems.append(f"{name} is {_quote_value(name, one.value)} (from {one.origin}). {problem}.")
     return problems
 
 
-def _fault(name: str, given: SourcedValue) -> str:
-    """What is allowed instead, or nothing when the value is right."""
+def _problem(name: str, one: SourcedValue) -> str:
+    """The allowed values when the value is wrong; else empty."""
     try:
-        _validated({name: given})
+        _validated({name: one})
     except ValidationError as error:
         return describe(error.errors(include_url=False)[0], is_size=FIELDS[name].annotation is ByteSize)
     return ""
 
 
-def _validated(given: Mapping[str, SourcedValue]) -> Settings:
+def _validated(values: Mapping[str, SourcedValue]) -> Settings:
     nested: dict[str, Any] = {}
-    for name, one in given.items():
+    for name, one in values.items():
         section, _, key = name.rpartition(".")
         (nested.setdefault(section, {}) if section else nested)[key] = one.value
     return Settings(**nested)
 
 
-def _admit_repository(repo: Path, given: dict[str, SourcedValue], final: Collection[str]) -> list[str]:
-    """Add to `given` what the repository may say; answer with the rest, in sentences."""
+def _admit_repository(repo: Path, values: dict[str, SourcedValue], final: Collection[str]) -> list[str]:
+    """Add the repository's settings that it may set to `values`; return a sentence about each other one."""
     path = repository.config_file(repo)
     try:
-        wanted = _flat(repository.read(repo), str(path))
+        requested = _flat(repository.read(repo), str(path))
     except repository.UnusableFile as error:
         return [f"{str(path)!r} is ignored: {error}."]
-    present = _validated(given)
+    present = _validated(values)
     refused = []
-    for name, one in wanted.items():
+    for name, one in requested.items():
         why = _refusal(name, one, present)
         if why:
             refused.append(
                 f"{str(path)!r} sets {_quote_name(name)} to {_quote_value(name, one.value)}, ignored: {why}."
             )
-        elif name not in final and (repository_access(name) is RepositoryAccess.TIGHTEN or name not in given):
-            given[name] = one
+        elif name not in final and (
+            repository_access(name) is RepositoryAccess.TIGHTEN or name not in values
+        ):
+            values[name] = one
     if len(refused) > MAX_REFUSALS:
         refused[MAX_REFUSALS:] = [f"{str(path)!r} has {len(refused) - MAX_REFUSALS} more that are ignored."]
     return refused
 
 
-def _refusal(name: str, wanted: SourcedValue, present: Settings) -> str:
-    """Why a repository may not have this, or nothing when it may."""
+def _refusal(name: str, requested: SourcedValue, present: Settings) -> str:
+    """Why a repository may not set this; empty when it may."""
     if name not in FIELDS:
         return "there is no such setting"
     if repository_access(name) is RepositoryAccess.NEVER:
         return "a repository may not set it; set it in your own settings if you want it"
-    if fault := _fault(name, wanted):
-        return fault[0].lower() + fault[1:]
-    now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: wanted}))
+    if problem := _problem(name, requested):
+        return problem[0].lower() + problem[1:]
+    now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: requested}))
     if repository_access(name) is RepositoryAccess.TIGHTEN and not repository.is_tighter(new, now):
         return f"a repository may only tighten it, and it is {_quote_value(name, now)}"
     return ""
@@ -222,12 +224,12 @@ def _unknown(name: str, origin: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name.removeprefix("HUTCH_"), bare, n=1)
     near = [one for one in known if one.endswith(f".{name}")] or [bare[one] for one in close]
     if _SECRETIVE.search(name):
-        way_out = "Secrets are not settings: keep them with `hutch config set-secret NAME`."
+        hint = "Secrets are not settings: store them with `hutch config set-secret NAME`."
     elif near:
-        way_out = f"Did you mean {near[0]}?"
+        hint = f"Did you mean {near[0]}?"
     else:
-        way_out = "Take it away; `hutch config show --defaults` lists all settings."
-    return f"{_quote_name(name)} (from {origin}) is not a setting. {way_out}"
+        hint = "Remove it; `hutch config show --defaults` lists all settings."
+    return f"{_quote_name(name)} (from {origin}) is not a setting. {hint}"
 
 
 def _quote_name(name: str) -> str:
@@ -235,7 +237,7 @@ def _quote_name(name: str) -> str:
 
 
 def _quote_value(name: str, value: object) -> str:
-    """A value for a message: short, on one line, and no secret."""
+    """A value for a message: short, on one line, without secrets."""
     if _SECRETIVE.search(name):
         return "a value that is not shown"
     if isinstance(value, ByteSize):

@@ -1,7 +1,7 @@
-"""Everything that can be set: names, kinds, defaults, and what a repository may do.
+"""All settings: names, types, defaults, and what a repository may set.
 
-Values are read in `settings`; `docs/settings.md` is generated from this page. Sizes
-and times carry their unit in the name.
+Values are read in `layers.py`; `docs/settings.md` is generated from this module. Sizes
+and times have their unit in the name.
 """
 
 from collections.abc import Iterator
@@ -31,50 +31,57 @@ from hutch.settings.value_types import (
 
 
 class Log(Section):
-    """What Hutch tells about its own work, on standard error."""
+    """The log of Hutch itself, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="The least important lines that are still written."
+        "info", description="The lowest level that is written."
     )
     format: Literal["auto", "json", "human"] = Field(
-        "auto", description="JSON lines, or lines for people; `auto` is for people when it is a terminal."
+        "auto", description="JSON lines, or lines for people; `auto` is `human` on a terminal, else `json`."
     )
 
 
 class Models(Section):
-    """Where models are asked, and with how much patience."""
+    """The addresses of model providers, retries and timeouts."""
 
     anthropic_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
-        None, description="Where Anthropic's models are asked; Anthropic itself when not set."
+        None, description="The address of Anthropic's API; Anthropic itself when not set."
     )
     openai_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
-        None, description="Where OpenAI's models are asked, with `/v1`; OpenAI itself when not set."
+        None, description="The address of OpenAI's API, with `/v1`; OpenAI itself when not set."
     )
     gemini_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
-        None, description="Where Gemini is asked; Google itself when not set."
+        None, description="The address of Gemini's API; Google itself when not set."
     )
     ollama_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
-        None, description="Where Ollama runs; `http://127.0.0.1:11434` when not set."
+        None, description="The address of Ollama; `http://127.0.0.1:11434` when not set."
     )
     openai_compatible_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
-        None, description="Where models named `openai-compatible:` are asked, such as a vLLM or llama.cpp."
+        None, description="The address for models named `openai-compatible:`, such as a vLLM or llama.cpp."
     )
     openai_protocol: Annotated[Literal["responses", "chat"], RepositoryAccess.NEVER] = Field(
-        "responses", description="The protocol for `openai:` models; servers that imitate OpenAI know `chat`."
+        "responses", description="The protocol for `openai:` models; compatible servers support `chat`."
     )
     attempts: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        6, ge=1, le=100, description="How often a model is asked when it fails in a way that may pass."
+        6,
+        ge=1,
+        le=100,
+        description="Maximum attempts of a request to a model that fails with a temporary error.",
     )
     longest_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        60, ge=0, le=3600, description="Seconds to wait for the next try; who asks for more is given up."
+        60,
+        ge=0,
+        le=3600,
+        description="Maximum seconds to wait before a retry. When the provider asks for more, "
+        "the request fails.",
     )
     silence_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        300, ge=5, le=3600, description="Seconds without a sign after which a reply counts as broken."
+        300, ge=5, le=3600, description="Seconds without data after which a reply counts as failed."
     )
     prices: Annotated[Prices, RepositoryAccess.NEVER] = Field(
         (),
-        description="Dollars for a million tokens in, from a cache, and out, before the list prices of "
-        "Hutch: `openai-compatible:qwen3=0.25/0.025/1.5`.",
+        description="Dollars per million input, cached and output tokens, which override the list prices "
+        "of Hutch: `openai-compatible:qwen3=0.25/0.025/1.5`.",
     )
 
 
@@ -82,34 +89,35 @@ class Tests(Section):
     """How a repository is tested."""
 
     command: Annotated[Command | None, RepositoryAccess.FREE] = Field(
-        None, description="The command that runs the tests, inside the jail. Found by looking when not set."
+        None, description="The command that runs the tests, inside the jail. Detected when not set."
     )
     timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         30,
         ge=1,
         le=600,
-        description="Seconds that a run of the tests may take, unless the agent asks for other.",
+        description="Seconds that a test run may take, unless the agent sets another timeout.",
     )
 
 
 class Delivery(Section):
-    """How a change is handed over."""
+    """How a change is delivered."""
 
     author: Annotated[Author | None, RepositoryAccess.NEVER] = Field(
         None,
-        description="Who commits are by, as `Name <address>`. When not set, whom your own git settings name.",
+        description="The author of commits, as `Name <address>`. When not set, the author in your "
+        "git settings.",
     )
 
 
 class Retention(Section):
-    """How long what was said and done is kept."""
+    """How long the content of sessions is kept."""
 
     days: Annotated[Count | None, RepositoryAccess.NEVER] = Field(
         None,
         ge=1,
         le=36_500,
         description="`hutch prune` erases the payloads of sessions that ended longer ago than this. "
-        "Kept for good when not set.",
+        "Kept forever when not set.",
     )
 
 
@@ -135,72 +143,72 @@ class Jail(Section):
         ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
     )
     workspace_growth_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(2 * GIB), ge=MIB, description="What a session may add to its workspace."
+        ByteSize(2 * GIB), ge=MIB, description="Maximum that a session may add to its workspace."
     )
     command_timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        30, ge=1, le=600, description="Seconds that a command may take unless it asks for other."
+        30, ge=1, le=600, description="Seconds that a command may take unless it sets another timeout."
     )
     output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(MIB), ge=4096, description="Output of one command that is kept; the middle is cut out."
+        ByteSize(MIB), ge=4096, description="Output of one command that is kept; the middle is omitted."
     )
     network: Annotated[Hosts, RepositoryAccess.TIGHTEN] = Field(
         (),
-        description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all under it.",
+        description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all "
+        "its subdomains.",
     )
     network_also: Annotated[Networks, RepositoryAccess.NEVER] = Field(
         (),
-        description="Private networks, or this machine's own, that allowed hosts may lead to: `10.1.2.0/24`.",
+        description="Private or local networks that allowed hosts may resolve to: `10.1.2.0/24`.",
     )
 
 
 class Workspace(Section):
-    """How repositories are made ready for a session, and how much one may take."""
+    """How repositories become workspaces, and how much space these may take."""
 
     mode: Literal["auto", "copy", "reflink", "overlay"] = Field(
         "auto",
         description="How a repository becomes a workspace: a copy, one that shares blocks, or layers over a "
-        "shared base. `auto` takes layers for what is large and a copy else.",
+        "shared base. `auto` uses layers for large repositories and a copy otherwise.",
     )
     storage: Literal["disk", "memory"] = Field(
         "disk",
-        description="Where changes are kept. `memory` makes the quota a hard one and needs layers; what is "
-        "there is written to disk when the workspace is closed, and lost in a crash.",
+        description="Where changes are stored. `memory` enforces the quota strictly and needs layers; its "
+        "content is written to disk when the workspace is closed, and lost in a crash.",
     )
     quota_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(5 * GIB), ge=MIB, description="What a workspace may add to the disk."
+        ByteSize(5 * GIB), ge=MIB, description="Maximum that a workspace may add to the disk."
     )
     quota_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
     )
     snapshots: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        1000, ge=2, le=100_000, description="Snapshots that are kept of a workspace; the oldest go first."
+        1000, ge=2, le=100_000, description="Maximum snapshots of a workspace; the oldest are removed first."
     )
     snapshots_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(5 * GIB),
         ge=MIB,
-        description="What the snapshots of a workspace may take; the oldest go first, the newest never.",
+        description="Maximum size of the snapshots of a workspace; the oldest are removed first, "
+        "the newest never.",
     )
-    bases_bytes: Size = Field(
-        ByteSize(20 * GIB), description="What is kept of repositories for the next session, at most."
-    )
+    bases_bytes: Size = Field(ByteSize(20 * GIB), description="Maximum size of the cached repositories.")
     bases_days: Count = Field(
-        30, ge=0, le=36_500, description="Days after which what nobody used of it is removed."
+        30, ge=0, le=36_500, description="Days after which an unused cached repository is removed."
     )
 
 
 class Settings(BaseModel):
-    """All settings. Made by `load`; made by hand it holds what it is given, and defaults."""
+    """All settings. `load` creates them; created directly, unset fields have their defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     persona: Annotated[Persona, RepositoryAccess.FREE] = Field(
-        "engineer", description="Who works: the persona of a session's agent."
+        "engineer", description="The persona of a session's agent."
     )
     model: Annotated[ModelName | None, RepositoryAccess.NEVER] = Field(
-        None, description="The language model that thinks, as `provider:name`."
+        None, description="The language model, as `provider:name`."
     )
     ignore: Annotated[Texts, RepositoryAccess.FREE] = Field(
-        (), description="Patterns of files that the agent does not look at, as in `.gitignore`."
+        (), description="Patterns of files that the agent ignores, as in `.gitignore`."
     )
     models: Models = Models()
     log: Log = Log()
@@ -234,7 +242,7 @@ def environment_variable(name: str) -> str:
 
 
 def repository_access(name: str) -> RepositoryAccess:
-    """What a repository may do with a setting."""
+    """Whether and how a repository may set a setting."""
     return next(
         (mark for mark in FIELDS[name].metadata if isinstance(mark, RepositoryAccess)), RepositoryAccess.NEVER
     )

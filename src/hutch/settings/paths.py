@@ -1,8 +1,8 @@
-"""Where an installation keeps its things.
+"""The files and directories of an installation.
 
-The XDG directories of the user, or, when `HUTCH_HOME` is set, one directory that
-holds everything: handy for a service, a second installation, or a test. Loads
-nothing heavy, so that completion can ask it too.
+These are the XDG directories of the user or, when `HUTCH_HOME` is set, one directory with
+everything: for a service, a second installation, or a test. Imports nothing heavy,
+because shell completion needs it, too.
 """
 
 import os
@@ -18,7 +18,7 @@ from hutch.system.running_server import ServerFiles
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Every file and directory of an installation. Nothing is made before it is needed."""
+    """Every file and directory of an installation. None is created before it is needed."""
 
     config_file: Path
     data: Path
@@ -39,7 +39,7 @@ class Paths:
 
     @property
     def home(self) -> Path:
-        """The topmost directory that is Hutch's alone: `HUTCH_HOME`, or else that of the data."""
+        """The topmost directory that is Hutch's alone: `HUTCH_HOME`, or else the data directory."""
         one_for_all = self.config_file.parent == self.data.parent
         return self.data.parent if one_for_all else self.data
 
@@ -61,7 +61,7 @@ class Paths:
 
     @property
     def personas(self) -> Path:
-        """The user's own personas; it need not be there."""
+        """The user's own personas; it need not exist."""
         return self.config_file.parent / "personas"
 
     @property
@@ -83,7 +83,7 @@ class Paths:
 
     @property
     def server_files(self) -> ServerFiles:
-        """Where a server tells that it runs, and where it listens."""
+        """The files in which a server announces its address."""
         return ServerFiles(
             announcement=self.data / "server.json",
             copy=self.state / "server.json",
@@ -93,7 +93,7 @@ class Paths:
 
     @property
     def local_token(self) -> Path:
-        """By which commands of the user who runs the server speak with it."""
+        """The token for commands of the user who runs the server."""
         return self.keys / "local.token"
 
     @property
@@ -102,28 +102,28 @@ class Paths:
 
     @property
     def login_file(self) -> Path:
-        """The server that this user's commands speak with, when it is another than this machine's own."""
+        """The remote server that this user's commands talk to, if any."""
         return self.config_file.parent / "login.json"
 
 
 def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
-    """Where things are kept, without a look at any settings: it also works when these are wrong."""
+    """The paths of the installation. Reads no settings, so it works when these are wrong."""
     return Paths.of(os.environ if environ is None else environ)
 
 
 def named_server(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """The server that commands are to speak with, and the token for it: `HUTCH_SERVER`, `HUTCH_TOKEN`."""
+    """The server that commands talk to, and its token: `HUTCH_SERVER`, `HUTCH_TOKEN`."""
     environ = os.environ if environ is None else environ
     return environ.get("HUTCH_SERVER", "").strip(), environ.get("HUTCH_TOKEN", "").strip()
 
 
 def terminal_type() -> str:
-    """What the user's terminal calls itself; empty when it does not say."""
+    """The type of the user's terminal; empty when not set."""
     return os.environ.get("TERM", "")
 
 
 def _named_home(environ: Mapping[str, str]) -> Path:
-    """The directory in `HUTCH_HOME`: `~` stands for a home, and a relative path begins where we are."""
+    """The directory in `HUTCH_HOME`: `~` is expanded, and a relative path starts at the current directory."""
     named = environ["HUTCH_HOME"]
     user, _, rest = named.partition("/")
     if user.startswith("~"):
@@ -138,7 +138,7 @@ def _named_home(environ: Mapping[str, str]) -> Path:
         path = Path(named).absolute()
     except FileNotFoundError:
         raise BadRequest(
-            f"HUTCH_HOME is {named!r}, and the directory that it begins in is gone. Give it in full."
+            f"HUTCH_HOME is {named!r}, and the current directory is gone. Give an absolute path."
         ) from None
     if _is_something_else(path):
         raise BadRequest(f"HUTCH_HOME is {str(path)!r}, which is not a directory. Set it to one.")
@@ -146,17 +146,17 @@ def _named_home(environ: Mapping[str, str]) -> Path:
 
 
 def _is_something_else(path: Path) -> bool:
-    """Whether there is something here that is not a directory."""
+    """Whether the path exists and is not a directory."""
     try:
         return not stat.S_ISDIR(path.stat().st_mode)
     except NotADirectoryError:  # a part of the path is a file
         return True
-    except OSError:  # nothing there yet; or not for us to see, and told when it is used
+    except OSError:  # it does not exist, or cannot be read: the first use reports that
         return False
 
 
 def _directory(environ: Mapping[str, str], name: str, default: str) -> Path:
-    # The XDG specification wants a relative path ignored.
+    # The XDG specification requires that relative paths are ignored.
     named = Path(environ.get(name, ""))
     return (named if named.is_absolute() else _user_home(environ) / default) / "hutch"
 

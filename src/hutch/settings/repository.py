@@ -1,10 +1,10 @@
-"""What a repository may say about how Hutch works on it.
+"""The settings file of a repository, and what it may set.
 
-A repository is untrusted: whoever wrote it may want more memory, a looser
-network or another model than its reader would grant. Each setting therefore
-declares what a repository may do with it, and the file is opened so that it can
-neither point elsewhere nor make us wait. Whatever is wrong with the file is
-told and passed over; it never stops Hutch.
+A repository is untrusted: its author may want more memory, a looser network or
+another model than the user would grant. So each setting declares whether a
+repository may set it, and the file is opened so that it can neither point
+elsewhere nor block. Errors in the file are reported and ignored; they never
+stop Hutch.
 """
 
 import os
@@ -18,11 +18,11 @@ from typing import Any
 from hutch.domain.errors import NotFound
 
 FOLDER, FILE = ".hutch", "config.toml"
-MAX_FILE_BYTES = 8 * 1024  # the time to read `a.a.a.a=1` grows with its square
+MAX_FILE_BYTES = 8 * 1024  # the time to parse `a.a.a.a=1` grows with its square
 
 
 class RepositoryAccess(StrEnum):
-    """What a repository may do with a setting. NEVER unless the setting says otherwise."""
+    """Whether a repository may set a setting. NEVER unless the setting declares otherwise."""
 
     FREE = "set it"
     TIGHTEN = "only tighten it"
@@ -38,7 +38,7 @@ def config_file(repo: Path) -> Path:
 
 
 def read(repo: Path) -> dict[str, Any]:
-    """The repository's settings as they stand in its file; empty when it has none."""
+    """The settings in the repository's file; empty when it has none."""
     try:
         root = os.open(repo, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -71,7 +71,7 @@ def describe_toml_error(error: ValueError | RecursionError) -> str:
 
 
 def _read_beneath(root: int) -> bytes:
-    """Open folder and file by descriptor: no link is followed, and a fifo does not make us wait."""
+    """Open folder and file by descriptor: links are not followed, and a fifo does not block."""
     careful = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     folder = os.open(FOLDER, careful | os.O_DIRECTORY, dir_fd=root)
     try:
@@ -95,10 +95,10 @@ def is_tighter(new: object, present: object) -> bool:
     if isinstance(new, int) and isinstance(present, int):
         return new <= present
     if isinstance(new, Sequence) and isinstance(present, Sequence):
-        return all(any(covers(have, wanted) for have in present) for wanted in new)
+        return all(any(covers(have, requested) for have in present) for requested in new)
     return False
 
 
-def covers(pattern: str, wanted: str) -> bool:
-    """Whether every host that `wanted` names is named by `pattern`: `*.a.org` covers `x.a.org`."""
-    return pattern == wanted or (pattern.startswith("*.") and wanted.endswith(pattern[1:]))
+def covers(pattern: str, hosts: str) -> bool:
+    """Whether `pattern` matches every host that `hosts` matches: `*.a.org` covers `x.a.org`."""
+    return pattern == hosts or (pattern.startswith("*.") and hosts.endswith(pattern[1:]))

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in the words of a person and not of a library."""
+"""Messages for wrong settings, in plain words instead of pydantic's."""
 
 from pydantic_core import ErrorDetails
 
@@ -7,14 +7,14 @@ from hutch.settings.value_types import SIZE_HINT
 
 
 def describe(problem: ErrorDetails, *, is_size: bool) -> str:
-    """What is allowed instead, as a sentence without its full stop."""
+    """The allowed values, as a sentence without its full stop."""
     bounds = problem.get("ctx", {})
-    shown = size_text if is_size else str
+    render = size_text if is_size else str
     match problem["type"]:
         case "greater_than_equal":
-            return f"It should be at least {shown(bounds['ge'])}"
+            return f"It should be at least {render(bounds['ge'])}"
         case "less_than_equal":
-            return f"It should be at most {shown(bounds['le'])}"
+            return f"It should be at most {render(bounds['le'])}"
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
             return "It should be a whole number"
         case "byte_size" | "byte_size_unit":
@@ -31,5 +31,5 @@ def describe(problem: ErrorDetails, *, is_size: bool) -> str:
             return "It should be a list"
         case "too_long":
             return f"It should have at most {bounds['max_length']} parts"
-        case _:  # a choice among words, or a sentence of the model's own
+        case _:  # a choice among words, or a message of a validator
             return problem["msg"].removeprefix("Value error, ").replace("Input should", "It should", 1)

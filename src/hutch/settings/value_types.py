@@ -1,4 +1,4 @@
-"""The kinds of values that a setting can have, each with what is said of one that is wrong."""
+"""The types of settings, each with the message for a wrong value."""
 
 import re
 from ipaddress import ip_address, ip_network
@@ -21,7 +21,7 @@ def _not_bool(value: object) -> object:
 
 
 def _size(value: object) -> object:
-    # Short enough that no number of digits can overflow a float on the way.
+    # Bounded, so that no number of digits can overflow a float.
     if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
         raise ValueError(SIZE_HINT)
     return _not_bool(value)
@@ -73,13 +73,13 @@ def _forge(value: str) -> str:
 
 def _directory(value: str) -> str:
     if not value.startswith("/") or "\0" in value:
-        raise ValueError("It should be a directory, from the root on: /srv/git")
+        raise ValueError("It should be an absolute path of a directory: /srv/git")
     return value
 
 
 def _persona(value: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
-        raise ValueError("It should be a persona's name: small letters, digits, - and _")
+        raise ValueError("It should be a persona's name: lower-case letters, digits, - and _")
     return value
 
 
@@ -94,7 +94,7 @@ def _model(value: str) -> str:
 def _command(value: str) -> str:
     if not value.strip():
         raise ValueError("It should be a command")
-    if not all(sign.isprintable() or sign in "\n\t" for sign in value):
+    if not all(character.isprintable() or character in "\n\t" for character in value):
         raise ValueError("It should be a command without control characters")
     return value
 
@@ -107,11 +107,11 @@ def _author(value: str) -> str:
 
 def _address(value: str) -> str:
     try:
-        place = urlsplit(value)
-        is_one = place.scheme in ("http", "https") and place.hostname and place.port != 0
+        url = urlsplit(value)
+        is_http = url.scheme in ("http", "https") and url.hostname and url.port != 0
     except ValueError:
-        is_one = False
-    if not is_one or place.username is not None or not value.isprintable():
+        is_http = False
+    if not is_http or url.username is not None or not value.isprintable():
         raise ValueError("It should be an address such as https://models.example.com/v1, without a password")
     return value
 
@@ -173,6 +173,6 @@ HostPatterns = Annotated[tuple[Annotated[str, AfterValidator(_host_pattern)], ..
 
 
 class Section(BaseModel):
-    """Settings that belong together."""
+    """A group of settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
