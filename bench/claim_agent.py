@@ -33,6 +33,7 @@ FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200
 LIMITS = replace(DEFAULT_LIMITS, turns=None)
 ROUNDS = 5
 TURNS = 60
+THINKING_S = 0.3
 LONG_TURNS = 200
 SOME = 20  # turns at the beginning and at the end of a long run
 NEIGHBOURS = 7
@@ -49,14 +50,15 @@ class Clocked:
     name = "scripted:clocked"
     context_tokens: int | None = None
 
-    def __init__(self, turns: int, command: str = "true") -> None:
-        self._turns, self._command = turns, command
+    def __init__(self, turns: int, command: str = "true", *, thinks_s: float = 0.0) -> None:
+        self._turns, self._command, self._thinks_s = turns, command, thinks_s
         self.asked_at: list[float] = []
         self.answered_at: list[float] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         self.asked_at.append(time.perf_counter())
         number = len(self.asked_at)
+        await asyncio.sleep(self._thinks_s)
         yield Text("I look.")
         if number <= self._turns:
             yield CallStarted(f"call_{number}", "bash")
@@ -106,7 +108,15 @@ async def ours() -> float:
     model = Clocked(TURNS)
     async with a_setup(model) as setup:
         await done(setup)
-    return quiet(between(model.answered_at, model.asked_at)[1:])  # a shell starts with the first
+    return quiet(between(model.answered_at, model.asked_at)[1:])
+
+
+async def first_turn() -> float:
+    """The same for the first turn, with a model that thinks for a moment: meanwhile the shell starts."""
+    model = Clocked(1, thinks_s=THINKING_S)
+    async with a_setup(model) as setup:
+        await done(setup)
+    return between(model.answered_at, model.asked_at)[0]
 
 
 async def theirs() -> float:
@@ -213,6 +223,7 @@ def measure() -> Iterator[Row]:
     turn, bare = best(ours), best(theirs)
     yield Row("a jailed and durably logged turn with one command", turn, None, "ms", 10)
     yield Row("the same", turn, bare, "ms", 5, "the command spawned bare, a list in memory")
+    yield Row("the first turn of a run with one command", best(first_turn), None, "ms", 20)
     first, last = early_and_late(own_times)
     yield Row("agent's own time, turn 2", first, None, "ms", 5)
     yield Row("agent's own time, turn 200", last, None, "ms", 5)

@@ -153,11 +153,11 @@ def measure() -> Iterator[Row]:
             reply_s = min(reply_s, asyncio.run(first_reply_s(office)))
             resume_s = min(resume_s, asyncio.run(resumed_s(office, ANTHROPIC)))
         for dialect, each_s in took.items():
-            yield Row(f"hutch run, {dialect}: to the first request", each_s, None, "s", 1.0)
+            yield Row(f"hutch run, {dialect}: to the first request", each_s, None, "s", 0.5)
         yield Row("hutch run, scripted: to the first reply in the log", reply_s, None, "s", 1.0)
         yield Row("hutch resume, 500 events: to the next request", resume_s, None, "s", 1.0)
         served = asyncio.run(served_s(office, CHAT))
-        yield Row("hutch run --server: to the first request", served, None, "s", 0.3)
+        yield Row("hutch run --server: to the first request", served, None, "s", 0.15)
         for dialect in (ANTHROPIC, CHAT):
             most = asyncio.run(most_memory(office, dialect))
             yield Row(f"hutch run, {dialect}: memory with the jail", most, None, "MB", 180)

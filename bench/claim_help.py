@@ -3,7 +3,9 @@
 Also a whole run in its own process, beside the import of the libraries that it uses.
 """
 
+import fcntl
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -14,6 +16,9 @@ from pathlib import Path
 
 from bench.agents import Office, a_place
 from bench.row import Row
+
+from hutch.settings.paths import Paths
+from hutch.system.running_server import announced
 
 RUNS, WHOLE_RUNS = 30, 7
 LIBRARIES = (
@@ -44,6 +49,29 @@ def processor_ms(command: list[str], home: str, *, runs: int = RUNS, cwd: Path |
     return min(took)
 
 
+def asking_ms(hutch: str, place: Path) -> float:
+    """The processor time of a run until a server of its installation has its request, at best."""
+    environ = {**os.environ, "HUTCH_HOME": str(place)}
+    paths = Paths.of(environ)
+    for directory in (paths.keys, paths.state):
+        directory.mkdir(parents=True)
+    took = []
+    with socket.create_server(("127.0.0.1", 0)) as server, paths.server_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with announced(paths.server_files, f"http://127.0.0.1:{server.getsockname()[1]}", token="secret"):
+            for _ in range(RUNS):
+                words = [hutch, "run", "Look.", "--server", "--repo", str(place)]
+                process = subprocess.Popen(words, env=environ, stderr=subprocess.DEVNULL)
+                connection, _ = server.accept()
+                connection.recv(1)
+                spent_ns = Path(f"/proc/{process.pid}/schedstat").read_text().split()[0]
+                took.append(int(spent_ns) / 1e6)
+                process.kill()
+                process.wait()
+                connection.close()
+    return min(took)
+
+
 def measure() -> Iterator[Row]:
     hutch = str(Path(sys.executable).with_name("hutch"))
     pairs = [(took_ms([hutch, "--help"]), took_ms([sys.executable, "-c", "pass"])) for _ in range(RUNS)]
@@ -53,6 +81,9 @@ def measure() -> Iterator[Row]:
         ours = processor_ms([hutch, "run", "Look.", "--server"], home)
         theirs = processor_ms([sys.executable, "-c", "pass"], home)
     yield Row("hutch run --server, processor", ours, theirs, "ms", 28, "python -c pass")
+    with a_place() as place:
+        ours = asking_ms(hutch, place)
+    yield Row("hutch run, a server is asked, processor", ours, theirs, "ms", 10, "python -c pass")
     with a_place() as place:
         office, home = Office(place), str(place / "home")
         words = ["run", "Look.", "--here", "--no-pr", "--model", office.cassette({"text": "That is all."})]
