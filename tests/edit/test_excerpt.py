@@ -43,9 +43,12 @@ def test_changes_are_shown_with_three_lines_around_and_merged_when_near() -> Non
 
 def test_what_is_shown_is_capped_and_tells_where_the_rest_is() -> None:
     window = changed("a\n", ("a\n", "x\n" * 1_000))
-    assert numbered_excerpt(window, most=2) == "     1\tx\n     2\tx\n     …\t(998 more lines, to line 1000)"
+    assert (
+        numbered_excerpt(window, max_lines=2)
+        == "     1\tx\n     2\tx\n     …\t(998 more lines, to line 1000)"
+    )
     spread = changed(LINES, ("line 1\n", "x\n"), ("line 20\n", "y\n"), ("line 40\n", "z\n"))
-    assert numbered_excerpt(spread, most=4).endswith("     …\n     …\t(2 more places, from line 20)")
+    assert numbered_excerpt(spread, max_lines=4).endswith("     …\n     …\t(2 more places, from line 20)")
     diff = unified_diff("f", "f", window).splitlines()
     assert len(diff) == MAX_DIFF_LINES + 1
     assert diff[-1] == "… (the diff is cut here; read the file from line 1 for the rest)"

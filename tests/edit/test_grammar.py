@@ -33,7 +33,7 @@ def test_a_text_is_told_by_its_pieces() -> None:
 
 def test_pieces_may_be_deeper_than_anything_can_follow() -> None:
     tree = syntax_tree(PYTHON, "(" * 5_000 + "1" + ")" * 5_000)
-    assert max(piece.depth for piece in tree.nodes) > 5_000
+    assert max(node.depth for node in tree.nodes) > 5_000
 
 
 def test_both_sides_speak_alike() -> None:

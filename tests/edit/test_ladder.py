@@ -28,7 +28,7 @@ def test_line_ends_are_told_apart() -> None:
 
 def test_blocks_of_lines_are_whole_lines() -> None:
     keys = IndexedText("xa\na\nb\n a\nb\n").keys(Rung.INDENT)
-    assert keys.blocks(["a", "b"], most=9) == [1, 3]
+    assert keys.blocks(["a", "b"], max_count=9) == [1, 3]
     for _ in range(5):
         assert [keys.position(offset) for offset in (1, 2, 4, 6)] == [(0, 0), (0, 1), (1, 0), (2, 0)]
 
@@ -61,6 +61,6 @@ def test_folded_text_is_what_a_keyboard_has() -> None:
 
 
 def test_overlapping_occurrences_count() -> None:
-    assert occurrences("aaaa", "aa", most=9) == [0, 1, 2]
-    assert occurrences("aaaa", "aa", most=9, step=2) == [0, 2]
-    assert occurrences("aaaa", "aa", most=2) == [0, 1]
+    assert occurrences("aaaa", "aa", max_count=9) == [0, 1, 2]
+    assert occurrences("aaaa", "aa", max_count=9, step=2) == [0, 2]
+    assert occurrences("aaaa", "aa", max_count=2) == [0, 1]

@@ -10,16 +10,19 @@ def test_a_hunk_knows_what_must_be_there_and_what_will_be() -> None:
 
 
 def test_a_cr_inside_a_line_ends_one_of_its_own() -> None:
-    assert Hunk((("-", "10%\r20%\r"),)).pieces == (HunkLine("-", "10%", "\r"), HunkLine("-", "20%", "\r\n"))
+    assert Hunk((("-", "10%\r20%\r"),)).file_lines == (
+        HunkLine("-", "10%", "\r"),
+        HunkLine("-", "20%", "\r\n"),
+    )
 
 
 def test_the_last_line_of_each_side_may_have_no_end() -> None:
-    assert Hunk((("-", "a"), ("+", "b")), open_old=True).pieces == (
+    assert Hunk((("-", "a"), ("+", "b")), open_old=True).file_lines == (
         HunkLine("-", "a", ""),
         HunkLine("+", "b", "\n"),
     )
-    assert Hunk((("-", "a"), ("+", "b")), open_new=True).pieces == (
+    assert Hunk((("-", "a"), ("+", "b")), open_new=True).file_lines == (
         HunkLine("-", "a", "\n"),
         HunkLine("+", "b", ""),
     )
-    assert Hunk((("-", ""),), open_old=True).pieces == (HunkLine("-", "", ""),)
+    assert Hunk((("-", ""),), open_old=True).file_lines == (HunkLine("-", "", ""),)

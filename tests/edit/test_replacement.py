@@ -43,7 +43,7 @@ def test_every_match_means_none_that_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "piece", "kept"),
+    ("old", "new", "file_line", "result"),
     [
         ('say "a" - b', 'say "a" - c', "say “a” – b", "say “a” – c"),
         ("x...", "y...", "x…", "y…"),
@@ -51,8 +51,8 @@ def test_every_match_means_none_that_overlap() -> None:
         ("a", "b", "a", "b"),
     ],
 )
-def test_punctuation_around_a_change_stays(old: str, new: str, piece: str, kept: str) -> None:
-    assert keep_punctuation(old, new, piece) == kept
+def test_punctuation_around_a_change_stays(old: str, new: str, file_line: str, result: str) -> None:
+    assert keep_punctuation(old, new, file_line) == result
 
 
 def test_lines_of_a_quote() -> None:

@@ -24,13 +24,13 @@ def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, ob
     """Make all of these edits in one file, or none."""
     data, _ = files.read_bytes(path)
     try:
-        wanted = [parse_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
-        text = decode(data, [edit.old for edit in wanted if isinstance(edit, Replace)])
+        parsed = [parse_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
+        text = decode(data, [edit.old for edit in parsed if isinstance(edit, Replace)])
         if text.bom:
-            wanted = [without_bom(edit) for edit in wanted]
-        for edit in wanted:
+            parsed = [without_bom(edit) for edit in parsed]
+        for edit in parsed:
             text.check(edit.new)
-        plan = plan_edits(text.content, wanted)
+        plan = plan_edits(text.content, parsed)
     except BadRequest as error:
         raise type(error)(f"'{path}' was not changed. {error}") from None
     if plan.content == text.content:

@@ -148,7 +148,9 @@ def clean(path: str) -> str:
 def _patched(file: _File, hunks: Sequence[Hunk]) -> _File:
     if not hunks:
         return file
-    text = file.text or decode(file.data, ["\n".join(piece.text for piece in hunk.old) for hunk in hunks])
+    text = file.text or decode(
+        file.data, ["\n".join(hunk_line.text for hunk_line in hunk.old) for hunk in hunks]
+    )
     if text.bom:
         hunks = [hunk.without_bom() for hunk in hunks]
     for hunk in hunks:

@@ -68,39 +68,39 @@ class _Draft:
     """The text while edits are made."""
 
     original: IndexedText
-    page: IndexedText
+    source: IndexedText
     spans: list[Span] = field(default_factory=list)
 
-    def may_grow(self, characters: int) -> None:
+    def check_growth(self, characters: int) -> None:
         """Refuse before anything is made: a short text in many places is a long one."""
-        wanted = len(self.page.content) + characters
-        if characters > 0 and wanted > MAX_FILE_CHARS:
+        new_chars = len(self.source.content) + characters
+        if characters > 0 and new_chars > MAX_FILE_CHARS:
             raise BadRequest(
-                f"The file would have {wanted:,} characters, more than {MAX_FILE_CHARS:,}, so nothing was "
+                f"The file would have {new_chars:,} characters, more than {MAX_FILE_CHARS:,}, so nothing was "
                 f"changed. If it must be that long, write it with bash."
             )
 
     def make(self, replacements: Sequence[Replacement]) -> None:
-        self.may_grow(sum(len(each.text) - (each.end - each.start) for each in replacements))
+        self.check_growth(sum(len(each.text) - (each.end - each.start) for each in replacements))
         self.spans = compose(self.spans, replacements)
-        self.page = IndexedText(apply_replacements(self.page.content, replacements))
+        self.source = IndexedText(apply_replacements(self.source.content, replacements))
 
 
-def parse_edit(given: Mapping[str, object]) -> Edit:
+def parse_edit(data: Mapping[str, object]) -> Edit:
     """An edit from what a client sent."""
     for kind, fields in _FIELDS.items():
-        if next(iter(fields)) in given:
-            values = {"end_line": given.get("start_line"), **given} if kind is ReplaceLines else dict(given)
+        if next(iter(fields)) in data:
+            values = {"end_line": data.get("start_line"), **data} if kind is ReplaceLines else dict(data)
             values = {name: value for name, value in values.items() if value is not None}
             break
     else:
-        raise BadRequest(f"An edit is {_SHAPES}; this one has {sorted(given) or 'nothing'}.")
+        raise BadRequest(f"An edit is {_SHAPES}; this one has {sorted(data) or 'nothing'}.")
     if unknown := sorted(set(values) - set(fields)):
         raise BadRequest(f"An edit with '{next(iter(fields))}' has no '{unknown[0]}'. It is {_SHAPES}.")
-    for name, wanted in fields.items():
-        value = values.get(name, False if wanted is bool else None)
-        if type(value) is not wanted:
-            what = {str: "text", int: "a whole number", bool: "true or false"}[wanted]
+    for name, value_type in fields.items():
+        value = values.get(name, False if value_type is bool else None)
+        if type(value) is not value_type:
+            what = {str: "text", int: "a whole number", bool: "true or false"}[value_type]
             raise BadRequest(f"'{name}' of an edit must be {what}, not {value!r:.40}.")
     return kind(**values)  # type: ignore[arg-type]
 
@@ -121,8 +121,8 @@ def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
         raise BadRequest(
             f"There are {len(edits):,} edits, more than {MAX_EDITS:,}. Make them in several calls."
         )
-    page = IndexedText(content)
-    draft = _Draft(page, page)
+    source = IndexedText(content)
+    draft = _Draft(source, source)
     notes: list[str] = []
     for number, edit in enumerate(edits, start=1):
         try:
@@ -132,44 +132,44 @@ def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
             raise type(error)(f"{which}{error}") from None
         if note:
             notes.append(f"Edit {number}: {note}." if len(edits) > 1 else f"{note[0].upper()}{note[1:]}.")
-    after, spans = separate_ends(draft.page.content, draft.spans)
+    after, spans = separate_ends(draft.source.content, draft.spans)
     return Plan(after, tuple(spans), tuple(notes))
 
 
 def _replace(draft: _Draft, edit: Replace) -> str:
-    page, old, new = draft.page, edit.old, edit.new
+    source, old, new = draft.source, edit.old, edit.new
     if not old:
         return _fill(draft, new)
     if old == new:
         raise BadRequest("'old' and 'new' are the same text, so there is nothing to change.")
-    if not page.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
+    if not source.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
         old, new = old.removesuffix("\r"), new.removesuffix("\r")
     if not old or split_quote(old) == split_quote(new):
         raise BadRequest(
             "'old' and 'new' differ in their line ends only, and an edit keeps those of the file."
             " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
         )
-    rung, matches = find(page, old, new, every=edit.replace_all)
+    rung, matches = find(source, old, new, every=edit.replace_all)
     if not matches:
-        if told := already_applied(page, old, new):
-            return told
-        raise not_found(page, old)
-    if old in new and (told := _reads_so(page, rung, matches, new)):
-        return told
+        if note := already_applied(source, old, new):
+            return note
+        raise not_found(source, old)
+    if old in new and (note := _already_contains(source, rung, matches, new)):
+        return note
     if len(matches) > 1 and not edit.replace_all:
-        raise ambiguous(page, rung, matches)
+        raise ambiguous(source, rung, matches)
     new_lines, old_lines = split_quote(new), split_quote(old)
-    refuse_placeholder(new_lines, old + page.content, shorter=len(new_lines) < len(old_lines))
+    refuse_placeholder(new_lines, old + source.content, shorter=len(new_lines) < len(old_lines))
     if leading_line_numbers(new_lines):
-        _refuse_numbers(new_lines, page, page.line_at(matches[0].start))
-    draft.may_grow(len(matches) * (len(new) - len(old)))
-    draft.make([fit(page, rung, match, old, new) for match in matches])
+        _refuse_numbers(new_lines, source, source.line_at(matches[0].start))
+    draft.check_growth(len(matches) * (len(new) - len(old)))
+    draft.make([fit(source, rung, match, old, new) for match in matches])
     count = f"replaced in {len(matches)} places" if edit.replace_all else ""
     return "; ".join(filter(None, (count, rung.note)))
 
 
 def _fill(draft: _Draft, new: str) -> str:
-    if lines := len(draft.page.lines):
+    if lines := len(draft.source.lines):
         raise BadRequest(
             "'old' is empty, but the file is not. To insert, give insert_line"
             f" (0 is the start, {lines} the end) and new; to replace, quote what is there."
@@ -179,19 +179,19 @@ def _fill(draft: _Draft, new: str) -> str:
     return ""
 
 
-def _reads_so(page: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
+def _already_contains(source: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
     """What is told when every match is part of the new text already."""
-    done = find_at(page, rung, new, new, every=True)
+    done = find_at(source, rung, new, new, every=True)
     if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
         return ""
-    return f"already applied: the new text is at line {page.line_at(matches[0].start) + 1}; nothing changed"
+    return f"already applied: the new text is at line {source.line_at(matches[0].start) + 1}; nothing changed"
 
 
 def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
-    page = draft.original
-    first, last = _line_indices(edit, len(page.lines))
-    start = page.start_of(first)
-    end = start + sum(map(len, page.lines[first:last]))
+    source = draft.original
+    first, last = _line_indices(edit, len(source.lines))
+    start = source.start_of(first)
+    end = start + sum(map(len, source.lines[first:last]))
     position = position_after(draft.spans, start, end)
     if position is None:
         lines = f"line {first}" if first == last else f"lines {first + 1} to {last}"
@@ -199,18 +199,18 @@ def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
             f"It overlaps with an earlier edit of the same call, at {lines} of the file as it was."
             " Make one edit of the two."
         )
-    old, new = [without_ending(line) for line in page.lines[first:last]], split_quote(edit.new)
+    old, new = [without_ending(line) for line in source.lines[first:last]], split_quote(edit.new)
     if not new[-1]:
         new.pop()
-    refuse_placeholder(new, page.content, shorter=len(new) < len(old))
-    _refuse_numbers(new, page, first)
-    text = _as_lines(page, first, last, old, new)
-    if text == page.content[start:end]:
+    refuse_placeholder(new, source.content, shorter=len(new) < len(old))
+    _refuse_numbers(new, source, first)
+    text = _as_lines(source, first, last, old, new)
+    if text == source.content[start:end]:
         return f"already applied: line {first + 1} reads so; nothing changed"
     stop = position + end - start
-    if last == len(page.lines) and page.is_open:
-        text, stop = _joined_at_end(draft.page.content, position, stop, text, inserting=first == last)
-    content = draft.page.content
+    if last == len(source.lines) and source.is_open:
+        text, stop = _joined_at_end(draft.source.content, position, stop, text, inserting=first == last)
+    content = draft.source.content
     text = separate_line_ends(content[max(position - 1, 0) : position], text, content[stop : stop + 1])
     draft.make([Replacement(position, stop, text)])
     return ""
@@ -245,13 +245,13 @@ def _line_indices(edit: ReplaceLines | InsertLines, total: int) -> tuple[int, in
     return edit.start_line - 1, edit.end_line
 
 
-def _as_lines(page: IndexedText, first: int, last: int, old: list[str], new: list[str]) -> str:
+def _as_lines(source: IndexedText, first: int, last: int, old: list[str], new: list[str]) -> str:
     """The new lines with ends; those that the old ones had as well keep their own."""
     if not new:
         return ""
-    around = page.lines[first:last] or page.lines[max(first - 1, 0) : first + 1]
-    end = common_ending(page.content, "".join(around))
-    ends = [ending(line) for line in page.lines[first:last]]
+    around = source.lines[first:last] or source.lines[max(first - 1, 0) : first + 1]
+    end = common_ending(source.content, "".join(around))
+    ends = [ending(line) for line in source.lines[first:last]]
     text = "".join(fit_lines(old, new, old, ends, end))
     return text + (ends[-1] if ends else end)
 
@@ -264,9 +264,13 @@ def refuse_placeholder(new: Sequence[str], known: str, *, shorter: bool) -> None
         )
 
 
-def _refuse_numbers(new: Sequence[str], page: IndexedText, line: int) -> None:
+def _refuse_numbers(new: Sequence[str], source: IndexedText, line: int) -> None:
     numbers = leading_line_numbers(new)
-    if numbers and abs(numbers[0] - line - 1) <= 1 and not leading_line_numbers(page.lines[line : line + 1]):
+    if (
+        numbers
+        and abs(numbers[0] - line - 1) <= 1
+        and not leading_line_numbers(source.lines[line : line + 1])
+    ):
         raise BadRequest(
             f"The lines of the new text begin with their numbers ({numbers[0]}, ...), as a listing has them."
             " The file does not have them: leave them out."

@@ -29,9 +29,9 @@ class EditedFile:
         """What to tell a model."""
         source = f" from '{self.moved_from}'" if self.moved_from else ""
         head = "Nothing changed in" if self.kind == "unchanged" else self.kind.capitalize()
-        told = [f"{head} '{clip(self.path)}'{source}.", *self.notes]
+        parts = [f"{head} '{clip(self.path)}'{source}.", *self.notes]
         return "\n".join(
-            filter(None, [" ".join(told), self.lines, *(f"Warning: {w}." for w in self.warnings)])
+            filter(None, [" ".join(parts), self.lines, *(f"Warning: {w}." for w in self.warnings)])
         )
 
 
@@ -71,7 +71,9 @@ def file_result(
     names = (None if before is None else moved_from or path, None if after is None else path)
     diff = unified_diff(*names, window) if window.ranges else ""
     if before is None:
-        return EditedFile(path, "created", numbered_excerpt(window, most=_MAX_NEW_LINES), diff, tuple(notes))
+        return EditedFile(
+            path, "created", numbered_excerpt(window, max_lines=_MAX_NEW_LINES), diff, tuple(notes)
+        )
     if after is None:
         return EditedFile(path, "deleted", "", diff, tuple(notes))
     warning = syntax_warning(path, before, after, window)

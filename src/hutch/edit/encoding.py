@@ -82,9 +82,9 @@ def _legacy(data: bytes, evidence: list[str]) -> Text | None:
     if _mostly_utf8(sample):
         return _decoded(data, "utf-8", errors="surrogateescape")
     western = "cp1252" if any(byte in data for byte in range(0x80, 0xA0)) else "latin-1"
-    for piece in evidence:
+    for quote in evidence:
         for encoding in (western, *_CYRILLIC, *_OTHERS):
-            if _contains(data, piece, encoding) and (text := _decoded(data, encoding)):
+            if _contains(data, quote, encoding) and (text := _decoded(data, encoding)):
                 return text
     guess = _guess(sample, western)
     return _decoded(data, guess) if guess else None
@@ -96,9 +96,9 @@ def _mostly_utf8(sample: bytes) -> bool:
     return starts - stray >= 4 * stray
 
 
-def _contains(data: bytes, piece: str, encoding: str) -> bool:
-    """Whether a line of `piece` that is not ASCII is in the data, in this encoding."""
-    lines = [line.strip() for line in piece.splitlines() if not line.isascii()]
+def _contains(data: bytes, quote: str, encoding: str) -> bool:
+    """Whether a line of `quote` that is not ASCII is in the data, in this encoding."""
+    lines = [line.strip() for line in quote.splitlines() if not line.isascii()]
     try:
         return any(line.encode(encoding) in data for line in lines[:20])
     except UnicodeEncodeError:

@@ -67,13 +67,13 @@ def _line_end(text: str, offset: int) -> int:
     return text.find("\n", max(at, min(offset + _MARGIN_CHARS, len(text)))) + 1 or len(text)
 
 
-def clip(line: str, most: int = _MAX_LINE_CHARS) -> str:
+def clip(line: str, max_chars: int = _MAX_LINE_CHARS) -> str:
     """A line that is not too long, and can be sent to anybody."""
-    if len(line) > most:
-        kept = line[:most]
-        if _PART.match(line, most):  # half of a word might be half of a secret, which nobody recognises
-            kept = kept[: len(kept) - len(_PARTS.search(kept)[0])]  # type: ignore[index]
-        line = f"{kept}… (+{len(line) - len(kept):,} characters)"
+    if len(line) > max_chars:
+        part = line[:max_chars]
+        if _PART.match(line, max_chars):  # half of a word might be half of a secret, which nobody recognises
+            part = part[: len(part) - len(_PARTS.search(part)[0])]  # type: ignore[index]
+        line = f"{part}… (+{len(line) - len(part):,} characters)"
     return replace_surrogates(line)
 
 
@@ -82,21 +82,21 @@ def number_lines(lines: Iterable[str], first: int) -> str:
     return "\n".join(f"{number:>6}\t{clip(line)}" for number, line in enumerate(lines, start=first))
 
 
-def numbered_excerpt(window: Window, *, most: int = MAX_LINES) -> str:
+def numbered_excerpt(window: Window, *, max_lines: int = MAX_LINES) -> str:
     """The new lines with a few around them, numbered; changes near each other together."""
     parts: list[str] = []
-    left = most
+    remaining = max_lines
     groups = list(_groups(window.ranges))
     for index, group in enumerate(groups):
         start = max(group[0].new_start - CONTEXT_LINES, 0)
         end = min(group[-1].new_end + CONTEXT_LINES, len(window.after))
-        shown = min(end, start + left)
+        shown = min(end, start + remaining)
         part = number_lines(map(without_ending, window.after[start:shown]), window.first + start + 1)
         if shown < end:
             part += f"\n     …\t({end - shown} more lines, to line {window.first + end})"
         parts.append(part)
-        left -= shown - start
-        if left <= 0 and index + 1 < len(groups):
+        remaining -= shown - start
+        if remaining <= 0 and index + 1 < len(groups):
             rest, line = len(groups) - index - 1, groups[index + 1][0].new_start + 1
             parts.append(f"     …\t({rest} more places, from line {window.first + line})")
             break

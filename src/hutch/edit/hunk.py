@@ -29,29 +29,29 @@ class _Run(NamedTuple):
 
 def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
     """The text with all of these hunks applied; an error says which one does not fit, and why."""
-    page = IndexedText(content)
+    source = IndexedText(content)
     notes: list[str] = []
     runs: list[_Run] = []
-    for placed in place_hunks(page, hunks):
+    for placed in place_hunks(source, hunks):
         which = f"hunk {placed.number}" if len(hunks) > 1 else "the hunk"
         if placed.applied:
             notes.append(f"{which} is already applied at line {placed.line + 1}")
             continue
-        _check(page, placed, which)
+        _check(source, placed, which)
         if placed.rung.note:
             notes.append(f"{which} {placed.rung.note}")
-        runs += _runs(page, placed)
-    replacements = list(_replacements(page, runs))
-    told = tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
+        runs += _runs(source, placed)
+    replacements = list(_replacements(source, runs))
+    sentences = tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
     after, spans = separate_ends(apply_replacements(content, replacements), compose((), replacements))
-    return Plan(after, tuple(spans), told)
+    return Plan(after, tuple(spans), sentences)
 
 
-def _check(page: IndexedText, placed: PlacedHunk, which: str) -> None:
-    added = [piece.text for piece in placed.hunk.pieces if piece.sign == "+"]
-    removed = [piece.text for piece in placed.hunk.pieces if piece.sign == "-"]
+def _check(source: IndexedText, placed: PlacedHunk, which: str) -> None:
+    added = [hunk_line.text for hunk_line in placed.hunk.file_lines if hunk_line.sign == "+"]
+    removed = [hunk_line.text for hunk_line in placed.hunk.file_lines if hunk_line.sign == "-"]
     try:
-        refuse_placeholder(added, page.content, shorter=len(added) < len(removed))
+        refuse_placeholder(added, source.content, shorter=len(added) < len(removed))
         if _changes_line_ends_only(placed.hunk):
             raise BadRequest(
                 "it changes line ends only, and a patch keeps those of the file."
@@ -62,40 +62,40 @@ def _check(page: IndexedText, placed: PlacedHunk, which: str) -> None:
 
 
 def _changes_line_ends_only(hunk: Hunk) -> bool:
-    same = [piece.text for piece in hunk.old] == [piece.text for piece in hunk.new]
+    same = [hunk_line.text for hunk_line in hunk.old] == [hunk_line.text for hunk_line in hunk.new]
     ends = zip(hunk.old, hunk.new, strict=False)
     return same and any(one.end and other.end and one.end != other.end for one, other in ends)
 
 
-def _runs(page: IndexedText, placed: PlacedHunk) -> Iterator[_Run]:
+def _runs(source: IndexedText, placed: PlacedHunk) -> Iterator[_Run]:
     """The runs of removed and added lines of one hunk."""
     hunk, line = placed.hunk, placed.line
-    end = _end_for(page, placed)
+    end = _end_for(source, placed)
     literal = placed.rung is Rung.EXACT and (bool(hunk.old) or hunk.open_new)
-    for start, stop, first, pieces in _changed(hunk):
-        added = [piece for piece in pieces if piece.sign == "+"]
-        texts = [text + end for text in _adapted(page, placed, pieces, added, first)]
+    for start, stop, first, hunk_lines in _changed(hunk):
+        added = [hunk_line for hunk_line in hunk_lines if hunk_line.sign == "+"]
+        texts = [text + end for text in _adapted(source, placed, hunk_lines, added, first)]
         if literal and added and not added[-1].end:
             texts[-1] = without_ending(texts[-1])
         yield _Run(line + start, line + stop, texts, literal)
 
 
-def _end_for(page: IndexedText, placed: PlacedHunk) -> str:
+def _end_for(source: IndexedText, placed: PlacedHunk) -> str:
     """The line end of added lines: that of the lines around, or the hunk's own if the file has none."""
     line = placed.line
-    if not page.has_cr:
-        ends = " ".join(piece.end for piece in placed.hunk.new)  # a CR and an LF do not make one end
-        return "\n" if "\n" in page.content else common_ending(ends)
-    near = page.lines[line : placed.end] or page.lines[max(line - 1, 0) : line + 1]
-    return common_ending(page.content, "".join(near))
+    if not source.has_cr:
+        ends = " ".join(hunk_line.end for hunk_line in placed.hunk.new)  # a CR and an LF do not make one end
+        return "\n" if "\n" in source.content else common_ending(ends)
+    near = source.lines[line : placed.end] or source.lines[max(line - 1, 0) : line + 1]
+    return common_ending(source.content, "".join(near))
 
 
 def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[HunkLine]]]:
-    """Each run without context: the old lines it covers, and the pieces, from the `first` of the hunk."""
+    """Each run without context: the old lines it covers, and the hunk_lines, from the `first` of the hunk."""
     old = start = first = 0
     run: list[HunkLine] = []
-    for number, piece in enumerate((*hunk.pieces, HunkLine(" ", "", ""))):
-        if piece.sign == " ":
+    for number, hunk_line in enumerate((*hunk.file_lines, HunkLine(" ", "", ""))):
+        if hunk_line.sign == " ":
             if run:
                 yield start, old, first, run
             run = []
@@ -103,24 +103,24 @@ def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[HunkLine]]]:
             continue
         if not run:
             start, first = old, number
-        run.append(piece)
-        old += piece.sign == "-"
+        run.append(hunk_line)
+        old += hunk_line.sign == "-"
 
 
 def _adapted(
-    page: IndexedText, placed: PlacedHunk, run: list[HunkLine], added: list[HunkLine], first: int
+    source: IndexedText, placed: PlacedHunk, run: list[HunkLine], added: list[HunkLine], first: int
 ) -> list[str]:
     """The added lines of a run as they fit where the hunk was found."""
-    texts = [piece.text for piece in added]
+    texts = [hunk_line.text for hunk_line in added]
     rung, hunk = placed.rung, placed.hunk
-    old = [piece.text for piece in hunk.old]
-    found = page.bare[placed.line : placed.end]
+    old = [hunk_line.text for hunk_line in hunk.old]
+    found = source.bare[placed.line : placed.end]
     if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
-        near = page.bare[max(placed.line - 40, 0) : placed.end + 40]
+        near = source.bare[max(placed.line - 40, 0) : placed.end + 40]
         shift = shift_between(old, found, texts, near) or shift_between(old, found, [], near)
         return [_shifted(shift, text) for text in texts]
-    before = sum(piece.sign != "+" for piece in hunk.pieces[:first])
-    removed = sum(piece.sign == "-" for piece in run)
+    before = sum(hunk_line.sign != "+" for hunk_line in hunk.file_lines[:first])
+    removed = sum(hunk_line.sign == "-" for hunk_line in run)
     if rung is Rung.UNEVEN:
         # Like the removed line in its place, else like the nearest line above, else the one below.
         similarity = [
@@ -144,21 +144,21 @@ def _shifted(shift: Shift | None, text: str) -> str:
     return text if moved is None else moved
 
 
-def _replacements(page: IndexedText, runs: list[_Run]) -> Iterator[Replacement]:
+def _replacements(source: IndexedText, runs: list[_Run]) -> Iterator[Replacement]:
     """The runs as replacements of text; only the end of the file may lack a line end."""
-    total = len(page.bare)
-    closed = not page.is_open  # whether the last line that is kept has its end
+    total = len(source.bare)
+    closed = not source.is_open  # whether the last line that is kept has its end
     for number, (start, end, lines, literal) in enumerate(runs):
         at_end = end == total and number + 1 == len(runs)
-        texts = [line if ending(line) else line + common_ending(page.content) for line in lines]
-        if at_end and texts and (page.is_open if not literal else not ending(lines[-1])):
+        texts = [line if ending(line) else line + common_ending(source.content) for line in lines]
+        if at_end and texts and (source.is_open if not literal else not ending(lines[-1])):
             texts[-1] = texts[-1][: len(texts[-1]) - len(ending(texts[-1]))]
         if start == total and not closed and texts:
-            texts.insert(0, common_ending(page.content))
+            texts.insert(0, common_ending(source.content))
         closed = closed or end == total
-        first, last, text = page.start_of(start), page.start_of(end), "".join(texts)
-        if page.has_cr:
+        first, last, text = source.start_of(start), source.start_of(end), "".join(texts)
+        if source.has_cr:
             text = separate_line_ends(
-                page.content[max(first - 1, 0) : first], text, page.content[last : last + 1]
+                source.content[max(first - 1, 0) : first], text, source.content[last : last + 1]
             )
         yield Replacement(first, last, text)

@@ -107,12 +107,15 @@ class Keys:
         line = bisect_right(self._starts, offset) - 1
         return line, offset - self._starts[line]
 
-    def blocks(self, pattern: Sequence[str], *, most: int, first: int = 0) -> list[int]:
+    def blocks(self, pattern: Sequence[str], *, max_count: int, first: int = 0) -> list[int]:
         """Where this sequence of keys stands, as indices of its first line, from the line `first` on; at most
         so many."""
-        wanted = "\n".join(["", *pattern, ""])
+        pattern_text = "\n".join(["", *pattern, ""])
         start = self._starts[first] - 1 if first else 0
-        return [self.position(at + 1)[0] for at in occurrences(self.joined, wanted, most=most, start=start)]
+        return [
+            self.position(at + 1)[0]
+            for at in occurrences(self.joined, pattern_text, max_count=max_count, start=start)
+        ]
 
 
 class IndexedText:
@@ -191,11 +194,11 @@ def _has_trailing_space(text: str) -> bool:
     return text[-1:] in {" ", "\t"} or any(mark in text for mark in (" \n", "\t\n", " \r", "\t\r"))
 
 
-def occurrences(text: str, wanted: str, *, most: int, start: int = 0, step: int = 1) -> list[int]:
-    """Offsets of `wanted` in `text`; overlapping ones too unless `step` is its length."""
+def occurrences(text: str, pattern: str, *, max_count: int, start: int = 0, step: int = 1) -> list[int]:
+    """Offsets of `pattern` in `text`; overlapping ones too unless `step` is its length."""
     found: list[int] = []
-    offset = text.find(wanted, start)
-    while offset >= 0 and len(found) < most:
+    offset = text.find(pattern, start)
+    while offset >= 0 and len(found) < max_count:
         found.append(offset)
-        offset = text.find(wanted, offset + step)
+        offset = text.find(pattern, offset + step)
     return found

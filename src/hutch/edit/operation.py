@@ -32,26 +32,26 @@ class Hunk:
         return replace(self, lines=tuple((sign, text.removeprefix(BOM)) for sign, text in self.lines))
 
     @cached_property
-    def pieces(self) -> tuple[HunkLine, ...]:
+    def file_lines(self) -> tuple[HunkLine, ...]:
         """The lines as a file has them: a CR inside one ends a line of its own."""
         last_old = max((index for index, (sign, _) in enumerate(self.lines) if sign != "+"), default=-1)
         last_new = max((index for index, (sign, _) in enumerate(self.lines) if sign != "-"), default=-1)
-        pieces: list[HunkLine] = []
+        hunk_lines: list[HunkLine] = []
         for index, (sign, text) in enumerate(self.lines):
             is_open = (self.open_old and index == last_old) or (self.open_new and index == last_new)
             for line in split_lines(text if is_open else text + "\n") or [""]:
-                pieces.append(HunkLine(sign, without_ending(line), ending(line)))
-        return tuple(pieces)
+                hunk_lines.append(HunkLine(sign, without_ending(line), ending(line)))
+        return tuple(hunk_lines)
 
     @cached_property
     def old(self) -> tuple[HunkLine, ...]:
         """What must be in the file."""
-        return tuple(piece for piece in self.pieces if piece.sign != "+")
+        return tuple(hunk_line for hunk_line in self.file_lines if hunk_line.sign != "+")
 
     @cached_property
     def new(self) -> tuple[HunkLine, ...]:
         """What is there afterwards."""
-        return tuple(piece for piece in self.pieces if piece.sign != "-")
+        return tuple(hunk_line for hunk_line in self.file_lines if hunk_line.sign != "-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class PlacedHunk:
     @property
     def core(self) -> tuple[int, int]:
         """The lines from the first to the last change; hunks may share the context around."""
-        signs = "".join(piece.sign for piece in self.hunk.pieces)
+        signs = "".join(hunk_line.sign for hunk_line in self.hunk.file_lines)
         start = self.line + len(signs) - len(signs.lstrip(" "))
         return start, max(self.end - (len(signs) - len(signs.rstrip(" "))), start)
 
@@ -57,21 +57,21 @@ class _Candidates:
     anywhere: bool = False  # the order of hunks does not count
 
 
-def place_hunks(page: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
+def place_hunks(source: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
     """Every hunk with its line, by line; Conflict names the first that has none, or more than one."""
-    finder = _Finder(page, many=len(hunks) > _MAX_HUNKS_WITHOUT_INDEX)
+    finder = _Finder(source, many=len(hunks) > _MAX_HUNKS_WITHOUT_INDEX)
     places: list[_Candidates] = []
     for number, hunk in enumerate(hunks, start=1):
         try:
             places.append(finder.places(hunk))
         except BadRequest as error:
             raise type(error)(f"{_name(number, hunks)}: {error}") from None
-    lines = _in_order(hunks, places, len(page.bare))
+    lines = _in_order(hunks, places, len(source.bare))
     placed = [
         PlacedHunk(hunk, number, line, place.rung, place.applied)
         for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
     ]
-    _check_headings(page, placed, hunks)
+    _check_headings(source, placed, hunks)
     placed.sort(key=lambda each: (each.core, each.number))
     for one, other in pairwise(each for each in placed if not each.applied):
         if other.core[0] < one.core[1]:
@@ -82,17 +82,17 @@ def place_hunks(page: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
     return placed
 
 
-def _check_headings(page: IndexedText, placed: Sequence[PlacedHunk], hunks: Sequence[Hunk]) -> None:
+def _check_headings(source: IndexedText, placed: Sequence[PlacedHunk], hunks: Sequence[Hunk]) -> None:
     """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
 
     A heading may be the beginning of its line, since programs cut it.
     """
-    patched = Keys([fold(piece.text).strip() for hunk in hunks for piece in hunk.pieces])
+    patched = Keys([fold(hunk_line.text).strip() for hunk in hunks for hunk_line in hunk.file_lines])
     for each in placed:
         heading = fold(each.hunk.heading.rstrip("\ufffd")).strip()
         if each.applied or not heading:
             continue
-        if not any(f"\n{heading}" in keys.joined for keys in (page.keys(Rung.UNEVEN), patched)):
+        if not any(f"\n{heading}" in keys.joined for keys in (source.keys(Rung.UNEVEN), patched)):
             raise Conflict(
                 f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
                 "is not in the file. Give the line that stands above the place that is meant, or no heading."
@@ -134,8 +134,8 @@ def _in_order(hunks: Sequence[Hunk], places: Sequence[_Candidates], total: int) 
 class _Finder:
     """Finds where hunks match in one file."""
 
-    def __init__(self, page: IndexedText, *, many: bool) -> None:
-        self._page = page
+    def __init__(self, source: IndexedText, *, many: bool) -> None:
+        self._source = source
         self._many = many  # then an index of lines is worth its while
         self._indices: dict[Rung, dict[str, list[int]]] = {}
         self._work = 0
@@ -164,7 +164,7 @@ class _Finder:
         raise self._not_found(hunk)
 
     def _insertion(self, hunk: Hunk) -> _Candidates:
-        total = len(self._page.bare)
+        total = len(self._source.bare)
         if marks := self._marks(hunk.anchors):
             return _Candidates(Rung.EXACT, [mark + 1 for mark in marks])
         if hunk.line is not None:
@@ -179,36 +179,36 @@ class _Finder:
         so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
         return _Candidates(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
 
-    def _lines(self, hunk: Hunk, rung: Rung, wanted: Sequence[HunkLine]) -> list[int]:
+    def _lines(self, hunk: Hunk, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
         """Where these lines match at this rung; a place that the hunk itself points to goes first."""
         if rung > Rung.ENDINGS:
-            text = "\n".join(piece.text for piece in wanted)
-            if not text.strip() or not self._page.may_match(rung, text):
+            text = "\n".join(hunk_line.text for hunk_line in quote)
+            if not text.strip() or not self._source.may_match(rung, text):
                 return []
         if hunk.line is not None:
-            told = self._index_of(hunk.line)
-            for line in (told + self._drift, told):
-                if self._is_at(rung, wanted, line):
-                    self._drift = line - told
+            expected = self._index_of(hunk.line)
+            for line in (expected + self._drift, expected):
+                if self._is_at(rung, quote, line):
+                    self._drift = line - expected
                     return [line]
-        last = len(self._page.bare) - len(wanted)
-        if hunk.at_end and self._is_at(rung, wanted, last):
+        last = len(self._source.bare) - len(quote)
+        if hunk.at_end and self._is_at(rung, quote, last):
             return [last]
-        lines = [line for line in self._search(rung, wanted) if self._fits(rung, wanted, line)]
+        lines = [line for line in self._search(rung, quote) if self._fits(rung, quote, line)]
         if hunk.line is not None and len(lines) == 1:
-            self._drift = lines[0] - told
+            self._drift = lines[0] - expected
         return lines
 
-    def _search(self, rung: Rung, wanted: Sequence[HunkLine]) -> list[int]:
+    def _search(self, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
         seen = max(rung, Rung.ENDINGS)
-        pattern = [line_key(seen, piece.text) for piece in wanted]
+        pattern = [line_key(seen, hunk_line.text) for hunk_line in quote]
         if not self._many:
             return self._blocks(seen, pattern)
         index = self._index(seen)
         offset = min(range(len(pattern)), key=lambda n: len(index.get(pattern[n], ())))
         rare = index.get(pattern[offset], [])
         if len(rare) <= _MAX_RARE_LINES:
-            lines = self._page.keys(seen).lines
+            lines = self._source.keys(seen).lines
             starts = [line - offset for line in rare if line >= offset]
             found = [start for start in starts if lines[start : start + len(pattern)] == pattern]
             self._count(len(rare) * len(pattern))
@@ -216,26 +216,28 @@ class _Finder:
         return self._blocks(seen, pattern)
 
     def _blocks(self, rung: Rung, pattern: list[str]) -> list[int]:
-        found = self._page.keys(rung).blocks(pattern, most=_MAX_PLACES)
-        self._count(len(self._page.content) // 500 + len(found))
+        found = self._source.keys(rung).blocks(pattern, max_count=_MAX_PLACES)
+        self._count(len(self._source.content) // 500 + len(found))
         return found
 
-    def _is_at(self, rung: Rung, wanted: Sequence[HunkLine], line: int) -> bool:
-        if not 0 <= line <= len(self._page.bare) - len(wanted):
+    def _is_at(self, rung: Rung, quote: Sequence[HunkLine], line: int) -> bool:
+        if not 0 <= line <= len(self._source.bare) - len(quote):
             return False
         seen = max(rung, Rung.ENDINGS)
-        lines = self._page.keys(seen).lines
-        same = all(lines[line + offset] == line_key(seen, piece.text) for offset, piece in enumerate(wanted))
-        return same and self._fits(rung, wanted, line)
+        lines = self._source.keys(seen).lines
+        same = all(
+            lines[line + offset] == line_key(seen, hunk_line.text) for offset, hunk_line in enumerate(quote)
+        )
+        return same and self._fits(rung, quote, line)
 
-    def _fits(self, rung: Rung, wanted: Sequence[HunkLine], line: int) -> bool:
+    def _fits(self, rung: Rung, quote: Sequence[HunkLine], line: int) -> bool:
         """Whether line ends, or the indentation, are right as well, where the rung asks for it."""
         if rung is Rung.EXACT:
-            return self._page.ends(line, line + len(wanted)) == [piece.end for piece in wanted]
+            return self._source.ends(line, line + len(quote)) == [hunk_line.end for hunk_line in quote]
         if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
-            found = self._page.bare[line : line + len(wanted)]
-            near = self._page.bare[max(line - 40, 0) : line + len(wanted) + 40]
-            return shift_between([piece.text for piece in wanted], found, [], near) is not None
+            found = self._source.bare[line : line + len(quote)]
+            near = self._source.bare[max(line - 40, 0) : line + len(quote) + 40]
+            return shift_between([hunk_line.text for hunk_line in quote], found, [], near) is not None
         return True
 
     def _marks(self, anchors: Sequence[str]) -> list[int]:
@@ -260,19 +262,19 @@ class _Finder:
 
         Elsewhere in a line it is something else, such as a comment or a string that quotes it.
         """
-        wanted = fold(anchor).strip()
-        for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, wanted)):
+        quote = fold(anchor).strip()
+        for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, quote)):
             if lines := self._search(rung, [HunkLine(" ", text, "")]):
                 return lines
-        self._count(len(self._page.bare))
-        part = wanted.removesuffix("@@").strip()
-        keys = self._page.keys(Rung.UNEVEN).lines
+        self._count(len(self._source.bare))
+        part = quote.removesuffix("@@").strip()
+        keys = self._source.keys(Rung.UNEVEN).lines
         return [line for line, have in enumerate(keys) if _begins_with(have, part)] if part else []
 
     def _reads_so(self, hunk: Hunk, line: int) -> bool:
         """Whether what the hunk adds above or below its lines is there already."""
-        signs = "".join(piece.sign for piece in hunk.pieces)
-        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
+        added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if signs.strip("+").strip(" ") or not _counts(added):
             return False
         above = len(signs) - len(signs.lstrip("+"))
@@ -280,12 +282,14 @@ class _Finder:
 
     def _applied(self, hunk: Hunk, marks: Sequence[int]) -> list[int]:
         """Where the file reads as the hunk wants it below its anchors, if that is sure."""
-        signs = "".join(piece.sign for piece in hunk.pieces)
-        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
+        added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
             return []
-        told = None if hunk.line is None else self._index_of(hunk.line)
-        pointed = set() if told is None else {told, told + self._drift}  # before a match changes the drift
+        expected = None if hunk.line is None else self._index_of(hunk.line)
+        pointed = (
+            set() if expected is None else {expected, expected + self._drift}
+        )  # before a match changes the drift
         for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
             lines = self._lines(hunk, rung, hunk.new)
             if marks:
@@ -301,20 +305,20 @@ class _Finder:
     def _is_sure(self, hunk: Hunk, lines: Sequence[int], *, located: bool) -> bool:
         """Whether a hunk was applied where the file reads as it wants it, and nothing else was meant;
         `located` if its anchor or its line number says so."""
-        old, length = [piece.text for piece in hunk.old], len(hunk.new)
+        old, length = [hunk_line.text for hunk_line in hunk.old], len(hunk.new)
         if not located:
             # Nothing says where the hunk belongs but its lines: one place must be like them, and only one.
             line, *more = lines
-            rival = find_similar_lines(self._page, old, outside=[(line, line + length)])
-            own = similarity(self._page, old, line, line + length)
+            rival = find_similar_lines(self._source, old, outside=[(line, line + length)])
+            own = similarity(self._source, old, line, line + length)
             return not more and (rival is None or rival.similarity < min(own, CERTAIN_SIMILARITY))
-        near = find_similar_lines(self._page, old)
+        near = find_similar_lines(self._source, old)
         is_here = near and any(near.start < line + length and line < near.end for line in lines)
         return near is None or bool(is_here) or near.similarity < CERTAIN_SIMILARITY
 
     def _not_found(self, hunk: Hunk) -> Conflict:
-        wanted = [piece.text for piece in hunk.old]
-        hint = self._hint(wanted, hunk.anchors, self._marks(hunk.anchors))
+        quote = [hunk_line.text for hunk_line in hunk.old]
+        hint = self._hint(quote, hunk.anchors, self._marks(hunk.anchors))
         if not hint:
             return Conflict(
                 "its lines are not in the file, nor anything like them. Read the file again and give"
@@ -322,11 +326,11 @@ class _Finder:
             )
         return Conflict(f"its lines are not in the file. {hint}")
 
-    def _hint(self, wanted: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
+    def _hint(self, quote: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
         """The lines that were probably meant; empty when none are alike. Those below the anchors go first."""
-        if marks and (below := find_similar_lines(self._page, wanted, first=marks[0])):
-            return did_you_mean(self._page, below, wanted)
-        near = find_similar_lines(self._page, wanted)
+        if marks and (below := find_similar_lines(self._source, quote, first=marks[0])):
+            return did_you_mean(self._source, below, quote)
+        near = find_similar_lines(self._source, quote)
         if near is None:
             return ""
         where = (
@@ -334,22 +338,24 @@ class _Finder:
             if marks
             else ""
         )
-        return where + did_you_mean(self._page, near, wanted)
+        return where + did_you_mean(self._source, near, quote)
 
     def _index(self, rung: Rung) -> dict[str, list[int]]:
         if rung not in self._indices:
             index: dict[str, list[int]] = {}
-            for line, text in enumerate(self._page.keys(rung).lines):
+            for line, text in enumerate(self._source.keys(rung).lines):
                 index.setdefault(text, []).append(line)
             self._indices[rung] = index
         return self._indices[rung]
 
     def _index_of(self, number: int) -> int:
         """The index of a line that a diff counts, which takes only LF for the end of one."""
-        if not self._page.has_lone_cr:
+        if not self._source.has_lone_cr:
             return number - 1
-        ends = [line for line, text in enumerate(self._page.lines) if text.endswith("\n")]
-        return ends[number - 2] + 1 if 2 <= number <= len(ends) + 1 else min(number - 1, len(self._page.bare))
+        ends = [line for line, text in enumerate(self._source.lines) if text.endswith("\n")]
+        return (
+            ends[number - 2] + 1 if 2 <= number <= len(ends) + 1 else min(number - 1, len(self._source.bare))
+        )
 
     def _count(self, work: int) -> None:
         self._work += work
@@ -384,6 +390,6 @@ def _listed(lines: Sequence[int]) -> str:
     return format_lines([line + 1 for line in lines[:MAX_LISTED]], len(lines))
 
 
-def _counts(pieces: Sequence[HunkLine]) -> bool:
+def _counts(hunk_lines: Sequence[HunkLine]) -> bool:
     """Whether the lines hold enough to be told from others."""
-    return sum(len(piece.text.strip()) for piece in pieces) >= _MIN_CHARS
+    return sum(len(hunk_line.text.strip()) for hunk_line in hunk_lines) >= _MIN_CHARS

@@ -19,9 +19,9 @@ CERTAIN_SIMILARITY = 0.8
 _MIN_CHARS = 3
 
 
-def ambiguous(page: IndexedText, rung: Rung, matches: Sequence[Match]) -> Conflict:
+def ambiguous(source: IndexedText, rung: Rung, matches: Sequence[Match]) -> Conflict:
     """Why text that is there more than once was not replaced."""
-    lines = _lines(page, matches)
+    lines = _lines(source, matches)
     how = f" ({rung.note})" if rung.note else ""
     return Conflict(
         f"'old' is in the file {format_count(len(matches))} times{how}: {format_lines(lines, len(matches))}."
@@ -29,35 +29,35 @@ def ambiguous(page: IndexedText, rung: Rung, matches: Sequence[Match]) -> Confli
     )
 
 
-def not_found(page: IndexedText, old: str) -> Conflict:
+def not_found(source: IndexedText, old: str) -> Conflict:
     """Why text that is not there was not replaced, with the lines that are most like it."""
     lines = split_quote(old)
     if leading_line_numbers(lines):
         stripped = "\n".join(strip_line_numbers(lines))
-        there = " Without them it is there." if find(page, stripped)[1] else ""
+        there = " Without them it is there." if find(source, stripped)[1] else ""
         return Conflict(
             "'old' is not in the file: its lines begin with their numbers, as a listing has them."
             f" The file does not have them: leave them out.{there}"
         )
-    near = find_similar_lines(page, lines)
+    near = find_similar_lines(source, lines)
     if near is None:
         return Conflict(
             "'old' is not in the file, nor anything like it. Read the file again and quote it as it is"
             " now, or look for the text in another file."
         )
-    return Conflict(f"'old' is not in the file. {did_you_mean(page, near, lines)}")
+    return Conflict(f"'old' is not in the file. {did_you_mean(source, near, lines)}")
 
 
-def did_you_mean(page: IndexedText, near: SimilarLines, wanted: Sequence[str]) -> str:
+def did_you_mean(source: IndexedText, near: SimilarLines, quote: Sequence[str]) -> str:
     """The lines that were probably meant, numbered, and where they first differ from the quote."""
-    shown = page.bare[near.start : min(near.end, near.start + _MAX_SHOWN_LINES)]
+    shown = source.bare[near.start : min(near.end, near.start + _MAX_SHOWN_LINES)]
     more = near.end - near.start - len(shown)
-    quote = [line for line in wanted if line.strip()]
+    quoted = [line for line in quote if line.strip()]
     theirs = [(number, line) for number, line in enumerate(shown, start=near.start + 1) if line.strip()]
     differing = next(
         (
             f"Line {number} is {clip(line.strip(), 120)!r}, quoted as {clip(mine.strip(), 120)!r}. "
-            for mine, (number, line) in zip(quote, theirs, strict=False)
+            for mine, (number, line) in zip(quoted, theirs, strict=False)
             if mine.strip() != line.strip()
         ),
         "",
@@ -69,20 +69,21 @@ def did_you_mean(page: IndexedText, near: SimilarLines, wanted: Sequence[str]) -
     )
 
 
-def already_applied(page: IndexedText, old: str, new: str) -> str:
+def already_applied(source: IndexedText, old: str, new: str) -> str:
     """What is told when the new text is there and the old is not; empty when that is not sure."""
     if not new.strip():
         return ""
-    matches = [match for match in find(page, new, new)[1] if _stands_alone(page, match)]
+    matches = [match for match in find(source, new, new)[1] if _stands_alone(source, match)]
     if not matches:
         return ""
     here = [
-        (page.line_at(match.start), page.line_at(max(match.start, match.end - 1)) + 1) for match in matches
+        (source.line_at(match.start), source.line_at(max(match.start, match.end - 1)) + 1)
+        for match in matches
     ]
-    near = find_similar_lines(page, split_quote(old), outside=here)
+    near = find_similar_lines(source, split_quote(old), outside=here)
     if near and near.similarity >= CERTAIN_SIMILARITY:
         return ""  # something much like the old text is elsewhere: that is what was meant
-    where = format_lines(_lines(page, matches), len(matches))
+    where = format_lines(_lines(source, matches), len(matches))
     return f"already applied: 'old' is not in the file, and the new text is at {where}; nothing changed"
 
 
@@ -98,17 +99,17 @@ def format_lines(lines: Sequence[int], total: int) -> str:
     return f"line{'s' * (total > 1)} {some}{more}"
 
 
-def _lines(page: IndexedText, matches: Sequence[Match]) -> list[int]:
-    return [page.line_at(match.start) + 1 for match in matches[:MAX_LISTED]]
+def _lines(source: IndexedText, matches: Sequence[Match]) -> list[int]:
+    return [source.line_at(match.start) + 1 for match in matches[:MAX_LISTED]]
 
 
-def _stands_alone(page: IndexedText, match: Match) -> bool:
+def _stands_alone(source: IndexedText, match: Match) -> bool:
     """Not a part of a word, and not so short that it is everywhere."""
-    text = page.content[match.start : match.end]
-    before, after = page.content[match.start - 1 : match.start], page.content[match.end : match.end + 1]
+    text = source.content[match.start : match.end]
+    before, after = source.content[match.start - 1 : match.start], source.content[match.end : match.end + 1]
     if (is_word(before) and is_word(text[:1])) or (is_word(after) and is_word(text[-1:])):
         return False
-    return len(text.strip()) >= _MIN_CHARS or page.bare[page.line_at(match.start)].strip() == text.strip()
+    return len(text.strip()) >= _MIN_CHARS or source.bare[source.line_at(match.start)].strip() == text.strip()
 
 
 def is_word(character: str) -> bool:

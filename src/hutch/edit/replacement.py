@@ -43,73 +43,78 @@ class Match(NamedTuple):
     shift: Shift | None = None
 
 
-def find(page: IndexedText, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
+def find(source: IndexedText, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
     """The first rung at which `old` is found, and where.
 
     `every` is for replacing all of them: none is left out, and none overlaps. Otherwise the question is
     whether there is one only, so overlapping ones count, and some hundreds are enough.
     """
     for rung in _RUNGS:
-        if matches := find_at(page, rung, old, new, every=every):
+        if matches := find_at(source, rung, old, new, every=every):
             return rung, matches
     return Rung.EXACT, []
 
 
-def find_at(page: IndexedText, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
+def find_at(source: IndexedText, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
     """Where `old` is found at one rung."""
     if rung is Rung.EXACT:
-        starts = occurrences(page.content, old, most=_max_matches(every), step=len(old) if every else 1)
+        starts = occurrences(
+            source.content, old, max_count=_max_matches(every), step=len(old) if every else 1
+        )
         matches = [Match(start, start + len(old)) for start in starts]
-        return matches if not page.has_cr else [each for each in matches if _is_whole(page, each)]
+        return matches if not source.has_cr else [each for each in matches if _is_whole(source, each)]
     lines = split_quote(old)
     if rung is Rung.ENDINGS:
-        if not page.has_cr and "\r" not in old and not (page.is_open and old.endswith("\n")):
+        if not source.has_cr and "\r" not in old and not (source.is_open and old.endswith("\n")):
             return []  # would find the same as the exact rung
-        return _inside(page, rung, lines, every)
-    if not old.strip() or not page.may_match(rung, old):
+        return _inside(source, rung, lines, every)
+    if not old.strip() or not source.may_match(rung, old):
         return []
     if rung in (Rung.TRAILING, Rung.PUNCTUATION):
-        return _inside(page, rung, lines, every)
-    return _indented(page, rung, lines, split_quote(new), every)
+        return _inside(source, rung, lines, every)
+    return _indented(source, rung, lines, split_quote(new), every)
 
 
 def _max_matches(every: bool) -> int:
     return sys.maxsize if every else MAX_MATCHES
 
 
-def fit(page: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Replacement:
+def fit(source: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Replacement:
     """The new text as it goes into the place of a match."""
-    if rung is Rung.EXACT and not page.has_cr:
-        text = with_endings(new, "\n" if page.has_lf else common_ending(new))
-        return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
+    if rung is Rung.EXACT and not source.has_cr:
+        text = with_endings(new, "\n" if source.has_lf else common_ending(new))
+        return Replacement(match.start, match.end, _with_final_end(source, match, old, text))
     if rung is Rung.EXACT:
-        line = page.line_at(match.start)
-        match = match._replace(line=line, column=match.start - page.start_of(line))
+        line = source.line_at(match.start)
+        match = match._replace(line=line, column=match.start - source.start_of(line))
     old_lines, new_lines = split_quote(old), split_quote(new)
-    pieces, ends = _pieces(page, match, len(old_lines))
+    file_lines, ends = _file_lines(source, match, len(old_lines))
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
-    end = common_ending(page.content, "".join(near)) if page.has_cr else "\n"
-    adapt = _adapting(rung, match, old_lines, pieces)
-    text = join_lines(fit_lines(old_lines, new_lines, pieces, ends, end, adapt))
-    if _past_the_end(page, match, old_lines):
+    end = common_ending(source.content, "".join(near)) if source.has_cr else "\n"
+    adapt = _adapting(rung, match, old_lines, file_lines)
+    text = join_lines(fit_lines(old_lines, new_lines, file_lines, ends, end, adapt))
+    if _past_the_end(source, match, old_lines):
         text = without_ending(text)
-    if page.has_cr:
-        around = page.content[max(match.start - 1, 0) : match.start], page.content[match.end : match.end + 1]
+    if source.has_cr:
+        around = (
+            source.content[max(match.start - 1, 0) : match.start],
+            source.content[match.end : match.end + 1],
+        )
         text = separate_line_ends(around[0], text, around[1])
-    return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
+    return Replacement(match.start, match.end, _with_final_end(source, match, old, text))
 
 
-def _with_final_end(page: IndexedText, match: Match, old: str, text: str) -> str:
+def _with_final_end(source: IndexedText, match: Match, old: str, text: str) -> str:
     """The text with a line end, or without, so that the file ends as it did.
 
     An edit that changes nothing but that line end is meant so.
     """
     bare = without_ending(text)
-    if match.end < len(page.content) or not bare or bare == without_ending(old):
+    if match.end < len(source.content) or not bare or bare == without_ending(old):
         return text
-    if page.is_open:
+    if source.is_open:
         return bare
-    return text if ending(text) else text + ending(page.content)
+    return text if ending(text) else text + ending(source.content)
 
 
 def split_quote(text: str) -> list[str]:
@@ -117,108 +122,108 @@ def split_quote(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _is_whole(page: IndexedText, match: Match) -> bool:
+def _is_whole(source: IndexedText, match: Match) -> bool:
     """Not if it begins or ends between the CR and the LF of one line end."""
     return "\r\n" not in (
-        page.content[max(match.start - 1, 0) : match.start + 1],
-        page.content[max(match.end - 1, 0) : match.end + 1],
+        source.content[max(match.start - 1, 0) : match.start + 1],
+        source.content[max(match.end - 1, 0) : match.end + 1],
     )
 
 
-def _inside(page: IndexedText, rung: Rung, lines: list[str], every: bool) -> list[Match]:
+def _inside(source: IndexedText, rung: Rung, lines: list[str], every: bool) -> list[Match]:
     """Matches that may begin and end inside a line."""
-    keys = page.keys(rung)
-    wanted = [line_key(rung, line) for line in lines]
+    keys = source.keys(rung)
+    pattern = [line_key(rung, line) for line in lines]
     # Space at the end of the quote means the end of a line.
     cut = rung is not Rung.ENDINGS and lines[-1] != lines[-1].rstrip()
-    text = "\n".join([*wanted, ""] if cut else wanted)
+    text = "\n".join([*pattern, ""] if cut else pattern)
     found: list[Match] = []
     step = max(len(text) - cut, 1) if every else 1
-    for offset in occurrences(keys.joined, text, most=_max_matches(every), start=1, step=step):
+    for offset in occurrences(keys.joined, text, max_count=_max_matches(every), start=1, step=step):
         line, column = keys.position(offset)
         last, last_column = keys.position(offset + len(text) - cut)
         if rung is Rung.PUNCTUATION:
-            columns = (_unfolded(page, line, column), _unfolded(page, last, last_column))
+            columns = (_unfolded(source, line, column), _unfolded(source, last, last_column))
             if None in columns:
                 continue
             column, last_column = columns[0] or 0, columns[1] or 0
         if cut:
-            last_column = len(page.bare[last])
-        start = page.start_of(line) + column
-        end = start + last_column - column if last == line else page.start_of(last) + last_column
+            last_column = len(source.bare[last])
+        start = source.start_of(line) + column
+        end = start + last_column - column if last == line else source.start_of(last) + last_column
         found.append(Match(start, end, line, column))
     return found
 
 
-def _unfolded(page: IndexedText, line: int, column: int) -> int | None:
-    return unfolded(page.bare[line], column) if line < len(page.bare) else column
+def _unfolded(source: IndexedText, line: int, column: int) -> int | None:
+    return unfolded(source.bare[line], column) if line < len(source.bare) else column
 
 
-def _indented(page: IndexedText, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
+def _indented(source: IndexedText, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
     """Matches of whole lines whose indentation differs by one rule."""
     skipped = len(old) > 1 and not old[-1].strip()
     old = old[:-1] if skipped else old
-    wanted = [line_key(rung, line) for line in old]
+    keys = [line_key(rung, line) for line in old]
     found: list[Match] = []
-    for line in page.keys(rung).blocks(wanted, most=_max_matches(every)):
+    for line in source.keys(rung).blocks(keys, max_count=_max_matches(every)):
         if every and found and line < found[-1].line + len(old):
             continue
         last = line + len(old) - 1
-        near = page.bare[max(line - 40, 0) : last + 40]
-        shift = shift_between(old, page.bare[line : last + 1], new, near)
+        near = source.bare[max(line - 40, 0) : last + 40]
+        shift = shift_between(old, source.bare[line : last + 1], new, near)
         if shift:
-            end = page.start_of(last + 1) if skipped else page.start_of(last) + len(page.bare[last])
-            found.append(Match(page.start_of(line), end, line, 0, shift))
+            end = source.start_of(last + 1) if skipped else source.start_of(last) + len(source.bare[last])
+            found.append(Match(source.start_of(line), end, line, 0, shift))
     return found
 
 
-def _past_the_end(page: IndexedText, match: Match, old: list[str]) -> bool:
+def _past_the_end(source: IndexedText, match: Match, old: list[str]) -> bool:
     """Whether the quote ends with a line end where the file has none."""
-    return match.end == len(page.content) and not old[-1] and page.is_open
+    return match.end == len(source.content) and not old[-1] and source.is_open
 
 
-def _pieces(page: IndexedText, match: Match, count: int) -> tuple[list[str], list[str]]:
+def _file_lines(source: IndexedText, match: Match, count: int) -> tuple[list[str], list[str]]:
     """What the file has for each line of the quote, and how it ends."""
-    pieces = list(page.bare[match.line : match.line + count])
-    ends = page.ends(match.line, min(match.line + count, len(page.bare)))
-    if len(pieces) < count:  # the empty line after the last one
-        pieces.append("")
+    file_lines = list(source.bare[match.line : match.line + count])
+    ends = source.ends(match.line, min(match.line + count, len(source.bare)))
+    if len(file_lines) < count:  # the empty line after the last one
+        file_lines.append("")
         ends.append("")
-    last = match.end - page.start_of(match.line + count - 1)
-    pieces[-1] = pieces[-1][:last]
-    pieces[0] = pieces[0][match.column :]
-    return pieces, ends
+    last = match.end - source.start_of(match.line + count - 1)
+    file_lines[-1] = file_lines[-1][:last]
+    file_lines[0] = file_lines[0][match.column :]
+    return file_lines, ends
 
 
 def _adapting(
-    rung: Rung, match: Match, old: Sequence[str], pieces: Sequence[str]
+    rung: Rung, match: Match, old: Sequence[str], file_lines: Sequence[str]
 ) -> Callable[[str, int], str]:
     """How a new line is written; the number is that of the line of the quote that it replaces, or -1."""
     if shift := match.shift:
         if rung is Rung.PUNCTUATION_INDENT:
             moved = [shift.line(line) or "" for line in old]
-            return lambda line, index: _kept(moved, shift.line(line) or "", pieces, index)
+            return lambda line, index: _kept(moved, shift.line(line) or "", file_lines, index)
         return lambda line, _: shift.line(line) or ""
     if rung is Rung.PUNCTUATION:
-        return lambda line, index: _kept(old, line, pieces, index)
+        return lambda line, index: _kept(old, line, file_lines, index)
     return _as_given
 
 
-def _kept(old: Sequence[str], new: str, pieces: Sequence[str], index: int) -> str:
-    return new if index < 0 else keep_punctuation(old[index], new, pieces[index])
+def _kept(old: Sequence[str], new: str, file_lines: Sequence[str], index: int) -> str:
+    return new if index < 0 else keep_punctuation(old[index], new, file_lines[index])
 
 
-def keep_punctuation(old: str, new: str, piece: str) -> str:
+def keep_punctuation(old: str, new: str, file_line: str) -> str:
     """The new line, with the file's own characters where quote and new line begin and end alike."""
     shortest = min(len(old), len(new))
     head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
-    most = shortest - head
-    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
-    first = unfolded(piece, len(fold(old[:head])))
-    last = unfolded(piece, len(fold(old[: len(old) - tail])))
+    max_tail = shortest - head
+    tail = next((index for index in range(max_tail) if old[-1 - index] != new[-1 - index]), max_tail)
+    first = unfolded(file_line, len(fold(old[:head])))
+    last = unfolded(file_line, len(fold(old[: len(old) - tail])))
     if first is None or last is None:
         return new
-    return piece[:first] + new[head : len(new) - tail] + piece[last:]
+    return file_line[:first] + new[head : len(new) - tail] + file_line[last:]
 
 
 def _as_given(line: str, _: int) -> str:
@@ -228,7 +233,7 @@ def _as_given(line: str, _: int) -> str:
 def fit_lines(
     old: list[str],
     new: list[str],
-    pieces: list[str],
+    file_lines: list[str],
     ends: list[str],
     end: str,
     adapt: Callable[[str, int], str] = _as_given,
@@ -240,7 +245,7 @@ def fit_lines(
         for offset, line in enumerate(new[new_start:new_end]):
             index = old_start + offset
             if equal:
-                texts += (pieces[index], ends[index] or end)
+                texts += (file_lines[index], ends[index] or end)
             else:
                 texts += (adapt(line, index if paired else -1), end)
     return texts[:-1]
@@ -250,8 +255,8 @@ def _comparison(old: list[str], new: list[str]) -> list[tuple[bool, int, int, in
     """What of the quote is in the new text as well: equal or not, and the lines of each."""
     shortest = min(len(old), len(new))
     head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
-    most = shortest - head
-    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
+    max_tail = shortest - head
+    tail = next((index for index in range(max_tail) if old[-1 - index] != new[-1 - index]), max_tail)
     old_end, new_end = len(old) - tail, len(new) - tail
     middle = [(False, head, old_end, head, new_end)]
     if 0 < (old_end - head) * (new_end - head) <= _MAX_COMPARED_PAIRS:

@@ -31,24 +31,24 @@ class SimilarLines:
 
 
 def find_similar_lines(
-    page: IndexedText, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
+    source: IndexedText, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
 ) -> SimilarLines | None:
     """The lines most like the quote, if any are like it; from the line `first` on, and outside of some
     others (start and end)."""
-    wanted = [line.strip() for line in _without_blank_ends(quote)]
-    lines = page.keys(Rung.INDENT).lines
-    if not wanted or first >= len(lines):
+    quoted = [line.strip() for line in _without_blank_ends(quote)]
+    lines = source.keys(Rung.INDENT).lines
+    if not quoted or first >= len(lines):
         return None
     votes: defaultdict[int, float] = defaultdict(float)
-    for start, weight in _votes(page, wanted[:_MAX_LINES], first):
-        if not any(start < theirs[1] and theirs[0] < start + len(wanted) for theirs in outside):
+    for start, weight in _votes(source, quoted[:_MAX_LINES], first):
+        if not any(start < theirs[1] and theirs[0] < start + len(quoted) for theirs in outside):
             votes[start] += weight
     best: SimilarLines | None = None
-    text = "\n".join(wanted)[:_MAX_CHARS]
+    text = "\n".join(quoted)[:_MAX_CHARS]
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(text)
     for start, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))[:_MAX_CANDIDATES]:
-        end = min(start + len(wanted), len(lines))
+        end = min(start + len(quoted), len(lines))
         matcher.set_seq1("\n".join(lines[start : min(end, start + _MAX_LINES)])[:_MAX_CHARS])
         least = best.similarity if best else _MIN_SIMILARITY
         if matcher.real_quick_ratio() > least and matcher.quick_ratio() > least:
@@ -58,30 +58,30 @@ def find_similar_lines(
     return best
 
 
-def similarity(page: IndexedText, quote: Sequence[str], start: int, end: int) -> float:
+def similarity(source: IndexedText, quote: Sequence[str], start: int, end: int) -> float:
     """How like the quote these lines of the file are."""
-    wanted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MAX_CHARS]
-    found = "\n".join(_without_blank_ends(page.keys(Rung.INDENT).lines[start:end]))[:_MAX_CHARS]
-    return SequenceMatcher(None, found, wanted, autojunk=False).ratio()
+    quoted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MAX_CHARS]
+    found = "\n".join(_without_blank_ends(source.keys(Rung.INDENT).lines[start:end]))[:_MAX_CHARS]
+    return SequenceMatcher(None, found, quoted, autojunk=False).ratio()
 
 
-def _votes(page: IndexedText, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
+def _votes(source: IndexedText, quoted: list[str], first: int) -> Iterator[tuple[int, float]]:
     """First lines of places that share something with the quote; what is rare weighs more."""
-    for index, line in enumerate(wanted):
-        if line and (count := page.content.count(line)):
-            for place in page.keys(Rung.INDENT).blocks([line], most=_MAX_VOTES, first=first):
+    for index, line in enumerate(quoted):
+        if line and (count := source.content.count(line)):
+            for place in source.keys(Rung.INDENT).blocks([line], max_count=_MAX_VOTES, first=first):
                 yield max(place - index, first), 3 / count
-    start = page.start_of(first)
-    for word, index in _words(wanted).items():
-        count = page.content.count(word)
-        for offset in occurrences(page.content, word, most=_MAX_VOTES, start=start):
-            yield max(page.line_at(offset) - index, first), 1 / count
+    start = source.start_of(first)
+    for word, index in _words(quoted).items():
+        count = source.content.count(word)
+        for offset in occurrences(source.content, word, max_count=_MAX_VOTES, start=start):
+            yield max(source.line_at(offset) - index, first), 1 / count
 
 
-def _words(wanted: list[str]) -> dict[str, int]:
+def _words(quoted: list[str]) -> dict[str, int]:
     """The longest words of the quote, each with the line where it first is."""
     first: dict[str, int] = {}
-    for index, line in enumerate(wanted):
+    for index, line in enumerate(quoted):
         for word in _WORD.findall(line[:_MAX_CHARS]):
             first.setdefault(word, index)
     return {word: first[word] for word in sorted(first, key=len, reverse=True)[:_MAX_WORDS]}

@@ -31,12 +31,12 @@ class Replacement(NamedTuple):
 
 def apply_replacements(content: str, replacements: Iterable[Replacement]) -> str:
     """The text with these replacements made; they are in order and apart."""
-    pieces: list[str] = []
+    parts: list[str] = []
     done = 0
     for start, end, text in replacements:
-        pieces += (content[done:start], text)
+        parts += (content[done:start], text)
         done = end
-    return "".join([*pieces, content[done:]])
+    return "".join([*parts, content[done:]])
 
 
 def compose(spans: Iterable[Span], replacements: Iterable[Replacement]) -> list[Span]:

@@ -87,12 +87,12 @@ def _paths(section: _Section) -> tuple[str | None, str | None]:
 
 def _content(section: _Section) -> str:
     """The text of a new file."""
-    pieces = [piece for hunk in section.hunks for piece in hunk.pieces]
-    if any(piece.sign != "+" for piece in pieces):
+    hunk_lines = [hunk_line for hunk in section.hunks for hunk_line in hunk.file_lines]
+    if any(hunk_line.sign != "+" for hunk_line in hunk_lines):
         raise BadRequest(
             f"Line {section.line} of the diff creates a file, so its lines must all begin with '+'."
         )
-    return "".join(piece.text + piece.end for piece in pieces)
+    return "".join(hunk_line.text + hunk_line.end for hunk_line in hunk_lines)
 
 
 def _path(text: str) -> str:
