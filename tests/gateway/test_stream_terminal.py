@@ -109,7 +109,7 @@ async def test_several_write_and_those_who_only_watch_do_not(tmp_path: Path) -> 
                 await eves.connection.send(frame)
                 refusal = await eves.hear("error")
                 assert refusal["code"] == "denied"
-                assert "may watch" in refusal["detail"]
+                assert "can watch" in refusal["detail"]
             await mine.type("ls pwned; stty size\n")
             await mine.see(r"No such file.*\r\n30 100\r\n")
 

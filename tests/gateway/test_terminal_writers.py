@@ -19,7 +19,7 @@ def test_all_who_may_work_in_the_session_write() -> None:
     for each in (client("ada"), client("bob"), client("eve", writes=False)):
         writers.join(each, "many")
     assert writing(writers) == ["ada", "bob"]
-    with pytest.raises(Denied, match="may watch"):
+    with pytest.raises(Denied, match="can watch"):
         writers.check(writers.clients[2])
 
 

@@ -162,8 +162,8 @@ def _answer_to_reused_key(earlier: EarlierRequest) -> Exception:
         return KeyReused("This Idempotency-Key was used for another request. Use a new key for each request.")
     if answer.status == IN_PROGRESS:
         return Conflict(
-            "The server stopped during this request, and its outcome is unknown. Check the result, and send the "
-            "request with a new Idempotency-Key if it is still needed."
+            "The server stopped during this request, and its outcome is unknown. Check the result, and send "
+            "the request with a new Idempotency-Key if it is still needed."
         )
     if answer.status == NOT_STORED:
         return Conflict("This was done already. Its response was not stored: it was too long, or was erased.")
@@ -191,8 +191,8 @@ class Key:
         idempotency_key: Annotated[
             str | None,
             Header(
-                description="Chosen by the client. A repeated request with the same key is not executed again "
-                "for 24 hours: it gets the same response.",
+                description="Chosen by the client. A repeated request with the same key is not executed "
+                "again for 24 hours: it gets the same response.",
                 max_length=200,
                 pattern=r"^[!-~]+$",
                 examples=["5f0c6d4e-0b9c-4a55-9f0e-7f6a1a8f7f10"],

@@ -1,1 +1,1 @@
-"""What goes on: events as they come, terminals, and pages that are served in a jail."""
+"""Streams: live events, terminals, and previews of pages that are served in a jail."""

@@ -1,4 +1,4 @@
-"""A run of `POST /api/code` as it goes, over SSE, and its result for who would rather wait."""
+"""A run of `POST /api/code` as an SSE stream, or its result as one JSON response."""
 
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
@@ -35,15 +35,15 @@ from hutch.system.clock import wall_ms
 
 DIFF_CHARS = 1_000_000
 RESULT_HEARTBEAT_INTERVAL_S = 2.0  # many clients give up after five seconds without a byte
-STILL = b"\n"  # before JSON, white space means nothing
+STILL = b"\n"  # leading white space is valid in JSON
 JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 
 
 class CodeStream(Response):
-    """The frames of one run, from where a client was."""
+    """The frames of one run, after the last one that the client has seen."""
 
     def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
-        """For a caller whom the route has recognised, and who may see the session."""
+        """The route has authenticated the caller and checked that they may see the session."""
         super().__init__()
         self._caller = caller
         self._session = session
@@ -72,7 +72,7 @@ class CodeStream(Response):
                             frames = await _with_diff(services, allowed.session.id, frames)
                         for id, frame in unseen(frames, last_id):
                             await stream.put(body_chunk(sse_frame(id, frame)))
-                        if run_frames.is_over:  # also for who says to have seen more than there was
+                        if run_frames.is_over:  # also if the client claims to have seen later frames
                             return COMPLETED
                 return COMPLETED
 
@@ -89,13 +89,13 @@ class CodeStream(Response):
 
 
 class CodeResult(Response):
-    """The result of one run when it is over; until then white space, so that nobody in between gives up.
+    """The result of one run when it has ended; until then white space, so that proxies do not time out.
 
-    HTTP/1.0 knows no answer that comes in chunks: there it comes whole, and nothing before.
+    HTTP/1.0 has no chunked responses: there the response is sent as a whole.
     """
 
     def __init__(self, caller: Caller, session: Session, run_id: str) -> None:
-        """For a caller whom the route has recognised, and who may see the session."""
+        """The route has authenticated the caller and checked that they may see the session."""
         super().__init__()
         self._caller = caller
         self._session = session
@@ -148,13 +148,13 @@ class CodeResult(Response):
 
     def _unfinished(self, reason: str) -> dict[str, Any]:
         nothing = dict.fromkeys(("pullRequest", "diff", "tests", "usage"))
-        message = f"This answer ends before the run: {reason}. GET {self.location} for what comes of it."
+        message = f"This response ended before the run: {reason}. GET {self.location} for the result."
         ids = {"run": self._run_id, "session": self._session.id}
         return {**ids, "outcome": UNFINISHED, "message": message, **nothing}
 
 
 async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receive) -> Ending:
-    """How it ended; too late for an error's own status, which has been sent."""
+    """Run the stream. The status was sent already, so an error becomes an ending."""
     try:
         return await stream.run(run, wait_for_disconnect(receive))
     except HutchError as error:
@@ -165,7 +165,7 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
 
 
 async def result(services: Services, session_id: Any, reader: Reader, run_id: str) -> dict[str, Any]:
-    """All of it, when it is over."""
+    """The result of a run, once it has ended."""
     run_frames, pull, diff = RunFrames(run_id), None, None
     async with aclosing(_follow(services, session_id, reader, run_id)) as updates:
         async for update, again in updates:
@@ -191,7 +191,7 @@ async def result(services: Services, session_id: Any, reader: Reader, run_id: st
 async def _follow(
     services: Services, session_id: Any, reader: Reader, run_id: str
 ) -> AsyncGenerator[tuple[VisibleEntry | QueuedRun, bool]]:
-    """What tells of a run, in order, each with whether another attempt to deliver it follows."""
+    """The updates of a run, each with whether another delivery attempt follows."""
     lookahead = Lookahead(run_id, (await services.log.head(session_id)).seq)
     async with aclosing(follow_run(services, session_id, reader, run_id)) as updates:
         async for update in updates:
@@ -207,7 +207,7 @@ async def _follow(
 async def _with_diff(
     services: Services, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The diff comes before what is told of it; its number is kept free when there is none."""
+    """Put the diff before the other frames. Its number stays unused if there is no diff."""
     first = frames[0][0] - frames[0][0] % PER_ENTRY
     pending = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
     diff = await _diff(services, session_id)
@@ -218,7 +218,7 @@ async def _with_diff(
 async def _diff(services: Services, session_id: Any) -> str:
     try:
         found = await services.host.call(session_id, Diff(read_only=True))
-    except HutchError as error:  # the session was removed meanwhile, say
+    except HutchError as error:  # the session may have been removed
         return f"(no diff: {error})"
     text = services.redactor.redact(found.patch.decode(errors="replace"))
     return text if len(text) <= DIFF_CHARS else text[:DIFF_CHARS] + "\n(cut)\n"

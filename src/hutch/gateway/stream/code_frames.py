@@ -1,8 +1,8 @@
-"""The events of a run as `POST /api/code` tells them: few kinds, in the words of its callers.
+"""Converts the events of a run to the frames of `POST /api/code`.
 
-Pure: entries go in, frames come out. A frame has a number that rises and by which a
-client goes on: that of its entry times four, plus its place among the frames of it.
-Its `timestamp` is when that happened, in milliseconds since 1970.
+Pure functions. The number of a frame rises, and clients resume by it: it is the number of
+the entry times four, plus the index of the frame among those of the entry. `timestamp`
+is in milliseconds since 1970.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_serve
 from hutch.domain.session import QueuedRun
 
 PER_ENTRY = 4
-WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
-UNFINISHED = "unfinished"  # the outcome in an answer that ends before its run does
+WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of runs that leave changes
+UNFINISHED = "unfinished"  # the outcome of a response that ends before its run
 NO_MODEL = no_model_on_server_message(BY_FIELD)
 INPUTS = "/api/v1/sessions/{}/inputs"
-ERASED = "What was said about the end of this run was erased."
+ERASED = "The events about the end of this run were erased."
 DELIVERY_OUTCOMES = ("proposed", "nothing", "failed")
 SENT_FOR_ANY_RUN = events.StepReached | events.ChangeProposed | events.SessionEnded
 Frame = dict[str, Any]
@@ -30,10 +30,10 @@ Frame = dict[str, Any]
 
 @dataclass(slots=True)
 class RunFrames:
-    """One run, told from its beginning."""
+    """The frames of one run, from its beginning."""
 
     run_id: str
-    is_over: bool = False  # the last frame was told
+    is_over: bool = False  # the last frame was returned
     started: bool = False
     working: bool = False  # between the run's start and its end
     outcome: str = ""  # of the run
@@ -41,7 +41,7 @@ class RunFrames:
     session_id: str = ""
     seq: int = 0  # of the last entry
     delivers: bool = True  # a delivery follows the run
-    stand_in: bool = False  # no model works, but the script that says so
+    stand_in: bool = False  # no model is connected: the offline script ran
     finishing: str = ""  # what the agent wants to finish with
     summary: str = ""  # what it finished with, else what it said last
     finished: bool = False
@@ -50,7 +50,7 @@ class RunFrames:
     result: Frame = field(default_factory=dict)  # of the last frame
 
     def frames(self, update: VisibleEntry | QueuedRun, *, again: bool = False) -> list[tuple[int, Frame]]:
-        """What an entry, or the run itself at its end, is to callers, with numbers; perhaps nothing.
+        """The numbered frames for an entry, or for the run itself at its end.
 
         With `again`, another attempt to deliver the run follows the entry, as `Lookahead` finds out.
         """
@@ -66,7 +66,7 @@ class RunFrames:
         return _numbered(update.seq, update.at_ms, frames)
 
     def _end_by_row(self, run: QueuedRun) -> list[tuple[int, Frame]]:
-        """The last frames, by what the queue knows of a run: the events that told its end were erased."""
+        """The last frames, from the run's row: the events about its end were erased."""
         self.session_id, self.outcome = run.session_id, run.outcome
         self.summary = self.summary or ERASED
         delivered = run.delivered
@@ -159,7 +159,7 @@ class RunFrames:
         if event.outcome in ("done", "tests_failing"):
             # What was done is delivered next, or the reason is shown why it is not.
             return [self.usage] if self.delivers else [self.usage, self._done(event.outcome, self.summary)]
-        reason = event.reason or f"It ended: {event.outcome}."
+        reason = event.reason or f"The run ended: {event.outcome}."
         return [self.usage, _error(reason), self._done(event.outcome, reason)]
 
     def _delivered(self, event: events.DeliveryEnded, again: bool) -> list[Frame]:
@@ -199,21 +199,21 @@ def _numbered(seq: int, at_ms: int, frames: Sequence[Frame]) -> list[tuple[int, 
 
 @dataclass(slots=True)
 class Lookahead:
-    """Finds out, in one pass over a log, after which ends of a run its delivery was tried again.
+    """Finds, in one pass over a log, the delivery attempts of a run that were followed by another one.
 
-    Only the last attempt ends the story of a run, and a log that is read from its beginning may hold several.
-    So an end is held back until the next attempt comes, or the entry that was the newest when reading began.
-    What happens later is told at once.
+    Only the last attempt ends a run, and a log may hold several. So the end of an attempt is held back until
+    the next attempt, or until the entry that was the newest when reading began. Later entries are passed on
+    at once.
     """
 
     run_id: str
     newest: int  # the number of the newest entry when reading began
-    held: list[VisibleEntry] = field(default_factory=list)  # an end, and what may be told of later ones
-    skipped: VisibleEntry | None = None  # the last of the others: its number counts
-    is_requested: bool = False  # somebody has asked for another attempt since that end
+    held: list[VisibleEntry] = field(default_factory=list)  # an end, and later entries that may be needed
+    skipped: VisibleEntry | None = None  # the last skipped entry: its number counts
+    is_requested: bool = False  # another attempt was requested since that end
 
     def next(self, entry: VisibleEntry) -> list[tuple[VisibleEntry, bool]]:
-        """The entries that can be told now, each with whether another attempt follows."""
+        """The entries that can be sent now, each with whether another attempt follows."""
         event = entry.event
         is_own = getattr(event, "run_id", None) == self.run_id
         ready: list[tuple[VisibleEntry, bool]] = []
@@ -233,7 +233,7 @@ class Lookahead:
         return ready
 
     def release(self, *, again: bool = False) -> list[tuple[VisibleEntry, bool]]:
-        """What was held back: no more is known of whether another attempt follows."""
+        """The entries that were held back."""
         again = again or self.is_requested
         ready = [(entry, again and index == 0) for index, entry in enumerate(self.held)]
         if self.skipped and self.skipped.seq > self.held[-1].seq:
@@ -243,7 +243,7 @@ class Lookahead:
 
 
 def start_after(last_id: int) -> int:
-    """The number of the entry after which to read, for who has seen this frame."""
+    """The number of the entry after which to read, for a client that has seen this frame."""
     return max(0, last_id // PER_ENTRY - 1)
 
 
@@ -252,7 +252,7 @@ def sse_frame(id: int, frame: Frame) -> bytes:
 
 
 def sse_closing(message: str, at_ms: int) -> bytes:
-    """The stream ends, and the run does not; without a number, for it is no part of the run."""
+    """The stream ends before the run. Without a number, because it is no part of the run."""
     return b"data: %b\n\n" % orjson.dumps({"type": "closing", "message": message, "timestamp": at_ms})
 
 
@@ -268,7 +268,7 @@ def _input(arguments: str) -> Any:
 
 
 def _summary(input: Any) -> str:
-    """What finish was given, as a model wrote it: of any shape."""
+    """The summary in the arguments of finish, which a model wrote: they may have any shape."""
     words = [input.get(name) for name in ("summary", "title")] if isinstance(input, dict) else []
     return next((word.strip() for word in words if isinstance(word, str) and word.strip()), "")
 

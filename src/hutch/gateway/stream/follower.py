@@ -1,4 +1,4 @@
-"""The one follower: the entries and deltas of a session, for whatever wire they go over."""
+"""Follows the entries and deltas of a session, for all transports."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,14 +17,14 @@ Write = Callable[[Update], Awaitable[None]]
 
 
 class Follower:
-    """Somewhere in the log of a session, going forward."""
+    """A position in the log of a session that moves forward."""
 
     def __init__(self, grant: StreamGrant, after: int) -> None:
         self.seq = after  # of the last entry that was sent whole
         self._grant = grant
 
     async def check(self) -> bool:
-        """Whether there is anything to come; refused when the log does not reach so far."""
+        """Whether more updates can come. Refused if the position is beyond the end of the log."""
         head = await self._grant.server.log.head(self._grant.session.id)
         if self.seq > head.seq:
             raise Conflict(
@@ -36,13 +36,13 @@ class Follower:
             head = await self._grant.server.log.head(self._grant.session.id)
             if not head.ended:
                 raise missing_end(head.session_id)
-        if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
+        if self.seq < head.seq:  # a missing event is an error now, else the client would reconnect for ever
             grant = self._grant
             await read_page(grant.server.services, grant.caller, grant.session, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
 
     async def run(self, write: Write) -> Ending:
-        """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
+        """Write every update, one after the other. Slow clients are waited for; nothing is buffered."""
         grant = self._grant
         updates = grant.server.host.follow(grant.session.id, grant.reader, after=self.seq)
         try:

@@ -1,6 +1,6 @@
-"""What goes over the wire of a stream, as bytes and text. Nothing here waits or reads.
+"""The frames of a stream as bytes and text. Pure functions.
 
-Events over SSE and over a WebSocket hold the same JSON; only what is around it differs.
+Events over SSE and over a WebSocket have the same JSON in different envelopes.
 """
 
 import re
@@ -15,19 +15,19 @@ from hutch.gateway.errors import error_status
 from hutch.gateway.responses import MAX_SIZE
 from hutch.sessions.interface import Delta, Update
 
-RETRY_MS = 2000  # after which a browser comes back
+RETRY_MS = 2000  # after which a browser reconnects
 HEARTBEAT = b": still here\n\n"
 
 _PLAIN = re.compile(r"[a-z0-9_.]{1,100}", re.ASCII)
 
 
 def sse_opening() -> bytes:
-    """What an SSE stream begins with."""
+    """The first bytes of an SSE stream."""
     return b"retry: %d\n\n" % RETRY_MS
 
 
 def sse(update: Update) -> bytes:
-    """An entry with its number, from which a browser goes on; a delta without one."""
+    """An entry with its number, from which a browser resumes; a delta without one."""
     if isinstance(update, Delta):
         return b"event: delta\ndata: %b\n\n" % delta_json(update)
     kind = update.event.type if _PLAIN.fullmatch(update.event.type) else "message"
@@ -35,7 +35,7 @@ def sse(update: Update) -> bytes:
 
 
 def sse_control(kind: str, **data: Any) -> bytes:
-    """Something that the server itself has to say: `end`, `closing`, `refused`, `damaged`."""
+    """A message of the server itself: `end`, `closing`, `refused`, `damaged`."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps(data))
 
 
@@ -47,12 +47,12 @@ def update_frame(update: Update) -> str:
 
 
 def control_frame(kind: str, **data: Any) -> str:
-    """Anything else that is said over a WebSocket."""
+    """Any other text frame of a WebSocket."""
     return orjson.dumps({"type": kind, **data}).decode()
 
 
 def error_frame(error: HutchError, clean: Any = str, **more: Any) -> str:
-    """Why something was not done; the stream goes on."""
+    """An error; the stream continues."""
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s
     return control_frame("error", code=error_status(error).code, detail=clean(str(error)), **more)
@@ -72,7 +72,7 @@ def delta_json(delta: Delta) -> bytes:
 
 
 def parse_frame(text: str | bytes) -> dict[str, Any]:
-    """A text frame of a client: an object with a type."""
+    """Parse a client's text frame: an object with a type."""
     try:
         frame = orjson.loads(text)
     except ValueError:
@@ -83,7 +83,7 @@ def parse_frame(text: str | bytes) -> dict[str, Any]:
 
 
 def parse_number(frame: dict[str, Any], name: str, minimum: int, maximum: int) -> int:
-    """A whole number of a frame."""
+    """A whole number in a frame."""
     value = frame.get(name)
     if type(value) is not int or not minimum <= value <= maximum:
         raise BadRequest(f"`{name}` of a {frame['type'][:40]} is a whole number from {minimum} to {maximum}.")
@@ -91,7 +91,7 @@ def parse_number(frame: dict[str, Any], name: str, minimum: int, maximum: int) -
 
 
 def parse_position(text: str | None, name: str) -> int | None:
-    """A number in a log or a terminal, as it stands in a query or a header."""
+    """Parse a position in a log or a terminal from a query or a header."""
     if text is None or text == "":
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > MAX_SIZE:
@@ -100,5 +100,5 @@ def parse_position(text: str | None, name: str) -> int | None:
 
 
 def last_seq(update: Update, before: int) -> int:
-    """Where somebody goes on who has seen this."""
+    """The position after this update."""
     return before if isinstance(update, Delta) else update.seq

@@ -1,10 +1,9 @@
-"""Pages that programs in a jail serve, shown to who may see the session.
+"""Previews: pages that programs in a jail serve, for callers who may see the session.
 
-Such a page is as little to be trusted as the code it came from, so it never has the name
-of this server: each port of each session has a name of its own below
-`server.preview_domain`. A browser that is logged in here is sent there with a pass that
-holds for that name and no other; its login stays here. By a token, programs are answered
-right here, with all that could make it a page of ours taken off.
+Such pages are untrusted, so they never share the origin of this server. Each port of each
+session has its own host name below `server.preview_domain`. A logged-in browser is
+redirected there with a preview token that is valid for that name only. Programs with an
+API token get the response here, without headers that could make it a page of ours.
 """
 
 import re
@@ -42,7 +41,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class PreviewGrant:
-    """Leave by a pass; see `StreamGrant`."""
+    """A grant by a preview token; see `StreamGrant`."""
 
     previews: "Previews"
     scope: Any
@@ -57,7 +56,7 @@ class PreviewGrant:
 
 @dataclass(slots=True)
 class Previews:
-    """All ports that are looked at."""
+    """The previews of a server."""
 
     server: Server
     authenticator: Authenticator
@@ -69,7 +68,7 @@ class Previews:
     # --- under the server's own name ---
 
     async def by_path(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`/preview/{session}/{port}/…`: send a browser on; answer a program."""
+        """`/preview/{session}/{port}/…`: redirect a browser; answer a program."""
         try:
             found = await grant_stream(scope, scope["path_params"]["session_id"])
             port = _port(scope["path_params"]["port"])
@@ -77,10 +76,10 @@ class Previews:
             origin, client = str(scope.get("hutch.origin")), client_of(scope)
             target = Target(found.session, port, path, origin, client, prefix, token=True)
             if not found.writes and not _is_read_only(scope):
-                raise Denied("You may see this session, and not work in it: its pages can only be looked at.")
+                raise Denied("You can view this session but not change it. Its previews are read-only.")
             if found.caller.by != "token":
                 if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
-                    raise Denied("Open the page first: it is shown under a name of its own.")
+                    raise Denied("Open the preview in a browser first: it has its own host name.")
                 caller = found.caller
                 entered = self.tokens.enter(
                     found.session.id, port, caller.user.id, caller.by, caller.credential_id
@@ -113,7 +112,7 @@ class Previews:
         return self.server.loaded.settings.server.preview_domain
 
     def named(self, scope: Scope) -> tuple[str, int] | None:
-        """The session and port that the Host of a request stands for."""
+        """The session and port that the Host of a request names."""
         hosts = values(scope["headers"], b"host")
         if len(hosts) != 1:
             return None
@@ -128,7 +127,7 @@ class Previews:
         return self.named(scope) is not None
 
     async def by_name(self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int) -> None:
-        """Answer a request to a port's own name. The doors have counted it and watch its body."""
+        """Answer a request to a preview's own name. The request filter has counted it."""
         origin = str(scope["hutch.origin"])
         try:
             if scope["path"] == ENTER:
@@ -136,7 +135,7 @@ class Previews:
                 return
             token = self.tokens.read(cookie_of(scope["headers"]) or "", "stay", session_id, port)
             if token is None:
-                raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
+                raise Unauthenticated("Open this preview from its session in Hutch first.")
             caller = await self._caller_of(token)
             self.authenticator.count(scope, f"preview {caller.credential_id}")
             session = await allowed(self.server.services, caller, session_id)
@@ -159,7 +158,7 @@ class Previews:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         entered = self.tokens.read(query.get("pass", [""])[0], "enter", session_id, port)
         if scope["type"] != "http" or entered is None or not self.tokens.spend(entered):
-            raise Unauthenticated("This pass was used, or is too old. Open the page from its session again.")
+            raise Unauthenticated("This link was used or has expired. Open the preview again.")
         await self.check(entered)
         to = query.get("to", ["/"])[0]
         response = Response(status_code=303)
@@ -167,14 +166,14 @@ class Previews:
         response.headers["cache-control"] = "no-store"
         response.headers["referrer-policy"] = "no-referrer"
         safe = origin.startswith("https:") or self.domain == "localhost"
-        # Inside a frame of ours the page is a stranger's: partitioned, the pass is for that frame alone.
+        # In a frame of our page the preview is third-party: a partitioned cookie is valid in that frame only.
         kind = "Secure; SameSite=None; Partitioned" if safe else "SameSite=Lax"
         cookie = f"{COOKIE}={self.tokens.stay(entered)}; Path=/; HttpOnly; Max-Age={STAY_S}; {kind}"
         response.headers["set-cookie"] = cookie
         await response(scope, receive, send)
 
     async def check(self, token: PreviewToken) -> Session:
-        """Whether who got a pass is still somebody who may see the session."""
+        """The session, if the owner of the token may still see it."""
         return await allowed(self.server.services, await self._caller_of(token), token.session_id)
 
     async def _caller_of(self, token: PreviewToken) -> Caller:
@@ -193,7 +192,7 @@ class Previews:
             good = any(each.id == token.credential_id for each in await accounts.browsers.list(user.id))
         if user.disabled or not good:
             self._known.pop(key, None)
-            raise Unauthenticated("Whoever opened this page is logged out.")
+            raise Unauthenticated("The user who opened this preview is logged out.")
         caller = Caller(user, scopes, token.by, token.credential_id)
         self._known[key] = (caller, monotonic() + CACHE_S)
         while len(self._known) > MAX_KNOWN:
@@ -212,7 +211,7 @@ class PreviewPath:
 
 
 class PreviewNames:
-    """Middleware behind the doors: what has a name of a port's own never reaches anything else of ours."""
+    """Middleware behind the request filter: requests to a preview's name reach nothing else of ours."""
 
     def __init__(self, app: ASGIApp, *, previews: Previews) -> None:
         self._app, self._previews = app, previews
@@ -226,21 +225,21 @@ class PreviewNames:
 
 
 def _is_read_only(scope: Scope) -> bool:
-    """Whether a request asks for something and sends nothing: what else there is acts in the jail."""
+    """Whether a request only reads; all others act in the jail."""
     return scope["type"] == "http" and scope["method"] in SAFE
 
 
 def _check_origin(scope: Scope, own: str) -> None:
-    """What another page sends does not count, whatever cookie comes along."""
+    """Refuse changes that another page sends, whatever cookie they have."""
     if _is_read_only(scope):
         return
     origins = values(scope["headers"], b"origin")
     if origins and [each.lower() for each in origins] != [own]:
-        raise Denied("This was sent by another page.")
+        raise Denied("This request was sent by another page.")
 
 
 def _rest(scope: Scope) -> str:
-    """What follows the port in a path of ours."""
+    """The path after the port."""
     parts = scope["raw_path"].decode("latin-1").split("/", 4)
     return f"/{parts[4]}" if len(parts) > 4 else "/"
 
@@ -252,5 +251,5 @@ def _with_query(path: str, scope: Scope) -> str:
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 5 or not 0 < int(text) < 65536:
-        raise BadRequest(f"{echo(text, 40)} is no port. There are 1 to 65535.")
+        raise BadRequest(f"{echo(text, 40)} is not a port. Ports are 1 to 65535.")
     return int(text)

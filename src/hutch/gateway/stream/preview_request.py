@@ -1,4 +1,4 @@
-"""A request to a port of a jail, from when it is allowed until it is answered."""
+"""Forwards an authorised request to a port of a jail."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DONE = Ending("end", 1000, "")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is looked at, by whom, under which name."""
+    """The port, path and client of a request."""
 
     session: Session
     port: int
@@ -34,7 +34,7 @@ class Target:
 
 
 async def serve(server: Server, stream: Stream, scope: Scope, receive: Receive, target: Target) -> None:
-    """Hand it on, and bring back what is answered."""
+    """Forward the request, and return the response."""
     headers = going_in(
         scope["headers"],
         port=target.port,
@@ -86,7 +86,7 @@ async def _exchange(
     if bad is not None and not exchange.started:
         await answer(scope, receive, stream.put, bad_gateway(bad))
     elif not exchange.whole and (exchange.started or not body.left):
-        stream.cut()  # half an answer must not look like a whole one
+        stream.cut()  # a truncated response must not look complete
 
 
 async def _socket(
@@ -117,7 +117,7 @@ async def _socket(
 
 
 class _Body:
-    """A request's body, and then whether its sender is still there: one who receives at a time."""
+    """A request's body, and then its disconnect: only one reader at a time."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -139,7 +139,7 @@ class _Body:
 
 
 async def answer(scope: Scope, receive: Receive, send: Any, response: Response) -> None:
-    """An answer of our own, whatever was asked for."""
+    """Send a response of our own, over HTTP or as a rejected handshake."""
     if scope["type"] == "http":
         await response(scope, receive, send)
         return

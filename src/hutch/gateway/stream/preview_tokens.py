@@ -1,8 +1,7 @@
-"""A pass lets a browser see one port of one session, and nothing else.
+"""A preview token lets a browser see one port of one session, and nothing else.
 
-It is signed with a key that this process made for itself, so it is no use to anybody
-after a restart. Of whom it was made for it holds the name of the credential, not the
-credential: whether that still holds is asked every time.
+It is signed with a key of this process, so it is invalid after a restart. It names the
+credential of its user and does not contain it; the credential is checked on every use.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ MAX_TOKEN_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PreviewToken:
-    """Who may see what, and until when."""
+    """The user, the port, and the end of validity."""
 
     session_id: str
     port: int
@@ -38,16 +37,16 @@ class PreviewToken:
 
 
 class PreviewTokens:
-    """Makes passes, and knows its own."""
+    """Issues and verifies preview tokens."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        # Not the wall clock: set back, it would make passes good again that were forgotten as spent.
+        # Not the wall clock: setting it back would revive used tokens that were forgotten.
         self._clock = clock
         self._key = secrets.token_bytes(32)
         self._spent: OrderedDict[str, float] = OrderedDict()
 
     def enter(self, session_id: str, port: int, user_id: str, by: str, credential_id: str) -> str:
-        """To be shown once, at the door of the port's own name."""
+        """A token for one redirect to the preview's own name."""
         token = PreviewToken(
             session_id,
             port,
@@ -61,7 +60,7 @@ class PreviewTokens:
         return self._signed(token)
 
     def stay(self, entered: PreviewToken) -> str:
-        """What a browser keeps."""
+        """The token for the browser's cookie."""
         until, nonce = self._clock() + STAY_S, secrets.token_urlsafe(12)
         return self._signed(
             PreviewToken(
@@ -79,7 +78,7 @@ class PreviewTokens:
     def read(
         self, text: str, kind: Literal["enter", "stay"], session_id: str, port: int
     ) -> PreviewToken | None:
-        """The pass, if it is one of ours, of this kind, for this port, and not over."""
+        """The token, if it is valid, of this kind, for this port, and not expired."""
         body, _, signature = text.partition(".")
         if len(text) > MAX_TOKEN_CHARS or not hmac.compare_digest(
             self._signature(body).encode(), _bytes(signature)
@@ -90,7 +89,7 @@ class PreviewTokens:
         return found if fits and self._clock() < found.until else None
 
     def spend(self, entered: PreviewToken) -> bool:
-        """Whether it is shown for the first time."""
+        """Mark a token as used. False if it was used before."""
         now = self._clock()
         while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MAX_SPENT):
             self._spent.popitem(last=False)

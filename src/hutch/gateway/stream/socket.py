@@ -1,4 +1,4 @@
-"""Events as they come, and inputs the other way, over a WebSocket.
+"""Live events to the client and inputs from it, over a WebSocket.
 
 `/api/v1/sessions/{id}/events/socket`. Frames are JSON texts, see docs/streams.md.
 """
@@ -55,7 +55,7 @@ class EventSocket:
 
 
 async def _receive_frames(stream: Stream, receive: Receive) -> Ending:
-    """Inputs, and whether anybody is there; what is wrong with a frame is told, and the next one heard."""
+    """Process inputs until the client disconnects. A bad frame gets an error frame as its answer."""
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
@@ -70,7 +70,7 @@ async def _receive_frames(stream: Stream, receive: Receive) -> Ending:
                 isinstance(frame_id, str | int) and len(str(frame_id)) <= MAX_ID
             ):
                 frame_id = None
-                raise BadRequest(f"`id` is a text of at most {MAX_ID} letters, or a number.")
+                raise BadRequest(f"`id` is a text of at most {MAX_ID} characters, or a number.")
             answer = await _answer(grant_of(stream), frame, frame_id)
         except HutchError as error:
             answer = error_frame(error, stream.grant.server.redactor.redact, id=frame_id)
@@ -88,7 +88,7 @@ async def _answer(grant: StreamGrant, frame: dict[str, Any], frame_id: Any) -> s
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise BadRequest(
-            f"`input` is not as it should be. {validation_messages.describe_with_location(first)}."
+            f"`input` is not valid. {validation_messages.describe_with_location(first)}."
         ) from None
     accepted = await give(grant.server.services, grant.caller, grant.session.id, input)
     return control_frame("ack", id=frame_id, seq=accepted.seq)
@@ -99,7 +99,7 @@ def text(content: str) -> dict[str, Any]:
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) -> None:
-    """Before a WebSocket was opened: an answer by HTTP, as for any other request."""
+    """Reject a handshake with an HTTP response, as for any other request."""
     redactor = scope["app"].state.server.redactor
     response = error_response(error, redactor)
     if "websocket.http.response" not in scope.get("extensions", {}):
@@ -112,7 +112,7 @@ async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) 
 
 
 async def close(stream: Stream, why: Ending, seq: int) -> None:
-    """Close a WebSocket, and say where to go on. Who does not read is not waited for."""
+    """Close a WebSocket, with the position to resume from. Does not wait for slow clients."""
     if why is DISCONNECTED:
         return
     goes_on = why.code != COMPLETED.code and why is not REFUSED

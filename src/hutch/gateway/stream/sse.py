@@ -1,4 +1,4 @@
-"""Events as they come, over SSE: `GET /api/v1/sessions/{id}/events/stream`."""
+"""Live events over SSE: `GET /api/v1/sessions/{id}/events/stream`."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ from hutch.sessions.interface import Update
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # a proxy that collects would hold events back
+    (b"x-accel-buffering", b"no"),  # a buffering proxy would delay events
 ]
 NAMED_ENDINGS = frozenset(ending.name for ending in (COMPLETED, CLOSING, REFUSED, DAMAGED))
 
 
 class EventStream:
-    """The route, as plain ASGI: it runs for every event of every follower."""
+    """The route, as plain ASGI, because it runs for every event of every client."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allowed = await grant_stream(scope, scope["path_params"]["session_id"])
@@ -40,7 +40,7 @@ class EventStream:
             after = parse_position(QueryParams(scope["query_string"]).get("after"), "after") or 0
         follower = Follower(allowed, after)
         if not await follower.check() and given:
-            await Response(status_code=204)(scope, receive, send)  # by which a browser stops coming back
+            await Response(status_code=204)(scope, receive, send)  # tells a browser not to reconnect
             return
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})

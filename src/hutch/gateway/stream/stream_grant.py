@@ -1,7 +1,6 @@
-"""Somebody's leave to follow a session. It is asked for again while the stream goes on.
+"""A caller's permission to stream a session; re-checked while the stream is open.
 
-A token may be revoked, a user disabled, a share taken back: whoever follows by it then
-must not see more.
+When a token is revoked, a user disabled or a share withdrawn, the stream must end.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from hutch.gateway.stream.streams import Stream
 
 @dataclass(frozen=True, slots=True)
 class StreamGrant:
-    """Who follows what, and how they came in."""
+    """A caller's access to one session over one connection."""
 
     server: Server
     authenticator: Authenticator
@@ -28,19 +27,21 @@ class StreamGrant:
     caller: Caller
     session: Session
     reader: Reader
-    writes: bool  # whether they may work in it, or only watch
+    writes: bool  # whether the caller may work in the session, or only watch
     slot: StreamSlot
 
     async def renew(self, session: Session | None = None) -> "StreamGrant":
-        """The same as of now; refused when it no longer holds, or would show less from now on."""
+        """The grant as of now. Refused if the caller lost access, or may see less than before."""
         caller = await self.authenticator.recheck(self.scope)
         session, reader, writes = await _access(self.server, caller, session or self.session.id)
         if self.reader.owner_side and not reader.owner_side:
-            raise Denied(f"{caller.user.name} may see less of the session {session.id} now. Follow it again.")
+            raise Denied(
+                f"{caller.user.name} may see less of session {session.id} now. Open the stream again."
+            )
         return replace(self, caller=caller, session=session, writes=writes)
 
     def count(self) -> None:
-        """One more request of this caller, by a stream that is open already."""
+        """Count one more request of this caller, over an open stream."""
         wait_s = self.authenticator.buckets.take(self.caller.credential_id)
         if wait_s:
             raise TooManyRequests(
@@ -51,25 +52,25 @@ class StreamGrant:
 
 
 def grant_of(stream: Stream) -> StreamGrant:
-    """The leave of a stream that was opened with one of these."""
+    """The grant of a stream that is not a preview."""
     assert isinstance(stream.grant, StreamGrant)
     return stream.grant
 
 
 async def grant_stream(scope: Any, session_id: str) -> StreamGrant:
-    """For who may see a session, to others it does not exist; and who does not follow too much already."""
+    """Authenticate the caller, check access to the session, and take a slot of the stream quota."""
     return await grant_stream_to(scope, await _authenticator(scope).recognise(scope), session_id)
 
 
 async def grant_stream_to(scope: Any, caller: Caller, session_id: str) -> StreamGrant:
-    """The same, for a caller who was recognised and counted before."""
+    """The same for a caller who is already authenticated."""
     caller.need("read")
     session, reader, writes = await _access(_server(scope), caller, session_id)
     return _new_grant(scope, caller, session, reader, writes=writes)
 
 
 async def grant_watching(scope: Any, caller: Caller, session: Session) -> StreamGrant:
-    """The same, for a caller who may see the session, as was checked before, and who only watches."""
+    """A read-only grant for a caller whose access was checked before."""
     reader = await reader_of(_server(scope).services, caller, session)
     return _new_grant(scope, caller, session, reader, writes=False)
 

@@ -1,8 +1,8 @@
-"""How many streams one user may have open.
+"""Limits the number of open streams per user.
 
-A stream holds a descriptor, a task and what waits for its client, for as long as the
-client likes. Whoever wants to follow takes a ticket; it is given back when the
-connection is over, or before when somebody follows several things by one connection.
+A stream holds a descriptor, a task and a buffer for as long as the client likes. Each
+stream takes a slot, which is released when the connection ends, or earlier if one
+connection carries several streams.
 """
 
 from collections import Counter
@@ -17,21 +17,21 @@ SLOTS = "hutch.stream_slots"  # in the scope: those of this connection
 
 
 class StreamSlot:
-    """For one stream."""
+    """One open stream of a user."""
 
     def __init__(self, stream_quota: "StreamQuota", user_id: str) -> None:
         self._stream_quota: StreamQuota | None = stream_quota
         self._user_id = user_id
 
     def release(self) -> None:
-        """Once; after that it changes nothing."""
+        """Release the slot; further calls do nothing."""
         stream_quota, self._stream_quota = self._stream_quota, None
         if stream_quota is not None:
             stream_quota.release_one(self._user_id)
 
 
 class StreamQuota:
-    """Those that are out, by user."""
+    """The number of open streams by user."""
 
     def __init__(self, max_per_user: int) -> None:
         self._max_per_user = max_per_user
@@ -46,7 +46,7 @@ class StreamQuota:
         return slot
 
     def check(self, caller: Caller) -> None:
-        """Refuse who has as many as there may be."""
+        """Refuse callers who have the maximum number of streams."""
         if self._open[caller.user.id] >= self._max_per_user:
             raise LimitReached(
                 f"{caller.user.name} has {self._max_per_user} streams open already. Close some, or raise "
@@ -64,7 +64,7 @@ class StreamQuota:
 
 
 class StreamQuotaMiddleware:
-    """Middleware: what was taken for a connection is given back when that is over."""
+    """Middleware that releases the slots of a connection when it ends."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -80,6 +80,5 @@ class StreamQuotaMiddleware:
 
 
 def stream_quota_of(app: Any) -> StreamQuota:
-    """Those of an application."""
     stream_quota: StreamQuota = app.state.stream_quota
     return stream_quota

@@ -1,9 +1,8 @@
-"""All streams of a server that are open, and what ends them.
+"""The open streams of a server.
 
-A stream ends when what it follows is over, when its client leaves, when the server
-does, when its client may no longer see what it shows, and when its client does not
-read: nothing is kept for those, they come back and say where they were. One task
-looks after all of them.
+A stream ends when its session ends, its client disconnects, the server stops, its caller
+loses access, or its client does not read. Nothing is buffered for slow clients: they
+reconnect and resume from their position. One task checks all streams.
 """
 
 import asyncio
@@ -24,10 +23,10 @@ from hutch.gateway.stream.websocket_protocol import abort_of
 from hutch.store.sessions import Sessions
 
 TICK_INTERVAL_S = 0.5
-DISCONNECTS = (ClientDisconnected, ConnectionError)  # how it is told that the client is gone
+DISCONNECTS = (ClientDisconnected, ConnectionError)  # the client has disconnected
 HEARTBEAT_INTERVAL_S = 15.0
 RENEW_INTERVAL_S = 3.0
-MAX_UNCONFIRMED_S = 30.0  # for which a stream goes on when nobody can say whether it may
+MAX_UNCONFIRMED_S = 30.0  # for which a stream continues if access cannot be checked
 
 Send = Callable[[Any], Awaitable[None]]
 logger = structlog.get_logger()
@@ -35,7 +34,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a stream ended, for programs and for people; `code` closes a WebSocket."""
+    """Why a stream ended; `code` closes a WebSocket."""
 
     name: str
     code: int
@@ -43,7 +42,7 @@ class Ending:
 
 
 class Grant(Protocol):
-    """Somebody's leave to follow a session."""
+    """A caller's permission to stream a session."""
 
     @property
     def server(self) -> Server: ...
@@ -55,7 +54,7 @@ class Grant(Protocol):
     def session(self) -> Session: ...
 
     async def renew(self, session: Session | None = None) -> "Grant":
-        """The same as of now; refused when it no longer holds. Who has just read the session gives it."""
+        """The grant as of now, refused if access was lost. `session` is the session if just read."""
         ...
 
 
@@ -69,24 +68,24 @@ DAMAGED = Ending("damaged", 1011, "a part of the log is missing")
 
 
 class Stream:
-    """One client, from when it was let in until it is gone."""
+    """One connected client."""
 
-    def __init__(self, grant: Grant, send: Send, patience_s: float, heartbeat_s: float) -> None:
+    def __init__(self, grant: Grant, send: Send, slow_client_timeout_s: float, heartbeat_s: float) -> None:
         self.grant = grant
-        self.patience_s = patience_s  # with a client who does not read
+        self.slow_client_timeout_s = slow_client_timeout_s  # how long a client may not read
         self.heartbeat: Callable[[], Awaitable[None]] | None = None
-        self.held_up_s: Callable[[], float] = lambda: 0.0  # for how long others have been waiting for it
-        self.renewed: Callable[[], None] = lambda: None  # the permit is a new one
+        self.held_up_s: Callable[[], float] = lambda: 0.0  # how long others have been waiting for this client
+        self.renewed: Callable[[], None] = lambda: None  # called when the grant was renewed
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._send = send
         self._heartbeat_s = heartbeat_s
         self._since: float | None = None
         self._last_heartbeat = self._allowed = time.monotonic()
-        self._renewed = self._allowed - random.uniform(0, RENEW_INTERVAL_S)  # not all at the same moment
+        self._renewed = self._allowed - random.uniform(0, RENEW_INTERVAL_S)  # spread over time
         self._heartbeat_task: asyncio.Task[None] | None = None
 
     async def put(self, message: Any) -> None:
-        """Send; as long as it takes, the client is not reading."""
+        """Send a message. While this waits, the client is not reading."""
         self._since = time.monotonic()
         await self._send(message)
         self._since = None
@@ -96,7 +95,7 @@ class Stream:
             self.ending.set_result(why)
 
     async def run(self, *works: Coroutine[Any, Any, Ending]) -> Ending:
-        """Do all of these at once, until one of them is over or the stream is ended."""
+        """Run these concurrently until one of them returns or the stream is ended."""
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
             await asyncio.wait([*tasks, self.ending], return_when=asyncio.FIRST_COMPLETED)
@@ -118,18 +117,18 @@ class Stream:
         return DISCONNECTED
 
     def cut(self) -> None:
-        """Let go of a client who does not read."""
+        """Abort the connection of a client that does not read."""
         if abort := abort_of(self.grant.scope):
             abort()
 
-    # --- once in a while ---
+    # --- periodic checks ---
 
     def tick(self, now: float) -> bool:
-        """Whether it is time to ask again for the leave to follow."""
+        """Check timeouts and heartbeat. True if the grant is due for renewal."""
         if self.grant.server.closing:
             self.end(CLOSING)
-        elif (self._since is not None and now - self._since > self.patience_s) or (
-            self.held_up_s() > self.patience_s
+        elif (self._since is not None and now - self._since > self.slow_client_timeout_s) or (
+            self.held_up_s() > self.slow_client_timeout_s
         ):
             self.end(SLOW)
         elif now - self._renewed >= RENEW_INTERVAL_S:
@@ -141,7 +140,7 @@ class Stream:
         return False
 
     async def renew(self, read: "asyncio.Future[dict[str, Session]]") -> None:
-        """Ask again, with sessions as they were just read."""
+        """Renew the grant, with sessions as they were just read."""
         try:
             session = (await read).get(self.grant.session.id)
             if session is None:
@@ -151,13 +150,13 @@ class Stream:
             self._allowed = time.monotonic()
         except (Denied, NotFound):
             self.end(REFUSED)
-        except Exception:  # a database that is busy, say: that passes, or it does not
+        except Exception:  # a busy database, for example
             logger.warning("stream.not_renewed", session_id=self.grant.session.id, exc_info=True)
             if time.monotonic() - self._allowed > MAX_UNCONFIRMED_S:
                 self.end(FAILED)
 
     async def _send_heartbeat(self) -> None:
-        with suppress(*DISCONNECTS):  # a client who is gone is noticed by who reads
+        with suppress(*DISCONNECTS):  # the reading task notices a disconnect
             if self.heartbeat:
                 await self.heartbeat()
 
@@ -168,7 +167,7 @@ class Stream:
 
 
 class Streams:
-    """Those that are open."""
+    """The open streams of an application."""
 
     def __init__(self, *, tick_s: float = TICK_INTERVAL_S, heartbeat_s: float = HEARTBEAT_INTERVAL_S) -> None:
         self._tick_s, self._heartbeat_s = tick_s, heartbeat_s
@@ -183,9 +182,9 @@ class Streams:
     async def open(
         self, grant: Grant, send: Send, *, heartbeat_s: float = float("inf")
     ) -> AsyncIterator[Stream]:
-        """One more; it beats as often as the others, or more often."""
-        patience_s = float(grant.server.loaded.settings.server.slow_client_s)
-        stream = Stream(grant, send, patience_s, min(heartbeat_s, self._heartbeat_s))
+        """Open a stream; `heartbeat_s` can only shorten the heartbeat interval."""
+        slow_client_timeout_s = float(grant.server.loaded.settings.server.slow_client_s)
+        stream = Stream(grant, send, slow_client_timeout_s, min(heartbeat_s, self._heartbeat_s))
         self._open.add(stream)
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
@@ -209,7 +208,7 @@ class Streams:
                 try:
                     if stream.tick(now):
                         due.append(stream)
-                except Exception:  # the others depend on it too
+                except Exception:  # the other streams depend on this task
                     logger.exception("stream.not_looked_after", session_id=stream.grant.session.id)
                     stream.end(FAILED)
             if due:
@@ -218,7 +217,7 @@ class Streams:
                 renewing.add_done_callback(self._renewing.discard)
 
     async def _renew(self, due: list[Stream]) -> None:
-        """Their leaves, with one look into the database for all of them."""
+        """Renew the grants, with one database query for all of them."""
         sessions = Sessions(due[0].grant.server.rows)
         read = asyncio.ensure_future(sessions.get_many(list({stream.grant.session.id for stream in due})))
         await asyncio.wait([read])
@@ -228,5 +227,4 @@ class Streams:
 
 
 def streams_of(app: Any) -> Streams:
-    """The streams of an application."""
     return cast(Streams, app.state.streams)

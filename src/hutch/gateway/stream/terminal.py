@@ -2,7 +2,7 @@
 
 `/api/v1/sessions/{id}/terminals/{id}/socket?resume=SEQ&mode=one`. What is printed comes as
 binary frames, what is typed goes as binary frames. A client acknowledges what it has shown;
-the program waits for who is too far behind, and who stays there is let go.
+the program waits for clients that are too far behind, and they are disconnected after a while.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from hutch.sessions.interface import Viewer
 from hutch.sessions.requests import ListTerminals
 
 MAX_INPUT_BYTES = 64 * 1024  # in one frame
-WINDOW_BYTES = 512 * 1024  # on their way to a client: with less, a far one would get little in a second
+WINDOW_BYTES = 512 * 1024  # in flight to a client: less would slow down distant clients
 MAX_UNREAD_INPUT_BYTES = 1 << 20  # typed, and not yet read by the program
 MAX_SIDE = 1000
-RESIZE_INTERVAL_S = 0.1  # every one is an event in the log, and a window that is dragged sends sixty a second
-WATCHER_TIMEOUT_S = 2.0  # who only watches must not hold up those who work
+RESIZE_INTERVAL_S = 0.1  # each is a log event, and a dragged window sends sixty a second
+WATCHER_TIMEOUT_S = 2.0  # watchers must not hold up writers
 EXIT_TIMEOUT_S, EXIT_POLL_INTERVAL_S = 1.0, 0.01
 MAX_ACK = 2**53
 ENDED = Ending("exit", 1000, "the program has ended")
@@ -119,7 +119,7 @@ class _Connection:
         return ENDED
 
     def _release_output(self) -> None:
-        """Let the program go on as far as the client has shown what it printed, and a window beyond."""
+        """Let the program continue up to one window beyond what the client has acknowledged."""
         until = min(self._sent, self._acknowledged + WINDOW_BYTES)
         if until > self._released:
             self._viewer.acknowledge(until - self._released)
@@ -129,12 +129,12 @@ class _Connection:
         count = parse_number(frame, "bytes", 0, MAX_ACK)
         if count > self._sent - self._acknowledged:
             waiting = self._sent - self._acknowledged
-            raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
+            raise BadRequest(f"{count} bytes cannot be acknowledged: only {waiting} are outstanding.")
         self._acknowledged += count
         self._release_output()
 
     async def _receive_frames(self) -> Ending:
-        """Never waits for the program: acknowledgements of what it prints must come through."""
+        """Never waits for the program, so that acknowledgements are always processed."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
@@ -151,7 +151,7 @@ class _Connection:
     def _queue_input(self, data: bytes) -> None:
         if len(data) > MAX_INPUT_BYTES:
             raise LimitReached(
-                f"{len(data)} bytes are too many for one frame. Send at most {MAX_INPUT_BYTES}.",
+                f"{len(data)} bytes are too many for one frame. The maximum is {MAX_INPUT_BYTES}.",
                 limit="terminal_input_bytes",
             )
         self._writers.check(self._client)
@@ -219,7 +219,7 @@ class _Connection:
             await self._typing.wait()
 
     async def _send_writers(self) -> Ending:
-        """Say who writes, whenever that has changed."""
+        """Send the current writer, whenever it has changed."""
         while True:
             await self._writers_changed.wait()
             self._writers_changed.clear()
@@ -233,7 +233,7 @@ class _Connection:
         code = self._viewer.exit_code
         for _ in range(
             int(EXIT_TIMEOUT_S / EXIT_POLL_INTERVAL_S)
-        ):  # the terminal's end may be seen before its program's
+        ):  # the terminal may close before its program has exited
             if code is not None:
                 break
             await asyncio.sleep(EXIT_POLL_INTERVAL_S)
@@ -241,7 +241,7 @@ class _Connection:
         await self._stream.put(text(control_frame("exit", exit_code=code)))
 
     def _resize(self) -> None:
-        """Now, and not again for a moment; what comes meanwhile counts then, the last of it."""
+        """Resize now; of the sizes that come within the interval, the last is applied at its end."""
         self._resize_timer = None
         if self._size is not None:
             size, self._size = self._size, None
@@ -252,13 +252,15 @@ class _Connection:
         try:
             self._resize()
         except HutchError:
-            self._size = None  # its program has ended, which is told anyhow
+            self._size = None  # its program has ended, which is reported separately
 
     def _renewed(self) -> None:
-        """What somebody may do has changed, or not."""
+        """Apply the rights of the renewed grant."""
         grant = grant_of(self._stream)
-        patience_s = float(grant.server.loaded.settings.server.slow_client_s)
-        self._stream.patience_s = patience_s if grant.writes else min(WATCHER_TIMEOUT_S, patience_s)
+        slow_client_timeout_s = float(grant.server.loaded.settings.server.slow_client_s)
+        self._stream.slow_client_timeout_s = (
+            slow_client_timeout_s if grant.writes else min(WATCHER_TIMEOUT_S, slow_client_timeout_s)
+        )
         self._writers.allow(self._client, grant.writes)
         self._viewer.mask(not grant.writes)
 

@@ -1,7 +1,7 @@
-"""Who may type into a terminal: all who may work in the session, or one of them at a time.
+"""Write access to a terminal: for all clients that may work in the session, or for one at a time.
 
-Where one writes, it is who came first; others may take over, and everybody is told.
-When the one leaves, the next in the order of coming has it.
+With one writer, it is the first client. Others can take over, and all clients are
+notified. When the writer leaves, the next client in order of arrival becomes the writer.
 """
 
 from collections.abc import Callable
@@ -15,19 +15,19 @@ Mode = Literal["one", "many"]
 
 @dataclass(eq=False, slots=True)
 class TerminalClient:
-    """One who is at a terminal."""
+    """One client of a terminal."""
 
     name: str
-    writes: bool  # as far as the session is concerned
-    changed: Callable[[], None]  # is called when somebody else may write than before
+    writes: bool  # whether the session grants write access
+    changed: Callable[[], None]  # called when the writer may have changed
 
 
 @dataclass(slots=True)
 class TerminalWriters:
-    """Those who are at one terminal."""
+    """The clients of one terminal."""
 
     mode: Mode = "many"
-    clients: list[TerminalClient] = field(default_factory=list)  # in the order of their coming
+    clients: list[TerminalClient] = field(default_factory=list)  # in order of arrival
     holder: TerminalClient | None = None
 
     def join(self, client: TerminalClient, mode: Mode) -> None:
@@ -41,22 +41,22 @@ class TerminalWriters:
         self._settle()
 
     def allow(self, client: TerminalClient, writes: bool) -> None:
-        """What somebody may do in the session has changed."""
+        """Set the client's write access in the session."""
         if client.writes != writes:
             client.writes = writes
             self._settle()
 
     def take(self, client: TerminalClient) -> None:
-        """Be the one who writes."""
+        """Make this client the only writer."""
         self._must_write(client)
         self.mode, self.holder = "one", client
         self._settle()
 
     def share(self, client: TerminalClient) -> None:
-        """Let all write."""
+        """Give all clients write access."""
         self._must_write(client)
         if self.mode == "one" and self.holder is not client:
-            raise Denied("Only who writes can let the others write too. Take it over first.")
+            raise Denied("Only the current writer can share write access. Take over first.")
         self.mode = "many"
         self._settle()
 
@@ -66,12 +66,12 @@ class TerminalWriters:
     def check(self, client: TerminalClient) -> None:
         self._must_write(client)
         if not self.may_write(client):
-            name = self.holder.name if self.holder else "somebody else"
+            name = self.holder.name if self.holder else "another client"
             raise Denied(f'Only {name} types here now. Take over with {{"type":"take"}}.')
 
     def _must_write(self, client: TerminalClient) -> None:
         if not client.writes:
-            raise Denied("You may watch this terminal, and not type into it.")
+            raise Denied("You can watch this terminal but not type into it.")
 
     def _settle(self) -> None:
         able = [client for client in self.clients if client.writes]

@@ -21,14 +21,14 @@ logger = structlog.get_logger()
 ABORT, CLOSE, DIRECT = "hutch.abort", "hutch.close", "hutch.short"
 MAX_FRAME_BYTES = 1 << 20  # of a message that comes in
 MAX_FRAGMENTS = 1024
-MAX_WAITING = 4  # messages that came in and that nobody has taken
+MAX_UNREAD_MESSAGES = 4  # messages that came in and that nobody has taken
 TURN_BYTES = 2048  # that are looked at in one turn of the event loop: they may be hundreds of messages
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 NO_HANDSHAKE = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 39\r\n\r\n"
     b"This is no handshake for a WebSocket.\r\n"
 )
-LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
+CLOSE_LINGER_S = 5.0  # for a client to read what was sent before it is cut off
 
 
 class Http(HttpToolsProtocol):
@@ -53,7 +53,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
-        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past, DIRECT: self}
+        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_now, DIRECT: self}
         super().connection_made(transport)
 
     def shutdown(self) -> None:
@@ -67,7 +67,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         if not self.transport.is_closing():
             super().shutdown()
 
-    def close_past(self, code: int, reason: str) -> None:
+    def close_now(self, code: int, reason: str) -> None:
         """Say why, behind what is on its way, and be gone after a moment."""
         if self.close_sent or self.transport.is_closing():
             return
@@ -78,7 +78,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-        self.close_timer = self.loop.call_later(LAST_WORD_S, self.transport.abort)
+        self.close_timer = self.loop.call_later(CLOSE_LINGER_S, self.transport.abort)
 
     # Small messages take much longer to look at than to send: whoever sends a great many must not keep
     # everybody waiting. What has come is looked at even when the client is gone by then.
@@ -88,11 +88,11 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
             waiting, self._rest = bool(self._rest), self._rest + data
             if not waiting:
-                self._look()
+                self._process_rest()
         else:
             self._take(data)
 
-    def _look(self) -> None:
+    def _process_rest(self) -> None:
         data, self._rest = self._rest[:TURN_BYTES], self._rest[TURN_BYTES:]
         try:
             self._take(data)
@@ -101,11 +101,11 @@ class WebSocket(WebSocketsSansIOProtocol):
             self._rest = b""
             self.transport.abort()
         if self._rest:
-            self.loop.call_soon(self._look)
+            self.loop.call_soon(self._process_rest)
         elif self._lost:
             super().connection_lost(*self._lost)
         else:
-            self._read_on()
+            self._resume_reading()
 
     def _take(self, data: bytes) -> None:
         super().data_received(data)
@@ -119,7 +119,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         else:
             super().connection_lost(exc)
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         """Read, unless there is a reason not to."""
         here = not (self.disconnected or self._lost or self.transport.is_closing())
         if here and not self._rest and not self.read_paused and self.writable.is_set():
@@ -134,7 +134,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._read_on()
+        self._resume_reading()
 
     def handle_ping(self) -> None:
         if self._lost or self.transport.is_closing():
@@ -143,9 +143,11 @@ class WebSocket(WebSocketsSansIOProtocol):
             super().handle_ping()
 
     def handle_close(self, event: Any) -> None:
-        said = self.conn.close_rcvd
-        if said and self.transport.is_closing() and not self.close_sent:
-            self.queue.put_nowait({"type": "websocket.disconnect", "code": said.code, "reason": said.reason})
+        received = self.conn.close_rcvd
+        if received and self.transport.is_closing() and not self.close_sent:
+            self.queue.put_nowait(
+                {"type": "websocket.disconnect", "code": received.code, "reason": received.reason}
+            )
         else:
             super().handle_close(event)
 
@@ -153,7 +155,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         message = await self.queue.get()
         if self.read_paused and self.queue.empty():
             self.read_paused = False
-            self._read_on()
+            self._resume_reading()
         return message
 
     def send_receive_event_to_app(self) -> None:
@@ -163,7 +165,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         if on_message and on_message(self.frames[0], self.curr_msg_data_type == "text"):
             self.frames = []
             return
-        if self.queue.qsize() >= MAX_WAITING:
+        if self.queue.qsize() >= MAX_UNREAD_MESSAGES:
             super().send_receive_event_to_app()  # which stops reading until all are taken
             return
         # To stop and start again for each message would take as long as what a key does.
