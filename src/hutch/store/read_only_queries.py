@@ -73,7 +73,7 @@ def query_read_only(file: Path, ask: Callable[[sqlite3.Connection], T], *, withi
     A query that takes longer than `within_s` is interrupted.
     """
     problem: sqlite3.Error | None = None
-    for way in _ways(file):
+    for way in _open_modes(file):
         try:
             uri = f"{file.absolute().as_uri()}?{way}"
             with closing(sqlite3.connect(uri, uri=True, timeout=within_s)) as connection:
@@ -103,7 +103,7 @@ def _past(deadline: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > deadline
 
 
-def _ways(file: Path) -> Iterator[str]:
+def _open_modes(file: Path) -> Iterator[str]:
     """The parameters to open it with, best first; the next is asked for only when one has failed."""
     if not _beside(file):
         yield "mode=ro&immutable=1"

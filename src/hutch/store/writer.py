@@ -163,7 +163,7 @@ class Writer:
                 jobs, open_ = self._gather()
                 try:
                     self._serve(jobs)
-                    self._tidy(everything=not open_)
+                    self._clean_up(everything=not open_)
                 except Exception as error:  # a bug in here must not leave anybody waiting
                     logger.exception("store.writer_failed")
                     self._settle([(job.done, error) for job in jobs])
@@ -307,7 +307,7 @@ class Writer:
         if problem is not None:  # the job itself will say what is wrong
             logger.warning("store.recovery_postponed", problem=str(problem))
 
-    def _tidy(self, *, everything: bool) -> None:
+    def _clean_up(self, *, everything: bool) -> None:
         """What nobody waits for: signatures that are due, and erased bytes still to be scrubbed."""
         if self._scrub_at is not None and time.monotonic() >= self._scrub_at:
             self._scrub()

@@ -24,7 +24,7 @@ MAX_EDITS = 1000
 MAX_FOUND = 10_000
 Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
 Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
-AtMost = Annotated[int, Query(ge=1, le=MAX_FOUND, description="How many at most.")]
+MaxResults = Annotated[int, Query(ge=1, le=MAX_FOUND, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_SIZE, description="`next` of the answer before.")]
 NEXT = "The offset of what comes next; null: no more, or more than a search reads. Then narrow it."
 
@@ -133,7 +133,7 @@ async def grep(
     ignore_case: bool = False,
     multiline: bool = False,
     context: Annotated[int, Query(ge=0, le=MAX_CONTEXT_LINES, description="Lines around each match.")] = 0,
-    limit: AtMost = 200,
+    limit: MaxResults = 200,
     offset: Offset = 0,
     output: Literal["content", "files", "count"] = "content",
 ) -> Response:
@@ -167,7 +167,7 @@ async def glob(
     session_id: str,
     pattern: Pattern,
     path: Below = "",
-    limit: AtMost = 200,
+    limit: MaxResults = 200,
     offset: Offset = 0,
 ) -> Response:
     """Files whose path fits a pattern: `**/*.py`."""

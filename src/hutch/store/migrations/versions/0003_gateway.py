@@ -11,7 +11,7 @@ down_revision = "0002"
 
 def upgrade() -> None:
     _users()
-    _ways_in()
+    _create_login_tables()
     _audit()
 
 
@@ -34,7 +34,7 @@ def _users() -> None:
     )
 
 
-def _ways_in() -> None:
+def _create_login_tables() -> None:
     op.create_table(
         "tokens",
         sa.Column("id", sa.Text, primary_key=True),
