@@ -253,7 +253,7 @@ async def test_what_is_written_while_they_follow_is_withheld_too(api: Api) -> No
         ]
         await eventually(lambda: _count(api, 3))
         for delta in deltas:
-            api.server.host._grounds.channels.publish(session_id, delta)
+            api.server.host._dependencies.channels.publish(session_id, delta)
         await api.server.log.append(session_id, private_events(person))
         texts = await asyncio.gather(_until_last(by_sse.lines), _until_last(by_ws), _until_last(by_graph))
     for text in texts:

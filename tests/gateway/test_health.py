@@ -50,9 +50,9 @@ async def test_what_does_not_work_is_named_to_all_and_told_to_owners(tmp_path: P
         worker = host_of(api.server).worker
         assert worker._claiming is not None
         worker.closing = True
-        worker.ring()
+        worker.notify()
         await worker._claiming  # nobody looks at the queue any more
-        worker.beat_at -= 1000
+        worker.heartbeat_at -= 1000
         answered = await (await api.as_nobody()).get("/readyz")
         assert answered.status_code == 503
         assert answered.headers["content-type"] == "application/problem+json"

@@ -58,12 +58,12 @@ async def test_a_slow_follower_loses_no_entry_and_keeps_nothing_for_itself(log: 
     channels = Channels(log)
     slow = asyncio.ensure_future(numbers(channels, session_id, pause_s=0.002))
     quick = asyncio.ensure_future(numbers(channels, session_id))
-    heavy = channel_module.KEPT_BYTES // 8
+    heavy = channel_module.MAX_BUFFERED_BYTES // 8
     for number in range(40):
         await log.append(session_id, [said(number, heavy)])
         channels.publish(session_id, Delta("run_1", 1, "text", "x"))
     kept = channels._channels[session_id]._weight
-    assert kept <= channel_module.KEPT_BYTES
+    assert kept <= channel_module.MAX_BUFFERED_BYTES
     await log.append(session_id, [SessionEnded(outcome="done")])
     assert await slow == await quick == list(range(1, 43))
 

@@ -8,7 +8,7 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
 from hutch.sessions.dependencies import HostCallbacks, HostDependencies
-from hutch.sessions.input_processing import take_all
+from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.live_session import LiveSession
 from hutch.store.inputs import add_input
 from hutch.store.log import SqlLog
@@ -61,7 +61,7 @@ async def test_a_cancel_after_the_clock_was_set_back_is_not_taken_for_an_earlier
     events = [PAST, InputTaken(input=1, kind="cancel", by="ada")]
     live, run = await _session(log, events, [CANCEL, CANCEL], taken=1)
     await _set_back(log)
-    await take_all(live)
+    await process_inputs(live)
     ended = await Runs(log).get(run.id)
     assert (ended.state, ended.outcome) == ("ended", "cancelled")
 
@@ -70,7 +70,7 @@ async def test_a_pause_after_the_clock_was_set_back_is_not_taken_for_an_earlier_
     events = [SessionPaused(by="ada"), InputTaken(input=1, kind="pause", by="ada")]
     live, _ = await _session(log, events, [PAUSE, PAUSE], taken=1)
     await _set_back(log)
-    await take_all(live)
+    await process_inputs(live)
     assert (await Sessions(log).get(live.id)).state == "paused"
 
 
@@ -80,21 +80,21 @@ async def test_a_cancel_whose_effect_is_in_the_log_is_not_done_twice(log: SqlLog
     live, run = await _session(log, [PAST], [CANCEL], taken=0)
     if set_back:
         await _set_back(log)
-    await take_all(live)
+    await process_inputs(live)
     assert (await Runs(log).get(run.id)).state == "queued"
     assert all(given.taken for given in await live.inputs.page(live.id))
 
 
 async def test_one_effect_stands_for_one_input_also_after_a_second_crash(log: SqlLog) -> None:
     live, run = await _session(log, [PAST], [CANCEL], taken=0)
-    await take_all(live)
+    await process_inputs(live)
     await log.change(lambda rows: add_input(rows, live.id, "ada", CANCEL))
-    await take_all(LiveSession(live.id, live.grounds))
+    await process_inputs(LiveSession(live.id, live.dependencies))
     assert (await Runs(log).get(run.id)).state == "ended"
 
 
 async def test_a_cancelled_run_that_an_undo_gave_up_is_no_effect_of_a_later_cancel(log: SqlLog) -> None:
     events = [PAST, InputTaken(input=1, kind="undo", by="ada"), RunQueued(run_id="x", prompt="", by="ada")]
     live, run = await _session(log, events, ['{"type":"undo"}', CANCEL], taken=1)
-    await take_all(live)
+    await process_inputs(live)
     assert (await Runs(log).get(run.id)).state == "ended"

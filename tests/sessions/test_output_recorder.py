@@ -11,8 +11,8 @@ from hutch.domain.redaction import Redactor
 from hutch.sessions.output_recorder import (
     BURST_BYTES,
     END_BYTES,
+    MAX_ENDS_BYTES,
     MAX_QUIET,
-    OWED_BYTES,
     STEADY_BYTES_S,
     OutputRecorder,
 )
@@ -29,7 +29,7 @@ class Log:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.printing = OutputRecorder(self.append, Redactor([VALUE]))
+        self.output_recorder = OutputRecorder(self.append, Redactor([VALUE]))
 
     async def append(self, events: Sequence[Event]) -> None:
         self.events += events
@@ -38,7 +38,7 @@ class Log:
         def make(text: str, skipped: int) -> Event:
             return TerminalPrinted(terminal=terminal, text=text, skipped_bytes=skipped)
 
-        self.printing.add(terminal, text.encode() if isinstance(text, str) else text, make)
+        self.output_recorder.add(terminal, text.encode() if isinstance(text, str) else text, make)
 
     def text(self, terminal: str = "1") -> str:
         told = (each for each in self.events if isinstance(each, TerminalPrinted))
@@ -49,13 +49,13 @@ class Log:
 async def log() -> AsyncIterator[Log]:
     made = Log()
     yield made
-    await made.printing.close()
+    await made.output_recorder.close()
 
 
 async def quiet(log: Log) -> None:
     """Print nothing until what was held back for more has been shown."""
     async with asyncio.timeout(DEADLINE_S):
-        while any(source.held for source in log.printing._sources.values()):  # noqa: ASYNC110
+        while any(source.held for source in log.output_recorder._sources.values()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -79,9 +79,9 @@ async def test_a_secret_that_comes_letter_by_letter_shows_its_first_letters_at_m
 ) -> None:
     for letter in secret:
         log.add(letter)
-        await log.printing.flush()  # a pause, without the waiting
+        await log.output_recorder.flush()  # a pause, without the waiting
     log.add("\n")
-    await log.printing.flush()
+    await log.output_recorder.flush()
     assert log.text() in (f"{secret[:3]}[redacted:secret]\n", f"{secret[:2]}[redacted:anthropic_key]\n")
 
 
@@ -105,19 +105,19 @@ async def test_what_only_began_like_a_secret_is_shown_when_it_goes_on_otherwise(
 
 async def test_what_is_held_back_is_shown_at_the_end(log: Log) -> None:
     log.add("sk-and nothing else, then sk-an")
-    log.printing.end("1")
-    await log.printing.flush()
+    log.output_recorder.end("1")
+    await log.output_recorder.flush()
     assert log.text() == "sk-and nothing else, then sk-an"
 
 
 async def test_streams_do_not_mix_and_half_a_letter_waits_for_its_rest(log: Log) -> None:
     log.add("ü".encode()[:1], "1")
     log.add(VALUE[:10], "2")
-    await log.printing.flush()
+    await log.output_recorder.flush()
     log.add("ü".encode()[1:], "1")
     log.add(VALUE[10:], "3")
-    await log.printing.flush()
-    await log.printing.close()
+    await log.output_recorder.flush()
+    await log.output_recorder.close()
     assert (log.text("1"), log.text("2"), log.text("3")) == ("ü", VALUE[:10], VALUE[10:])
 
 
@@ -125,9 +125,9 @@ async def test_of_many_streams_not_all_are_remembered_and_none_is_lost(log: Log)
     names = [str(number) for number in range(MAX_QUIET * 2)]
     for name in names:
         log.add("word", name)
-    await log.printing.flush()
-    await log.printing.flush()
-    assert len(log.printing._sources) == MAX_QUIET
+    await log.output_recorder.flush()
+    await log.output_recorder.flush()
+    assert len(log.output_recorder._sources) == MAX_QUIET
     assert [log.text(name) for name in names] == ["word"] * len(names)
 
 
@@ -156,8 +156,8 @@ async def test_of_a_flood_the_beginning_and_the_end_are_written_and_the_rest_is_
 async def test_what_is_left_out_takes_the_beginning_of_a_secret_with_it(log: Log, cut: int) -> None:
     log.add("y " * (BURST_BYTES // 2 - 100) + VALUE[:cut])
     log.add(VALUE[cut:] + " " + "z " * BURST_BYTES + "end")
-    log.printing.end("1")
-    await log.printing.flush()
+    log.output_recorder.end("1")
+    await log.output_recorder.flush()
     assert VALUE[:cut] not in log.text()
     assert "y y z z" in log.text() and log.text().endswith("z z end")
 
@@ -181,7 +181,7 @@ async def test_the_end_of_a_flood_shows_nothing_of_a_secret_that_begins_before_i
         log = Log()
         last = filler * (END_BYTES - behind)
         flood(log, last=f" {text}\n{last[: END_BYTES - behind - 1]}")
-        await log.printing.close()
+        await log.output_recorder.close()
         assert not any(secret[at : at + 8] in log.text() for at in range(0, len(secret) - 8, 4))
         assert log.text().endswith((filler * 500).strip()) or log.text().endswith(filler * 500)
 
@@ -199,28 +199,30 @@ async def test_ends_do_not_take_more_than_there_is(log: Log) -> None:
     printed, began = 0, time.monotonic()
     for name in names:
         log.add(LINE * 400, name)
-        log.printing.end(name)
+        log.output_recorder.end(name)
         printed += len(LINE) * 400
-    await log.printing.flush()
+    await log.output_recorder.flush()
     told = [each for each in log.events if isinstance(each, TerminalPrinted)]
     assert sum(len(each.text) + each.skipped_bytes for each in told) == printed
     took_s = time.monotonic() - began  # in which more may be written
-    assert sum(len(each.text) for each in told) <= BURST_BYTES + OWED_BYTES + STEADY_BYTES_S * max(1, took_s)
+    assert sum(len(each.text) for each in told) <= BURST_BYTES + MAX_ENDS_BYTES + STEADY_BYTES_S * max(
+        1, took_s
+    )
     log.events.clear()
     log.add("42\n", "new")
     await asyncio.sleep(END_BYTES / STEADY_BYTES_S)
-    log.printing.end("new")
-    await log.printing.flush()
+    log.output_recorder.end("new")
+    await log.output_recorder.flush()
     assert log.text("new") == "42\n"
 
 
 async def test_behind_what_was_forgotten_no_half_of_a_secret_is_shown(log: Log) -> None:
     for number in range(100):
         log.add(LINE * 400, str(number))
-        log.printing.end(str(number))
-    await log.printing.flush()  # there is no room for any more ends
+        log.output_recorder.end(str(number))
+    await log.output_recorder.flush()  # there is no room for any more ends
     log.add("x" * END_BYTES + VALUE[:9])
-    await log.printing.flush()
+    await log.output_recorder.flush()
     await asyncio.sleep(0.2)
     log.add(VALUE[9:] + " after\n")
     await quiet(log)

@@ -32,7 +32,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
-from hutch.sessions.abandoned_runs import CANCELLED, give_up
+from hutch.sessions.abandoned_runs import CANCELLED, abandon
 from hutch.sessions.live_session import LiveSession
 from hutch.store.runs import Runs
 from tests.deadline import DEADLINE_S
@@ -136,9 +136,9 @@ async def test_a_session_whose_last_run_was_given_up_when_the_server_was_killed_
         await until(server, busy.id, "run.started")
         session = await sessions.create(server.services, who, NewSession(model=slow, prompt="Wait."))
         # As far as a cancel gets before a kill: the run is given up, and the state is as it was.
-        live = server.host._lives.get(session.id) or LiveSession(session.id, server.host._grounds)  # type: ignore[attr-defined]
+        live = server.host._lives.get(session.id) or LiveSession(session.id, server.host._dependencies)  # type: ignore[attr-defined]
         (run,) = await live.runs.unfinished(session.id)
-        await give_up(live, run, CANCELLED)
+        await abandon(live, run, CANCELLED)
         assert (await sessions.show(server.services, who, session.id)).session.state == "queued"
     async with serving(tmp_path / "home", sessions__runs=1) as server:
         assert (await sessions.show(server.services, who, session.id)).session.state == "parked"

@@ -65,12 +65,14 @@ async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_p
         held, run = Held(log), await queued(log)
         ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
         lives: dict[SessionId, LiveSession] = {}
-        grounds = HostDependencies(log, log, Redactor(), Channels(log), ways)
+        dependencies = HostDependencies(log, log, Redactor(), Channels(log), ways)
 
         def live_of(session_id: SessionId) -> LiveSession:
-            return lives.setdefault(session_id, LiveSession(session_id, grounds))
+            return lives.setdefault(session_id, LiveSession(session_id, dependencies))
 
-        worker = Worker("w", Runs(log), live_of, lambda live: None, room=RunCapacity(1, 1), lease_ms=30_000)
+        worker = Worker(
+            "w", Runs(log), live_of, lambda live: None, capacity=RunCapacity(1, 1), lease_ms=30_000
+        )
         worker.start()
         async with asyncio.timeout(DEADLINE_S):
             await held.reached.wait()
@@ -91,15 +93,17 @@ async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_pa
         held, run = Held(log), await queued(log)
         held.go.set()
         ways = HostCallbacks(held.prepare, held.open_sandbox, held.perform)
-        grounds = HostDependencies(log, log, Redactor(), Channels(log), ways)
-        live = LiveSession(run.session_id, grounds)
+        dependencies = HostDependencies(log, log, Redactor(), Channels(log), ways)
+        live = LiveSession(run.session_id, dependencies)
         stopped: list[asyncio.Future[bool]] = []
 
         def live_of(session_id: SessionId) -> LiveSession:
             stopped.append(asyncio.ensure_future(live.stop()))  # it is there before the run has begun
             return live
 
-        worker = Worker("w", Runs(log), live_of, lambda live: None, room=RunCapacity(1, 1), lease_ms=30_000)
+        worker = Worker(
+            "w", Runs(log), live_of, lambda live: None, capacity=RunCapacity(1, 1), lease_ms=30_000
+        )
         worker.start()
         async with asyncio.timeout(DEADLINE_S):
             while not stopped:  # noqa: ASYNC110 (a moment)

@@ -58,21 +58,21 @@ async def local_host(
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:
-        made = await preparer.prepare(session_workspace_id(session.id), session, grounds)
+        made = await preparer.prepare(session_workspace_id(session.id), session, dependencies)
         pool.warm(made.workspace_id, sandbox_of(session, made.workspace_id, recorder))
         return made
 
-    ways = HostCallbacks(
+    callbacks = HostCallbacks(
         prepare=prepare,
         open_sandbox=lambda session, recorder: pool.take(
             session.workspace_id, lambda: sandbox_of(session, session.workspace_id, recorder)
         ),
         perform=lambda live, run: performer.perform(live, run),
     )
-    grounds = HostDependencies(log, log, redactor, channels, ways, reserved_for)
-    performer = _performer(loaded, grounds)
+    dependencies = HostDependencies(log, log, redactor, channels, callbacks, reserved_for)
+    performer = _performer(loaded, dependencies)
     host = LocalHost(
-        grounds,
+        dependencies,
         workspaces_of(loaded).remove,
         Bounds(
             runs=room,
@@ -112,7 +112,7 @@ def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:
     )
 
 
-def _performer(loaded: LoadedSettings, grounds: HostDependencies) -> Performer:
+def _performer(loaded: LoadedSettings, dependencies: HostDependencies) -> Performer:
     settings = loaded.settings
     return Performer(
         defaults=RunDefaults(
@@ -125,9 +125,9 @@ def _performer(loaded: LoadedSettings, grounds: HostDependencies) -> Performer:
         ),
         default_model=settings.model,
         choose_model=lambda name, record: models.choose_model(
-            loaded, name, record=record, hides=grounds.redactor
+            loaded, name, record=record, hides=dependencies.redactor
         ),
-        network=partial(session_network, network_cap(settings), grounds.rows),
+        network=partial(session_network, network_cap(settings), dependencies.rows),
         forges=lambda: forges_of(loaded),
-        delivery=lambda: delivery_context(loaded, grounds.rows),
+        delivery=lambda: delivery_context(loaded, dependencies.rows),
     )

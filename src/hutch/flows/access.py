@@ -77,10 +77,10 @@ def no_session(session_id: str) -> NotFound:
     return NotFound(f"There is no session {echo(session_id, 80)}.")
 
 
-async def caller_of(grounds: HostDependencies, session: Session) -> ForgeAccess:
+async def caller_of(dependencies: HostDependencies, session: Session) -> ForgeAccess:
     """For whom a session's repository is reached. Owners may use the account that runs this server."""
     try:
-        is_owner = (await Users(grounds.rows).get(session.owner)).role == "owner"
+        is_owner = (await Users(dependencies.rows).get(session.owner)).role == "owner"
     except NotFound:
         is_owner = False
-    return ForgeAccess(session.owner if grounds.guarded else "", grounds.guarded, is_owner)
+    return ForgeAccess(session.owner if dependencies.guarded else "", dependencies.guarded, is_owner)

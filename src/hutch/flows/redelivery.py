@@ -43,7 +43,7 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
     if not session.deliver:
         check_may_set_delivery(who, session, deliver=True)
     if session.state == "ended":
-        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+        raise Conflict(f"The session {session.id} has ended. Fork it to continue from its last state.")
     _check_work(found, told, known=failing)
     if found.state != "ended":
         if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":

@@ -94,7 +94,7 @@ class Health:
         return "" if found.status == "ok" else f"{found.found}. {found.fix}"
 
     async def _worker(self) -> str:
-        silent_s = time.monotonic() - host_of(self._server).worker.beat_at
+        silent_s = time.monotonic() - host_of(self._server).worker.heartbeat_at
         return "" if silent_s < MAX_SILENCE_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
 
 

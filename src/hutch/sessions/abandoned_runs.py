@@ -1,7 +1,7 @@
-"""A run that waits is given up: it has yet to begin, to go on, or to be delivered once more.
+"""Abandons a waiting run: one that has yet to start, to resume, or to be delivered again.
 
-One that has done its work keeps the outcome of that. What is given up then is its delivery alone, and
-with it the word that somebody gave for it.
+A run that has done its work keeps the outcome of that work. Then only its delivery is abandoned,
+together with the approval of that delivery.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from hutch.domain.session import QueuedRun
 from hutch.sessions.live_session import LiveSession
 
 CANCELLED, UNDONE, OVER = "It was cancelled.", "It was undone.", "The session was ended."
-DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
+DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs whose work is delivered
 
 
-async def give_up(live: LiveSession, run: QueuedRun, reason: str) -> None:
-    """Note that nothing more comes of a run. Who is killed on the way does it again."""
+async def abandon(live: LiveSession, run: QueuedRun, reason: str) -> None:
+    """End a waiting run as cancelled. After a crash halfway, this is done again."""
     await report_abandoned(live, [run], reason)
     await live.runs.end(run.id, "cancelled", reason)
 
 
 async def report_abandoned(live: LiveSession, runs: Sequence[QueuedRun], reason: str) -> None:
-    """Say so of many; those that have done their work are over then, the others are to be ended."""
+    """Record that runs are abandoned. Runs that did their work are ended; the caller ends the others."""
     entries = await live.entries()
     ends = {each.event.run_id: each.event for each in reversed(entries) if isinstance(each.event, RunEnded)}
     unended = [run for run in runs if run.id not in ends]
@@ -33,14 +33,14 @@ async def report_abandoned(live: LiveSession, runs: Sequence[QueuedRun], reason:
 
 
 async def report_undelivered(live: LiveSession, entries: Sequence[Entry], run_id: str, reason: str) -> None:
-    """Say that what a run did is not delivered, where somebody waits for that."""
+    """Record that the work of a run is not delivered, if its delivery is pending."""
     delivers = (await live.sessions.get(live.id)).deliver
     if _is_awaited(entries, run_id, delivers=delivers):
         await live.append([undelivered(entries, run_id, reason)])
 
 
 def undelivered(entries: Sequence[Entry], run_id: str, reason: str) -> DeliveryEnded:
-    """That what a run did is not delivered. That its tests fail is to be known also after that."""
+    """Build the event for an abandoned delivery. It repeats whether the tests of the run fail."""
     last = DeliveryEnded(run_id=run_id, outcome="failed")
     for entry in entries:
         match entry.event:
@@ -57,7 +57,7 @@ def undelivered(entries: Sequence[Entry], run_id: str, reason: str) -> DeliveryE
 
 
 def first_end(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
-    """How a run ended. The first end counts, nothing is worked on after it; unless somebody resumed it."""
+    """How a run ended. Its first end counts, since no work follows it, unless the run was resumed."""
     found: RunEnded | None = None
     for entry in entries:
         match entry.event:
@@ -69,7 +69,7 @@ def first_end(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
 
 
 def _is_awaited(entries: Sequence[Entry], run_id: str, *, delivers: bool) -> bool:
-    """Whether it is still open what comes of the delivery of a run."""
+    """Whether the delivery of a run is pending."""
     awaited = False
     for entry in entries:
         match entry.event:
@@ -77,7 +77,7 @@ def _is_awaited(entries: Sequence[Entry], run_id: str, *, delivers: bool) -> boo
                 awaited = delivers and ended.outcome in DELIVERED
             case RunResumed() as resumed if resumed.run_id == run_id:
                 awaited = False
-            case DeliveryAsked() as asked if asked.run_id == run_id:
+            case DeliveryAsked() as requested if requested.run_id == run_id:
                 awaited = True
             case DeliveryEnded() as ended if ended.run_id == run_id:
                 awaited = False

@@ -1,9 +1,8 @@
-"""What comes of a session, read once and handed to all who follow it.
+"""Reads the updates of a session once and passes them to all followers.
 
-One task reads the log; entries go into a short list that all followers share, and
-deltas with them as they come. A follower who fell behind what the list still holds
-reads the log by itself until it has caught up: it misses deltas, and never an
-entry. So nothing is kept for anybody, however slow.
+One task reads the log. Entries, and deltas as they arrive, go into a short list that all
+followers share. A follower that is too slow for the list reads the log itself until it has
+caught up: it misses deltas, but never an entry. So nothing is buffered per follower.
 """
 
 import asyncio
@@ -21,40 +20,40 @@ from hutch.sessions.interface import Delta, Update
 from hutch.store.interface import EventLog
 from hutch.store.log_defects import missing_end
 
-KEPT_BYTES = 1 << 19
-KEPT_UPDATES = 256
+MAX_BUFFERED_BYTES = 1 << 19
+MAX_BUFFERED_UPDATES = 256
 PAGE_ENTRIES = 200
 logger = structlog.get_logger()
 
 
 class Channel:
-    """The updates of one session, while somebody follows it."""
+    """The updates of one session, while it has followers."""
 
     def __init__(self, log: EventLog, session_id: SessionId) -> None:
         self.followers = 0
         self._log = log
         self._session_id = session_id
-        self._kept: deque[tuple[Entry | Delta, int]] = deque()  # with what each weighs
-        self._first = 0  # the place of the oldest one kept; places only ever rise
+        self._recent: deque[tuple[Entry | Delta, int]] = deque()  # each with its size
+        self._first = 0  # the position of the oldest one in the list; positions never decrease
         self._weight = 0
-        self._read_seq = 0  # of the last entry that was put in
-        self._held: list[tuple[int, Delta]] = []  # that belong behind entries which are not here yet
-        self._before = 0  # the number of the last entry before those that are kept
+        self._read_seq = 0  # of the last entry that was added
+        self._held: list[tuple[int, Delta]] = []  # that follow entries which have not arrived yet
+        self._before = 0  # the number of the last entry before those in the list
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._over: Exception | None = None  # why nothing more will come
         self._ended = False
 
     def publish(self, delta: Delta, after: int) -> None:
-        """Hand on a piece of a reply, behind the entry of that number: what it answers comes first."""
+        """Pass on a part of a reply after entry number `after`, so that it follows the prompt it answers."""
         if after > self._read_seq:
             self._held.append((after, delta))
-            del self._held[:-KEPT_UPDATES]
+            del self._held[:-MAX_BUFFERED_UPDATES]
         else:
             self._put(delta, len(delta.text) + 100)
 
     async def follow(self, reader: Reader, after: int) -> AsyncGenerator[Update]:
-        """Everything after a number, as this reader may see it."""
+        """Yield everything after an entry number, as this reader may see it."""
         head = await self._log.head(self._session_id)
         if after > head.seq:
             raise Conflict(
@@ -65,34 +64,34 @@ class Channel:
         if self._reading is None:
             self._before = self._read_seq = head.seq
             self._reading = asyncio.ensure_future(self._read(head.seq))
-        known = head.seq  # up to here it is read from the log: what the list has of that may be erased since
-        place: int | None = None  # in the list; None while this one reads the log
+        known = head.seq  # up to here the log is read: entries in the list may have been erased since
+        position: int | None = None  # in the list; None while this follower reads the log
         while True:
-            if place is None:
+            if position is None:
                 if head.ended and after >= known:
                     raise missing_end(self._session_id)
                 if after >= max(self._before, known):
-                    place = self._place_after(after)
+                    position = self._position_after(after)
                     continue
                 entries = await self._log.read(self._session_id, after=after, limit=PAGE_ENTRIES)
-                if not entries:  # the head of the log was set back, behind our back
+                if not entries:  # another process has set back the head of the log
                     raise EventsMissing(self._session_id, after + 1, max(self._before, known))
                 for entry in entries:
                     yield filter_entry(entry, reader)
                     after = entry.seq
                     if entry.event.type == "session.ended":
                         return
-            elif place < self._first:
-                place = None  # too slow for the list
-            elif place - self._first < len(self._kept):
-                update = self._kept[place - self._first][0]
-                place += 1
+            elif position < self._first:
+                position = None  # too slow for the list
+            elif position - self._first < len(self._recent):
+                update = self._recent[position - self._first][0]
+                position += 1
                 if isinstance(update, Delta):
                     if reader.may_see(update.audience):
                         yield update
                     continue
                 if update.seq <= after:
-                    continue  # it was in the log before it was here
+                    continue  # this follower has read it from the log already
                 after = update.seq
                 yield filter_entry(update, reader)
                 if update.event.type == "session.ended":
@@ -115,19 +114,19 @@ class Channel:
             with suppress(asyncio.CancelledError):
                 await self._reading
 
-    def _place_after(self, seq: int) -> int:
-        """The place of the first entry after a number, or the end of the list."""
-        for index, (update, _) in enumerate(self._kept):
+    def _position_after(self, seq: int) -> int:
+        """The position of the first entry after a number, or the end of the list."""
+        for index, (update, _) in enumerate(self._recent):
             if isinstance(update, Entry) and update.seq > seq:
                 return self._first + index
-        return self._first + len(self._kept)
+        return self._first + len(self._recent)
 
     async def _read(self, after: int) -> None:
         try:
             async for entry in self._log.follow(self._session_id, after=after):
                 self._put(entry, len(entry.payload) + 300)
                 self._read_seq = entry.seq
-                self._let_go()
+                self._release_held()
             self._ended = True
         except HutchError as error:
             self._over = error
@@ -136,16 +135,18 @@ class Channel:
             self._over = error
         self._wake()
 
-    def _let_go(self) -> None:
+    def _release_held(self) -> None:
         while self._held and self._held[0][0] <= self._read_seq:
             _, delta = self._held.pop(0)
             self._put(delta, len(delta.text) + 100)
 
     def _put(self, update: Entry | Delta, weight: int) -> None:
-        self._kept.append((update, weight))
+        self._recent.append((update, weight))
         self._weight += weight
-        while len(self._kept) > KEPT_UPDATES or (self._weight > KEPT_BYTES and len(self._kept) > 1):
-            gone, weighed = self._kept.popleft()
+        while len(self._recent) > MAX_BUFFERED_UPDATES or (
+            self._weight > MAX_BUFFERED_BYTES and len(self._recent) > 1
+        ):
+            gone, weighed = self._recent.popleft()
             self._weight -= weighed
             self._first += 1
             if isinstance(gone, Entry):
@@ -158,7 +159,7 @@ class Channel:
 
 
 class Channels:
-    """The channels of all sessions that somebody follows."""
+    """The channels of all sessions that have followers."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""What every live session stands on, and how it is prepared, opened and worked on."""
+"""The shared dependencies of live sessions, and the callbacks that prepare, open and run them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,12 +17,12 @@ from hutch.store.rows import Rows
 if TYPE_CHECKING:
     from hutch.sessions.live_session import LiveSession
 
-HASHED_AT_ONCE = 2  # files, of all sessions
+MAX_CONCURRENT_HASHES = 2  # files, of all sessions
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workspace that was made ready."""
+    """A workspace that is ready for use."""
 
     workspace_id: str
     source: str = ""
@@ -31,7 +31,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a run."""
+    """The result of a run."""
 
     outcome: str
     reason: str = ""
@@ -40,7 +40,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class HostCallbacks:
-    """What the flows do for a live session."""
+    """The functions of the flows that a live session calls."""
 
     prepare: Callable[[Session, Recorder], Awaitable[Prepared]]
     open_sandbox: Callable[[Session, Recorder], AbstractAsyncContextManager[Sandbox]]
@@ -49,22 +49,22 @@ class HostCallbacks:
 
 @dataclass(frozen=True, slots=True)
 class HostDependencies:
-    """What every live session of a host uses."""
+    """Shared by all live sessions of a host."""
 
     log: EventLog
     rows: Rows
     redactor: Redactor
     channels: Channels
-    ways: HostCallbacks
-    reserved_for: str = ""  # the worker that alone takes up the runs of these sessions; else any does
+    callbacks: HostCallbacks
+    reserved_for: str = ""  # the only worker that may claim runs of these sessions; empty: any worker
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
-    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HASHED_AT_ONCE))
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_HASHES))
 
     @property
     def guarded(self) -> bool:
-        """Whether sessions come from requests: then they reach only what requests may name."""
+        """Whether sessions come from requests: then they reach only addresses that requests may name."""
         return not self.reserved_for
 
     def address_of(self, session: Session) -> str:
-        """Of its repository, with the credentials that are not kept in its row."""
+        """The address of its repository, with the credentials that are not stored in its row."""
         return self.addresses.get(session.id, session.repository)

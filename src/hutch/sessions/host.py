@@ -1,4 +1,4 @@
-"""The session host of one process: sessions live here."""
+"""The session host of one process: it owns the live sessions."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
 from hutch.sessions.dependencies import HostDependencies
-from hutch.sessions.input_processing import take_all
+from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.requests import Request
@@ -32,62 +32,65 @@ from hutch.system.clock import STEADY
 
 T = TypeVar("T")
 RemoveWorkspace = Callable[[str], Awaitable[None]]  # by its id
-TIMEOUT_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
-POLL_INTERVAL_S = 2.0  # at sessions that nobody uses
+TIMEOUT_S = 5.0  # for an input to be processed before its sender is answered; it is stored in any case
+POLL_INTERVAL_S = 2.0  # between checks for idle sessions
 # A session in one of these states may have a jail.
 PERHAPS_OPEN: tuple[SessionState, ...] = ("queued", "starting", "idle", "running", "waiting", "paused")
-LOST_MS = 500  # of output, usually less: what is printed is gathered, and checked for secrets, before
+LOST_MS = 500  # of output may be lost: it is batched and checked for secrets before it is written
 logger = structlog.get_logger()
 
 
-ROOM = RunCapacity(total=8, per_user=4)
+DEFAULT_CAPACITY = RunCapacity(total=8, per_user=4)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a host does at one time."""
+    """The limits of a host."""
 
-    runs: RunCapacity = ROOM
+    runs: RunCapacity = DEFAULT_CAPACITY
     open: int = 200  # jails
     idle_s: float = 900.0  # after which a session is parked
     lease_ms: int = 30_000
 
 
-USUAL = Bounds()
+DEFAULT_BOUNDS = Bounds()
 
 
 class LocalHost:
     """`SessionHost` in this process; the only one on its database, or one of several."""
 
     def __init__(
-        self, grounds: HostDependencies, remove_workspace: RemoveWorkspace, bounds: Bounds = USUAL
+        self,
+        dependencies: HostDependencies,
+        remove_workspace: RemoveWorkspace,
+        bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
-        self._grounds = grounds
+        self._dependencies = dependencies
         self._remove_workspace = remove_workspace
         self._bounds = bounds
         self._lives: dict[SessionId, LiveSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
-        self._failure: HutchError | None = None  # why a command stopped its work
+        self._failure: HutchError | None = None  # why a command stopped working
         self.worker = Worker(
-            grounds.reserved_for or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
-            Runs(grounds.rows),
+            dependencies.reserved_for or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+            Runs(dependencies.rows),
             self._live,
-            self._freed,
-            room=bounds.runs,
+            self._on_idle,
+            capacity=bounds.runs,
             lease_ms=bounds.lease_ms,
-            give_up=self._give_up if grounds.reserved_for else None,
+            on_storage_failure=self._on_storage_failure if dependencies.reserved_for else None,
         )
 
     async def start(self) -> None:
-        """Take up what a crash or a shutdown left: no other host is on this database."""
-        rows = self._grounds.rows
+        """Resume the work that a crash or a shutdown interrupted. No other host may use this database."""
+        rows = self._dependencies.rows
         await Runs(rows).pause_abandoned()
-        if not self._grounds.reserved_for:
-            left = await Runs(rows).reclaim_all()
-            await self._recover({run.session_id for run in left})
+        if not self._dependencies.reserved_for:
+            unfinished = await Runs(rows).reclaim_all()
+            await self._recover({run.session_id for run in unfinished})
             for session_id in await Inputs(rows).sessions_with_untaken():
-                self._take_soon(self._live(session_id))
+                self._process_soon(self._live(session_id))
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())
 
@@ -107,7 +110,7 @@ class LocalHost:
                 logger.error("session.not_parked", error=repr(error))
         self._lives.clear()
 
-    # --- the seam ---
+    # --- the interface ---
 
     async def open(self, session_id: SessionId) -> None:
         async with self._live(session_id).used():
@@ -115,8 +118,8 @@ class LocalHost:
 
     async def input(self, session_id: SessionId) -> None:
         live = self._live(session_id)
-        taking = self._take_soon(live)
-        await asyncio.wait([taking], timeout=TIMEOUT_S)
+        input_lock = self._process_soon(live)
+        await asyncio.wait([input_lock], timeout=TIMEOUT_S)
 
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
         live = await self._usable(session_id, changes=request.changes)
@@ -135,17 +138,17 @@ class LocalHost:
         if not 0 < port < 65536:
             raise BadRequest(f"{port} is no port. There are 1 to 65535.")
         live = await self._usable(session_id, changes=True)
-        async with live.used(changes=False) as sandbox:  # in a session that is not awake, no program listens
+        async with live.used(changes=False) as sandbox:  # a parked session has no program that listens
             try:
                 return SocketStream(await sandbox.jail.connect(port))
             except NotFound as refused:
-                try:  # programs that listen on `localhost` often mean only this
+                try:  # programs that listen on `localhost` often use only this address
                     return SocketStream(await sandbox.jail.connect(port, host="::1"))
                 except NotFound:
                     raise refused from None
 
     def follow(self, session_id: SessionId, reader: Reader, *, after: int = 0) -> AsyncGenerator[Update]:
-        return self._grounds.channels.follow(session_id, reader, after=after)
+        return self._dependencies.channels.follow(session_id, reader, after=after)
 
     async def close(self, session_id: SessionId, *, reason: str) -> None:
         live = self._lives.get(session_id)
@@ -155,7 +158,7 @@ class LocalHost:
     async def remove_workspace(self, workspace_id: str) -> None:
         await self._remove_workspace(workspace_id)
 
-    # --- for those who watch over it ---
+    # --- for operators ---
 
     @asynccontextmanager
     async def sandbox(self, session_id: SessionId) -> AsyncIterator[Sandbox]:
@@ -166,42 +169,42 @@ class LocalHost:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Of the repositories of sessions, with credentials that no row keeps."""
-        return self._grounds.addresses
+        """The addresses of the sessions' repositories, with credentials that are not stored in rows."""
+        return self._dependencies.addresses
 
     @property
     def jails(self) -> int:
-        """How many are open."""
+        """The number of open jails."""
         return sum(live.is_open for live in self._lives.values())
 
     @property
     def followers(self) -> int:
-        return self._grounds.channels.followers
+        return self._dependencies.channels.followers
 
-    # --- inside ---
+    # --- internals ---
 
     def _live(self, session_id: SessionId) -> LiveSession:
         live = self._lives.get(session_id)
         if live is None:
-            live = self._lives[session_id] = LiveSession(session_id, self._grounds)
+            live = self._lives[session_id] = LiveSession(session_id, self._dependencies)
         return live
 
     async def _usable(self, session_id: SessionId, *, changes: bool) -> LiveSession:
-        session = await Sessions(self._grounds.rows).get(session_id)
+        session = await Sessions(self._dependencies.rows).get(session_id)
         if session.state == "ended" and changes:
-            raise Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
+            raise Conflict(f"The session {session_id} has ended. Fork it to continue from its last state.")
         if not session.workspace_id and session.state == "ended":
             raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
         if not session.workspace_id and session.state in ("queued", "starting"):
             raise Conflict(f"The session {session_id} is not ready yet: it is {session.state}. Wait for it.")
         live = self._live(session_id)
         if not live.is_open:
-            await self._make_room()
+            await self._free_a_jail()
         return live
 
-    async def _make_room(self) -> None:
-        """Park sessions, when there are as many jails as there may be: those that are only read first, then
-        the one that was not used for longest."""
+    async def _free_a_jail(self) -> None:
+        """At the limit of open jails, park an idle session: first those that are only read, then the one that
+        was unused for longest."""
         while self.jails >= self._bounds.open:
             idle = [live for live in self._lives.values() if live.is_open and not live.busy]
             if not idle:
@@ -210,35 +213,35 @@ class LocalHost:
                     limit="sessions.open",
                 )
             await min(idle, key=lambda live: (live.is_awake, live.used_at)).park(
-                reason="others needed the room"
+                reason="another session needed the jail"
             )
 
-    def _freed(self, live: LiveSession) -> None:
-        """A run is over: what was said too late for it is a prompt now."""
+    def _on_idle(self, live: LiveSession) -> None:
+        """After a run, process the messages that arrived too late for it as prompts."""
         live.inbox.clear()
-        live.handed.clear()
+        live.undelivered.clear()
         if not self.worker.closing:
-            self._take_soon(live)
+            self._process_soon(live)
 
-    def _give_up(self, error: HutchError) -> None:
-        """Tell the command that nothing can be recorded. Its runs are paused when it ends."""
+    def _on_storage_failure(self, error: HutchError) -> None:
+        """Report to the command that nothing can be recorded. Its runs are paused when it ends."""
         self._failure = self._failure or error
-        self._grounds.channels.fail(error)
+        self._dependencies.channels.fail(error)
 
-    def _take_soon(self, live: LiveSession) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(self._take(live))
+    def _process_soon(self, live: LiveSession) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(self._process(live))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _take(self, live: LiveSession) -> None:
+    async def _process(self, live: LiveSession) -> None:
         try:
-            await take_all(live)
-        except HutchError as error:  # it stays in the list, and is taken with the next one
+            await process_inputs(live)
+        except HutchError as error:  # the input stays stored, and is processed with the next one
             logger.warning("session.input_not_taken", session_id=live.id, error=str(error))
         except Exception:
             logger.exception("session.input_failed", session_id=live.id)
-        self.worker.ring()
+        self.worker.notify()
 
     async def _watch(self) -> None:
         while True:
@@ -247,22 +250,22 @@ class LocalHost:
                 if live.busy or time.monotonic() - live.used_at < self._bounds.idle_s:
                     continue
                 try:
-                    await live.park(reason=f"nobody used it for {self._bounds.idle_s:g} seconds")
+                    await live.park(reason=f"unused for {self._bounds.idle_s:g} seconds")
                 except HutchError as error:
                     logger.warning("session.not_parked", session_id=live.id, error=str(error))
-                if not live.busy and not live.is_open and not live.handed and not live.taking.locked():
+                if not (live.busy or live.is_open or live.undelivered or live.input_lock.locked()):
                     self._lives.pop(live.id, None)
 
     async def _recover(self, interrupted: set[SessionId]) -> None:
-        """Nothing lives any more of what lived here before."""
-        rows, log = self._grounds.rows, self._grounds.log
+        """Correct the states of sessions whose process has ended."""
+        rows, log = self._dependencies.rows, self._dependencies.log
         sessions = Sessions(rows)
         others = await Runs(rows).reserved_sessions()
         for session_id in await sessions.in_states(PERHAPS_OPEN):
             if session_id not in others:
                 await self._note_lost_output(session_id)
         await Runs(rows).requeue_unpaused()
-        # The last run was over when the server was killed, and the session did not say so yet.
+        # The server was killed after the end of the last run, before the session's state changed.
         for session_id in await sessions.correct_states(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
@@ -276,32 +279,32 @@ class LocalHost:
                 await sessions.set(session_id, state="queued")
 
     async def _note_lost_output(self, session_id: SessionId) -> None:
-        """Say in a log that its newest output may be missing: it is shown a moment before it is recorded."""
-        log = self._grounds.log
+        """Note in a log that its newest output may be missing: output is shown before it is recorded."""
+        log = self._dependencies.log
         head = await log.head(session_id)
-        left = await find_unfinished_work(self._grounds.rows, session_id)
-        if not left or head.ended:
+        unfinished = await find_unfinished_work(self._dependencies.rows, session_id)
+        if not unfinished or head.ended:
             return
         gap = EventsOmitted(
             cause="crash",
-            reason=f"The server ended without a shutdown while {_describe(left)}. What was typed and "
-            f"shown in the last moments, usually less than {LOST_MS} ms, may be missing.",
+            reason=f"The server ended without a shutdown while {_describe(unfinished)}. Input and output of "
+            f"the last moments, usually less than {LOST_MS} ms, may be missing.",
             since_ms=head.at_ms,
             until_ms=max(head.at_ms, STEADY.now_ms()),
             count=0,
         )
-        await log.append(session_id, [gap, *(TerminalEnded(terminal=id) for id in left.terminals)])
+        await log.append(session_id, [gap, *(TerminalEnded(terminal=id) for id in unfinished.terminals)])
 
 
-def _describe(left: UnfinishedWork) -> str:
-    many = len(left.terminals) > 1
-    open_ = f"terminal{'s' if many else ''} {', '.join(left.terminals)} {'were' if many else 'was'} open"
-    ran = "1 command was running" if left.commands == 1 else f"{left.commands} commands were running"
-    return " and ".join(part for part, is_so in ((open_, left.terminals), (ran, left.commands)) if is_so)
+def _describe(work: UnfinishedWork) -> str:
+    many = len(work.terminals) > 1
+    open_ = f"terminal{'s' if many else ''} {', '.join(work.terminals)} {'were' if many else 'was'} open"
+    ran = "1 command was running" if work.commands == 1 else f"{work.commands} commands were running"
+    return " and ".join(part for part, is_so in ((open_, work.terminals), (ran, work.commands)) if is_so)
 
 
 class SocketStream:
-    """`Stream` over a socket of the jail."""
+    """A `Stream` over a socket of the jail."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)

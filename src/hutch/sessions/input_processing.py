@@ -1,8 +1,7 @@
-"""What becomes of an input.
+"""Processes the inputs of a session.
 
-The effect comes first and is marked as done after: who is killed between the two
-does it again, and every effect here can be done twice. What was heard by a run is
-seen in the log by its number.
+The effect comes first, then the input is marked as taken. After a crash between the two the effect is
+repeated, so every effect here is idempotent. The log shows, by its number, each message that a run received.
 """
 
 import asyncio
@@ -30,31 +29,31 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.trace import trace_id
-from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, give_up, report_abandoned
+from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, abandon, report_abandoned
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind import before_last_run
 from hutch.sessions.undo import MAX_LISTED, lost_by_undo, would_lose
 from hutch.system.clock import wall_ms
 
-MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
+MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
 _IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs
 
 
-async def take_all(live: LiveSession) -> None:
-    """Take every input of a session that waits, in order."""
-    async with live.taking:
+async def process_inputs(live: LiveSession) -> None:
+    """Process all waiting inputs of a session, in order."""
+    async with live.input_lock:
         if not live.recovered:
             await _recover(live)
             live.recovered = True
-        waiting = [given for given in await _untaken(live) if given.seq not in live.handed]
-        waiting.sort(key=lambda given: not _stops(given))  # who wants it to stop does not wait behind others
+        waiting = [submitted for submitted in await _untaken(live) if submitted.seq not in live.undelivered]
+        waiting.sort(key=lambda submitted: not _stops(submitted))  # requests to stop come first
         if waiting and (await live.sessions.get(live.id)).state == "ended":
             await live.inputs.mark_all_taken(live.id)
             return
-        for given in waiting:
-            await _take(live, given)
-            if _is(given, "end"):
-                break  # nothing can come of the others
+        for submitted in waiting:
+            await _process(live, submitted)
+            if _is(submitted, "end"):
+                break  # the other inputs can have no effect
 
 
 async def _untaken(live: LiveSession) -> list[SessionInput]:
@@ -64,22 +63,22 @@ async def _untaken(live: LiveSession) -> list[SessionInput]:
     return found
 
 
-def _stops(given: SessionInput) -> bool:
-    return _is(given, "cancel", "pause", "end")
+def _stops(submitted: SessionInput) -> bool:
+    return _is(submitted, "cancel", "pause", "end")
 
 
-def _is(given: SessionInput, *kinds: str) -> bool:
-    return any(f'"type":"{kind}"' in given.body[:40] for kind in kinds)
+def _is(submitted: SessionInput, *kinds: str) -> bool:
+    return any(f'"type":"{kind}"' in submitted.body[:40] for kind in kinds)
 
 
 async def _recover(live: LiveSession) -> None:
-    """Inputs whose effect is in the log already, from before a crash, are done with.
+    """Mark inputs as taken whose effect is in the log already, from before a crash.
 
-    Some effects do not name their input. Since such inputs are taken in turn, and each is noted before the
-    next has an effect, at most one effect follows the last note: that of the first input that asks for it.
-    Times are not compared: the clock may have been set back since.
+    Some effects do not name their input. Such inputs are processed one by one, and each is noted before
+    the next has an effect. So at most one effect follows the last note: that of the first such input.
+    Times are not compared, because the clock may have been set back since.
     """
-    waiting = {given.seq: given for given in await _untaken(live)}
+    waiting = {submitted.seq: submitted for submitted in await _untaken(live)}
     if not waiting:
         return
     done: set[int] = set()
@@ -95,174 +94,174 @@ async def _recover(live: LiveSession) -> None:
     for seq in done & set(waiting):
         await live.inputs.mark_taken(live.id, seq)
     for seq in sorted(set(waiting) - done):
-        if any(_came_of(waiting[seq], event) for event in unnoted):
+        if any(_is_effect_of(waiting[seq], event) for event in unnoted):
             await live.taken(waiting[seq])
             return
 
 
-def _came_of(given: SessionInput, event: Event) -> bool:
-    """Whether this is what somebody wanted who is not named in it: nothing else would have done it."""
+def _is_effect_of(submitted: SessionInput, event: Event) -> bool:
+    """Whether this event, which names no input, can only be the effect of this input."""
     match event:
         case RunEnded(outcome="cancelled") | DeliveryEnded(cancelled=True):
-            return '"type":"cancel"' in given.body
-        case SessionPaused(by=given.by):
-            return '"type":"pause"' in given.body
-        case SessionResumed(by=given.by):
-            return '"type":"resume"' in given.body
-        case SessionRewound(by=given.by):
-            return '"type":"undo"' in given.body
+            return '"type":"cancel"' in submitted.body
+        case SessionPaused(by=submitted.by):
+            return '"type":"pause"' in submitted.body
+        case SessionResumed(by=submitted.by):
+            return '"type":"resume"' in submitted.body
+        case SessionRewound(by=submitted.by):
+            return '"type":"undo"' in submitted.body
     return False
 
 
-async def _take(live: LiveSession, given: SessionInput) -> None:
-    if given.seq in live.done:  # only noting it had failed, on a full disk say
-        await live.taken(given)
+async def _process(live: LiveSession, submitted: SessionInput) -> None:
+    if submitted.seq in live.done:  # only the note failed, for example on a full disk
+        await live.taken(submitted)
         return
     try:
-        asked = parse_input.validate_json(given.body)
-    except ValidationError:  # of a newer version; it stays in the list
-        await live.taken(given, "unknown")
+        parsed = parse_input.validate_json(submitted.body)
+    except ValidationError:  # it comes from a newer version of Hutch; its row remains
+        await live.taken(submitted, "unknown")
         return
-    match asked:
+    match parsed:
         case inputs.Prompt():
-            await _queue(live, given, asked.text)
+            await _queue(live, submitted, parsed.text)
         case inputs.Message() if live.run is not None and live.run.kind == "prompt":
-            live.handed[given.seq] = given
-            live.inbox.append(UserMessage(asked.text, by=given.by, input=given.seq))
+            live.undelivered[submitted.seq] = submitted
+            live.inbox.append(UserMessage(parsed.text, by=submitted.by, input=submitted.seq))
         case inputs.Message():
-            await _queue(live, given, asked.text)
+            await _queue(live, submitted, parsed.text)
         case inputs.Approve() | inputs.Deny() | inputs.Answer():
-            live.handed[given.seq] = given
-            live.waits.offer(given, asked)
+            live.undelivered[submitted.seq] = submitted
+            live.waits.offer(submitted, parsed)
             if live.run is None and not await live.runs.unfinished(live.id):
                 await live.waits.forget()
         case inputs.Cancel():
             await _cancel(live)
-            await live.taken(given)
+            await live.taken(submitted)
         case inputs.Pause():
-            await _pause(live, given)
-            await live.taken(given)
+            await _pause(live, submitted)
+            await live.taken(submitted)
         case inputs.Resume():
-            await _resume(live, given)
-            await live.taken(given)
+            await _resume(live, submitted)
+            await live.taken(submitted)
         case inputs.Undo():
-            await live.taken(given, refused=await _undo(live, given, discard=asked.discard))
+            await live.taken(submitted, refused=await _undo(live, submitted, discard=parsed.discard))
         case inputs.End():
-            await _end(live, given, asked.reason)
+            await _end(live, submitted, parsed.reason)
 
 
-async def _queue(live: LiveSession, given: SessionInput, prompt: str) -> None:
-    """A prompt waits for a worker. The queue and the list of inputs agree at every moment."""
+async def _queue(live: LiveSession, submitted: SessionInput, prompt: str) -> None:
+    """Queue a run for a worker. The queue and the list of inputs change in one transaction."""
     session = await live.sessions.get(live.id)
     run = QueuedRun(
         id=new_run_id(),
         session_id=live.id,
         owner=session.owner,
-        prompt=live.grounds.redactor.redact(prompt),
-        input=given.seq,
-        worker=live.grounds.reserved_for,
+        prompt=live.dependencies.redactor.redact(prompt),
+        input=submitted.seq,
+        worker=live.dependencies.reserved_for,
         queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
     await live.inputs.queue_run(run)
     if session.state in ("idle", "parked"):
         await live.set_state("queued")
-    taken = InputTaken(input=given.seq, kind="prompt", by=given.by)
-    await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=given.by)])
+    taken = InputTaken(input=submitted.seq, kind="prompt", by=submitted.by)
+    await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=submitted.by)])
 
 
 async def _cancel(live: LiveSession) -> None:
-    """Stop the run that works, or else the one that would be next."""
-    for tries_left in reversed(range(MAX_TRIES)):
+    """Stop the current run, or else the next one."""
+    for attempts_left in reversed(range(MAX_ATTEMPTS)):
         if await live.stop():
             return
         waiting = await live.runs.unfinished(live.id)
         if not waiting or waiting[0].kind != "prompt":
             return
         next_run = waiting.pop(0)
-        if not await live.runs.hold_queued(next_run.id) and tries_left:
-            await asyncio.sleep(TRY_INTERVAL_S)
-            continue  # the worker has taken it up this moment, or its end could not be written
-        await give_up(live, next_run, CANCELLED)
+        if not await live.runs.hold_queued(next_run.id) and attempts_left:
+            await asyncio.sleep(ATTEMPT_INTERVAL_S)
+            continue  # a worker has just claimed it, or its end could not be written
+        await abandon(live, next_run, CANCELLED)
         if not waiting and (await live.sessions.get(live.id)).state == "queued":
             await live.publish_state()
         return
 
 
-async def _pause(live: LiveSession, given: SessionInput) -> None:
+async def _pause(live: LiveSession, submitted: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state == "paused":
         return
-    await live.append([SessionPaused(by=given.by)])
+    await live.append([SessionPaused(by=submitted.by)])
     await live.sessions.set(live.id, state="paused", reason="")
     await live.stop(leaves_open=True)
     await live.sessions.set(live.id, state="paused", reason="")
 
 
-async def _resume(live: LiveSession, given: SessionInput) -> None:
+async def _resume(live: LiveSession, submitted: SessionInput) -> None:
     if (await live.sessions.get(live.id)).state != "paused":
         return
-    await live.append([SessionResumed(by=given.by)])
+    await live.append([SessionResumed(by=submitted.by)])
     waiting = await live.runs.unfinished(live.id)
     await live.sessions.set(live.id, state="queued" if waiting else live.state, reason="")
-    await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
+    await live.runs.requeue(live.id, worker=live.dependencies.reserved_for)
 
 
-async def _undo(live: LiveSession, given: SessionInput, *, discard: bool) -> str:
-    """Undo the last run; why not, when that would remove what others have changed."""
+async def _undo(live: LiveSession, submitted: SessionInput, *, discard: bool) -> str:
+    """Undo the last run. Returns why it was refused, if it would remove the changes of others."""
     entries = await live.entries()
     found = before_last_run(entries)
     if found is None or live.run is not None:
         return ""  # nothing to undo, or not now
     to_seq, snapshot, run_id = found
-    await live.runs.hold_all(live.id)  # else a worker takes one up while the files are put back
+    await live.runs.hold_all(live.id)  # else a worker claims one while the files are restored
     try:
         waiting = await live.runs.unfinished(live.id)
         if any(run.state == "running" for run in waiting):
-            return ""  # one was taken up this moment
+            return ""  # one was claimed just now
         async with live.used() as sandbox:
             lost = await lost_by_undo(entries, sandbox.workspace)
         if lost and not discard:
-            return live.grounds.redactor.redact(str(would_lose(lost)))
+            return live.dependencies.redactor.redact(str(would_lose(lost)))
         for run in waiting:
-            if run.id == run_id:  # it was to go on with what is taken back, or that was to be delivered
-                await give_up(live, run, UNDONE)
+            if run.id == run_id:  # it was to continue or deliver the work that is undone
+                await abandon(live, run, UNDONE)
         async with live.used() as sandbox:
             before = (await sandbox.workspace.restore(snapshot)).before.id if snapshot else 0
             rewound = SessionRewound(
                 to_seq=to_seq,
                 snapshot=snapshot,
-                by=given.by,
+                by=submitted.by,
                 before=before,
                 discarded=tuple(
-                    live.grounds.redactor.redact(replace_surrogates(path)) for path in lost[:MAX_LISTED]
+                    live.dependencies.redactor.redact(replace_surrogates(path)) for path in lost[:MAX_LISTED]
                 ),
                 discarded_count=len(lost),
             )
             await live.append([rewound])
             return ""
     finally:
-        await _let_go_on(live)
+        await _release_runs(live)
 
 
-async def _let_go_on(live: LiveSession) -> None:
-    """What was held for a moment waits as before."""
+async def _release_runs(live: LiveSession) -> None:
+    """Requeue the runs that were held."""
     if (await live.sessions.get(live.id)).state == "paused":
         return
     if live.run is None:
         await live.set_state("queued" if await live.runs.unfinished(live.id) else live.state)
-    await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
+    await live.runs.requeue(live.id, worker=live.dependencies.reserved_for)
 
 
-async def _end(live: LiveSession, given: SessionInput, reason: str) -> None:
-    await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
+async def _end(live: LiveSession, submitted: SessionInput, reason: str) -> None:
+    await live.runs.hold_all(live.id)  # else a worker claims the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
     await report_abandoned(live, waiting, OVER)
     await live.runs.end_all(live.id, "cancelled", OVER)
     await live.park(reason="the session ends")
-    reason = live.grounds.redactor.redact(reason)
+    reason = live.dependencies.redactor.redact(reason)
     ended: list[Event] = [
-        InputTaken(input=given.seq, kind="end", by=given.by),
+        InputTaken(input=submitted.seq, kind="end", by=submitted.by),
         SessionEnded(outcome="done", reason=reason),
     ]
     with suppress(Conflict):  # it had ended already, before a crash

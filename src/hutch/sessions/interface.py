@@ -1,8 +1,8 @@
-"""The session host: all that anybody above knows of a session that lives.
+"""The session host: the only interface of the upper layers to a live session.
 
 Plain data goes in, plain data and streams come out, so a session may live in this
-process or on another machine. Truth is in the log and the rows; what is here can
-be lost at any moment and is made anew.
+process or on another machine. The log and the rows hold the truth. The state of a host
+can be lost at any moment and is rebuilt from them.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -19,26 +19,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply as it comes. It has no number and is not kept: the whole reply will be."""
+    """A part of a reply as it arrives. It has no number and is not stored: only the whole reply is."""
 
     run_id: str
     turn: int
-    # again: what came so far is void; progress: a long step of preparing goes on
+    # again: the reply starts anew, earlier parts are void; progress: a long step of the preparation continues
     kind: Literal["text", "thinking", "call", "arguments", "again", "progress"]
     text: str
     call_id: str = ""
     tool: str = ""
-    audience: str | None = None  # as that of the event it is a piece of
+    audience: str | None = None  # the same as that of the event it belongs to
 
 
 Update = VisibleEntry | Delta
 
 
 class Viewer(Protocol):
-    """Somebody who watches a terminal: an iterator of (number of the first byte, bytes)."""
+    """One viewer of a terminal: an iterator of (number of the first byte, bytes)."""
 
     seq: int
-    missed_bytes: int  # asked for, and no longer there
+    missed_bytes: int  # requested, but no longer in the buffer
 
     def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]: ...
 
@@ -47,20 +47,20 @@ class Viewer(Protocol):
         ...
 
     def acknowledge(self, count: int) -> None:
-        """So many more bytes were shown; the program waits for those who are too far behind."""
+        """Report that `count` more bytes were displayed. The program waits for viewers that are too slow."""
         ...
 
     async def write(self, data: bytes) -> None: ...
 
     def write_some(self, data: bytes) -> int:
-        """As much as is taken at once, which may be nothing."""
+        """Write as much as fits without waiting; returns the number of bytes, which may be 0."""
         ...
 
     def resize(self, columns: int, rows: int) -> None: ...
 
     @property
     def held_up_s(self) -> float:
-        """For how long the program has been waiting for this one."""
+        """For how many seconds the program has been waiting for this viewer."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class Stream(Protocol):
     async def write(self, data: bytes) -> None: ...
 
     async def end(self) -> None:
-        """Nothing more will be written."""
+        """Close the connection for writing."""
         ...
 
     def close(self) -> None: ...
@@ -89,37 +89,37 @@ class SessionHost(Protocol):
     """Where sessions live."""
 
     async def open(self, session_id: SessionId) -> None:
-        """Have its jail open; one that was parked is woken."""
+        """Open the session's jail. A parked session is woken."""
         ...
 
     async def input(self, session_id: SessionId) -> None:
-        """Inputs wait to be taken, or a run was queued. Returns when what can be taken now is in the log."""
+        """Process waiting inputs and queued runs. Returns when those that can be taken are in the log."""
         ...
 
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
-        """Files, snapshots, commands, terminals: see `requests`."""
+        """Answer a request about files, snapshots, commands or terminals: see `requests`."""
         ...
 
     def terminal(
         self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
     ) -> AbstractAsyncContextManager[Viewer]:
-        """Watch a terminal, from a byte on or from the oldest there is; `masked`: see `Viewer.mask`."""
+        """Watch a terminal, from byte `resume` or from the oldest available; `masked`: see `Viewer.mask`."""
         ...
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:
-        """A TCP connection to a port in the jail."""
+        """Open a TCP connection to a port in the jail."""
         ...
 
     def follow(self, session_id: SessionId, reader: Reader, *, after: int = 0) -> AsyncGenerator[Update]:
-        """Every entry after a number as this reader may see it, without gap or repetition, and the deltas of
-        now among them.
+        """Yield every entry after a number as this reader may see it, without gap or repetition, and the
+        current deltas between them.
 
-        Deltas are left out for who is too slow for them; entries never are.
+        Slow readers miss deltas, but never entries.
         """
         ...
 
     async def close(self, session_id: SessionId, *, reason: str) -> None:
-        """Park it: its jail is closed, its workspace kept."""
+        """Park the session: close its jail and keep its workspace."""
         ...
 
     async def remove_workspace(self, workspace_id: str) -> None:

@@ -1,10 +1,10 @@
-"""Which runs of other workers are lost.
+"""Finds the runs of other workers that are lost.
 
-A worker renews the leases of its runs, and each renewal writes another value. A
-lease whose value stays the same for its whole length, by the monotonic clock of the
-observer, belongs to a worker that is gone. The value itself is not compared with the
-time: when the wall clock is set forward every lease would be over at once, and its
-runs would be worked on twice; when it is set back, none would be for hours.
+A worker renews the leases of its runs, and each renewal writes another value. A lease whose
+value stays the same for its whole length, by the observer's monotonic clock, belongs to a
+worker that has ended. The value is not compared with the time. If the wall clock were set
+forward, every lease would expire at once and its run would be worked on twice. If it were
+set back, no lease would expire for hours.
 """
 
 import time
@@ -22,7 +22,7 @@ class LeaseWatch:
         self._since: dict[Lease, float] = {}
 
     def lost(self, leases: Mapping[str, int]) -> list[Lease]:
-        """Those of the present leases that nobody has renewed in time."""
+        """The current leases that were not renewed in time."""
         now = self._clock()
         self._since = {lease: self._since.get(lease, now) for lease in leases.items()}
         return [lease for lease, since in self._since.items() if now - since >= self._lease_s]

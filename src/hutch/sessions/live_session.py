@@ -1,6 +1,6 @@
 """A session that lives in this process.
 
-It opens a jail only when something needs one, and can be dropped at any moment: all that counts is logged.
+It opens a jail only when one is needed, and can be dropped at any moment: everything important is logged.
 """
 
 import asyncio
@@ -50,26 +50,27 @@ logger = structlog.get_logger()
 class LiveSession:
     """One session."""
 
-    def __init__(self, session_id: SessionId, grounds: HostDependencies) -> None:
+    def __init__(self, session_id: SessionId, dependencies: HostDependencies) -> None:
         self.id = session_id
-        self.grounds = grounds
-        self.log = grounds.log
-        self.recorder = Recorder(grounds.log, session_id, grounds.redactor)
+        self.dependencies = dependencies
+        self.log = dependencies.log
+        self.recorder = Recorder(dependencies.log, session_id, dependencies.redactor)
         self.recorder.listeners.append(self._note)
-        self.sessions = Sessions(grounds.rows)
-        self.runs = Runs(grounds.rows)
-        self.inputs = Inputs(grounds.rows)
+        self.sessions = Sessions(dependencies.rows)
+        self.runs = Runs(dependencies.rows)
+        self.inputs = Inputs(dependencies.rows)
         self.tools = built_in_tools()  # of this session alone
         self.inbox: list[UserMessage] = []
-        self.recovered = False  # what an earlier life left is known
-        self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
-        self.handed: dict[int, SessionInput] = {}  # messages that the run has yet to hear
+        self.recovered = False  # the inputs that an earlier process left were checked
+        # Inputs whose effect is in the log, even if the input is not yet marked as taken.
+        self.done: set[int] = set()
+        self.undelivered: dict[int, SessionInput] = {}  # inputs that the run has not received yet
         self.waits = Waits(self.append, self.publish_state, self.taken)
         self.run: QueuedRun | None = None
         self.working: asyncio.Task[None] | None = None
-        self.leaves_open = False  # a run that is cancelled now goes on later
+        self.leaves_open = False  # a run that is cancelled now is resumed later
         self.used_at = time.monotonic()
-        self.taking = asyncio.Lock()
+        self.input_lock = asyncio.Lock()
         self._users = 0
         self._noting: set[asyncio.Future[None]] = set()
         self._opening = asyncio.Lock()
@@ -81,38 +82,38 @@ class LiveSession:
         return await self.recorder.append(events)
 
     async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
-        """Note beside a run what the log says of its delivery."""
+        """Store the logged result of a delivery in the row of its run."""
         names = ("outcome", "reason", "failing", "change_id", "url")
-        told = DeliveryResult(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
-        await self.runs.record_delivery(ended.run_id, told)
+        result = DeliveryResult(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
+        await self.runs.record_delivery(ended.run_id, result)
 
-    async def taken(self, given: SessionInput, kind: str = "", *, refused: str = "") -> None:
-        """What was to come of an input is in the log; nothing did when it was `refused`."""
-        kind = kind or _kind(given)
-        self.handed.pop(given.seq, None)
-        self.done.add(given.seq)
-        await self.append([InputTaken(input=given.seq, kind=kind, by=given.by, refused=refused)])
-        await self.inputs.mark_taken(self.id, given.seq)
+    async def taken(self, submitted: SessionInput, kind: str = "", *, refused: str = "") -> None:
+        """Mark an input as taken: its effect is in the log. A `refused` input has none."""
+        kind = kind or _kind(submitted)
+        self.undelivered.pop(submitted.seq, None)
+        self.done.add(submitted.seq)
+        await self.append([InputTaken(input=submitted.seq, kind=kind, by=submitted.by, refused=refused)])
+        await self.inputs.mark_taken(self.id, submitted.seq)
 
     async def _note(self, events: Sequence[Event]) -> None:
-        """Keep rows and inputs in step with events that were written."""
+        """Update rows and inputs after events were written."""
         for event in events:
             match event:
                 case DeliveryEnded():
                     await self.delivered(event, wall_ms())
-                case MessageSent(input=number) if number in self.handed:
+                case MessageSent(input=number) if number in self.undelivered:
                     self.done.add(number)
-                    self._later(self.taken(self.handed[number]))
+                    self._later(self.taken(self.undelivered[number]))
                 case ApprovalGiven(call_id=call_id):
                     self._later(self.waits.settled(call_id))
 
     async def settle(self) -> None:
-        """Wait until what happened is noted."""
+        """Wait until rows and inputs are up to date with the log."""
         if self._noting:
             await asyncio.wait(self._noting)
 
     async def entries(self) -> list[Entry]:
-        """The whole log, as the agent may see it: what is for some people only is withheld."""
+        """The whole log as the agent may see it, without entries that are for certain users only."""
         found: list[Entry] = []
         while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
             found += [filter_entry(entry, PUBLIC) for entry in page]
@@ -122,7 +123,7 @@ class LiveSession:
         await self.sessions.set(self.id, state=state, reason=reason)
 
     async def publish_state(self) -> None:
-        """Say what the session is doing, as far as this process knows."""
+        """Store the session's state, as far as this process knows it."""
         await self.set_state(self.state)
 
     @property
@@ -138,8 +139,8 @@ class LiveSession:
         return "idle" if self.is_awake else "parked"
 
     async def stop(self, *, leaves_open: bool = False) -> bool:
-        """Stop the run that is worked on, and wait until that is noted; whether there was one."""
-        await asyncio.sleep(0)  # let what was claimed just now begin: cancelled before, it would note nothing
+        """Stop the current run and wait until its end is recorded; False when there was none."""
+        await asyncio.sleep(0)  # let a run claimed just now start: cancelled earlier, it would record nothing
         if self.working is None:
             return False
         self.leaves_open = self.leaves_open or leaves_open
@@ -164,19 +165,19 @@ class LiveSession:
         return self._open.sandbox
 
     @property
-    def serving(self) -> RequestHandler:
+    def request_handler(self) -> RequestHandler:
         assert self._open is not None
-        return self._open.serving
+        return self._open.request_handler
 
     async def open(self, *, changes: bool = True) -> Sandbox:
-        """Have a workspace and a jail on it; a caller who `changes` nothing does not wake the session."""
+        """Open the workspace and its jail. A caller that `changes` nothing does not wake the session."""
         async with self._opening:
             if self._open is not None and self._open.lost:
                 await self._shut(reason="its jail was lost")
             if self._open is None:
                 session = await self.sessions.get(self.id)
                 is_new = not session.workspace_id
-                if is_new and not changes:  # to prepare it was cancelled, or the session was paused before
+                if is_new and not changes:  # its preparation was cancelled, or it was paused before that
                     raise Conflict(f"The session {self.id} has no files yet. Its next prompt prepares them.")
                 if is_new:
                     session = await self._prepare(session)
@@ -189,7 +190,7 @@ class LiveSession:
             return self._open.sandbox
 
     async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
-        """Show in the log and in the state that the session has a jail."""
+        """Record in the log and in the state that the session has a jail."""
         if events and not (await self.log.head(self.id)).ended:
             await self.append(events)
         opened.quiet = False
@@ -198,13 +199,13 @@ class LiveSession:
             await self.set_state("idle")
 
     async def park(self, *, reason: str) -> None:
-        """Close the jail; the workspace is kept with a snapshot of now."""
+        """Take a snapshot of the workspace and close the jail."""
         async with self._opening:
             await self._shut(reason=reason)
 
     @asynccontextmanager
     async def used(self, *, changes: bool = True) -> AsyncIterator[Sandbox]:
-        """Keep the sandbox open for a while."""
+        """Hold the sandbox open while the caller uses it."""
         self._users += 1
         try:
             yield await self.open(changes=changes)
@@ -214,7 +215,7 @@ class LiveSession:
 
     @property
     def busy(self) -> bool:
-        """Whether it would be missed."""
+        """True while anything uses this session, so it must not be parked."""
         if self._users or self.run is not None or self.working is not None:
             return True
         opened = self._open
@@ -230,7 +231,7 @@ class LiveSession:
             assert self._open is not None
             if isinstance(request, FindLostByUndo):
                 return await lost_by_undo(await self.entries(), self._open.sandbox.workspace)
-            return await self._open.serving.answer(request, by=by)
+            return await self._open.request_handler.answer(request, by=by)
 
     @asynccontextmanager
     async def terminal(self, id: str, resume: int | None, *, masked: bool) -> AsyncIterator[Any]:
@@ -243,13 +244,13 @@ class LiveSession:
         began = time.monotonic()
         await self.set_state("starting")
         if session.repository and not session.forked_from:
-            source = self.grounds.redactor.redact(session.repository)
+            source = self.dependencies.redactor.redact(session.repository)
             await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
-        made = await self.grounds.ways.prepare(session, self.recorder)
+        made = await self.dependencies.callbacks.prepare(session, self.recorder)
         await self.sessions.set(self.id, workspace_id=made.workspace_id)
         event = SessionPrepared(
             workspace=made.workspace_id,
-            source=self.grounds.redactor.redact(made.source),
+            source=self.dependencies.redactor.redact(made.source),
             commit=made.commit,
             duration_s=round(time.monotonic() - began, 3),
         )
@@ -259,7 +260,8 @@ class LiveSession:
     async def _shut(self, *, reason: str) -> None:
         opened, self._open = self._open, None
         if opened is not None:
-            await run_to_end(self._close(opened, reason))  # half closed, nobody would close the jail any more
+            # If interrupted halfway, the jail would never be closed.
+            await run_to_end(self._close(opened, reason))
 
     async def _close(self, opened: "_Open", reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost and not opened.quiet)
@@ -280,41 +282,43 @@ class LiveSession:
     def _noted(self, task: asyncio.Future[None]) -> None:
         self._noting.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            # The input stays untaken: it is seen in the log, and not done twice.
+            # The input stays untaken. Its effect is found in the log, so it is not repeated.
             logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
 
 
 class _Open:
-    """A sandbox, and what was opened with it."""
+    """An open sandbox with its output recorder, terminals and request handler."""
 
     def __init__(self, live: LiveSession, sandbox: Sandbox, stack: AsyncExitStack) -> None:
         self.sandbox = sandbox
         self.lost = False
-        self.quiet = True  # opened only for reads: neither the log nor the state shows it
+        self.quiet = True  # opened only for reads, which neither the log nor the state shows
         self._recorder = recorder = live.recorder
         self._stack = stack
-        self.printing = OutputRecorder(lambda events: recorder.append(output=events), recorder.redactor)
-        self.terminals = Terminals(sandbox.jail, recorder, self.printing)
-        self.serving = RequestHandler(
+        self.output_recorder = OutputRecorder(
+            lambda events: recorder.append(output=events), recorder.redactor
+        )
+        self.terminals = Terminals(sandbox.jail, recorder, self.output_recorder)
+        self.request_handler = RequestHandler(
             sandbox,
             recorder,
-            self.printing,
+            self.output_recorder,
             self.terminals,
             is_running=lambda: live.is_running,
-            hashing=live.grounds.hashing,
+            hashing=live.dependencies.hashing,
         )
         self._loop = asyncio.get_running_loop()
         self._pidfd = sandbox.jail.warden_pidfd
         self._loop.add_reader(self._pidfd, self._lose)
 
     async def close(self, *, keep: bool) -> int:
-        """End everything in it; the number of the last snapshot, 0 when there is none."""
+        """Close everything in it. Returns the number of the last snapshot, 0 when there is none."""
         self._loop.remove_reader(self._pidfd)
         await self._recorder.settle()
         snapshot = 0
         try:
             await self.terminals.close_all()
-            await self.printing.close()
+            await self.output_recorder.close()
             if keep:
                 snapshot = (await self.sandbox.workspace.snapshot("before it is parked")).id
         except HutchError as error:
@@ -334,12 +338,14 @@ class _Open:
 async def _open(live: LiveSession, session: Session) -> _Open:
     stack = AsyncExitStack()
     try:
-        sandbox = await stack.enter_async_context(live.grounds.ways.open_sandbox(session, live.recorder))
+        sandbox = await stack.enter_async_context(
+            live.dependencies.callbacks.open_sandbox(session, live.recorder)
+        )
     except BaseException:
         await stack.aclose()
         raise
     return _Open(live, sandbox, stack)
 
 
-def _kind(given: SessionInput) -> str:
-    return given.body.partition('"type":"')[2].partition('"')[0]
+def _kind(submitted: SessionInput) -> str:
+    return submitted.body.partition('"type":"')[2].partition('"')[0]

@@ -1,4 +1,4 @@
-"""What an agent waits for: somebody's approval, or an answer."""
+"""The approvals and answers that an agent waits for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,69 +17,71 @@ Append = Callable[[Sequence[Event]], Awaitable[object]]
 
 @dataclass(slots=True)
 class Waits:
-    """Who waits for what in one session. An answer may come before its question, after a crash."""
+    """The open questions of one session. After a crash, an answer may arrive before its question."""
 
     append: Append
-    changed: Callable[[], Awaitable[None]]  # whether anybody waits is another now
+    changed: Callable[[], Awaitable[None]]  # called when the session starts or stops waiting
     taken: Callable[[SessionInput], Awaitable[None]]
     _waiting: dict[str, "asyncio.Future[tuple[SessionInput, Reply]]"] = field(default_factory=dict)
     _early: dict[str, tuple[SessionInput, Reply]] = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)  # call ids asked about in this run
+    _asked_ids: set[str] = field(default_factory=set)  # call ids asked about in this run
     _used: dict[str, SessionInput] = field(default_factory=dict)  # approvals on their way into the log
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def offer(self, given: SessionInput, reply: Reply) -> bool:
-        """Give an answer to who waits for it; False when nobody does yet."""
+    def offer(self, submitted: SessionInput, reply: Reply) -> bool:
+        """Pass an answer to its question; False when the question is not open yet."""
         waiting = self._waiting.get(reply.call_id)
         if waiting is None or waiting.done():
-            self._early[reply.call_id] = (given, reply)
+            self._early[reply.call_id] = (submitted, reply)
             return False
-        waiting.set_result((given, reply))
+        waiting.set_result((submitted, reply))
         return True
 
-    async def approval(self, asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Approval:
-        """Wait until somebody says whether a call may be made. What an answer covers is in the question."""
-        given, reply = await self._wait(asked.call_id)
-        self._used[asked.call_id] = given
+    async def approval(self, question: ApprovalAsked, covers: tuple[Rule, ...]) -> Approval:
+        """Wait for a user to allow or deny a call. The question says which calls an answer covers."""
+        submitted, reply = await self._wait(question.call_id)
+        self._used[question.call_id] = submitted
         match reply:
             case Approve():
-                return Approval(allowed=True, scope=reply.scope, by=given.by)
+                return Approval(allowed=True, scope=reply.scope, by=submitted.by)
             case Deny():
-                return Approval(allowed=False, by=given.by, reason=reply.reason)
+                return Approval(allowed=False, by=submitted.by, reason=reply.reason)
             case Answer():
-                return Approval(allowed=False, by=given.by, reason=reply.text)
+                return Approval(allowed=False, by=submitted.by, reason=reply.text)
 
     async def settled(self, call_id: str) -> None:
-        """An approval is in the log: its input is done with."""
-        if given := self._used.pop(call_id, None):
-            await self.taken(given)
+        """Mark the input of an approval as taken, once the approval is in the log."""
+        if submitted := self._used.pop(call_id, None):
+            await self.taken(submitted)
 
     async def question(self, text: str, call_id: str = "") -> str:
-        """Wait for somebody's answer to a question. One that was open before a restart keeps its id, so an
-        answer that was given meanwhile is an answer to it."""
+        """Wait for a user's answer. A question that was open before a restart keeps its id, so answers that
+        arrived in the meantime belong to it."""
         call_id = call_id or f"ask_{new_input_id().partition('_')[2]}"
         await self.append([QuestionAsked(call_id=call_id, text=text)])
-        given, reply = await self._wait(call_id)
+        submitted, reply = await self._wait(call_id)
         answer = reply.text if isinstance(reply, Answer) else "(no answer)"
-        answered = QuestionAnswered(call_id=call_id, text=answer, by=given.by, audience=given.audience)
+        answered = QuestionAnswered(
+            call_id=call_id, text=answer, by=submitted.by, audience=submitted.audience
+        )
         await self.append([answered])
-        await self.taken(given)
+        await self.taken(submitted)
         return answer
 
     async def forget(self) -> None:
-        """The run is over: answers that nobody waited for are done with."""
+        """After a run, mark unused answers as taken."""
         early, self._early = list(self._early.values()), {}
-        self._asked.clear()
-        for given, _ in early:
-            await self.taken(given)
+        self._asked_ids.clear()
+        for submitted, _ in early:
+            await self.taken(submitted)
 
     async def _wait(self, call_id: str) -> tuple[SessionInput, Reply]:
         # Models choose the ids of their calls, and may use one twice: a second answer to the first
-        # question must not answer the second question, which nobody has seen yet.
-        is_first, early = call_id not in self._asked, self._early.get(call_id)
-        self._asked.add(call_id)
+        # question must not answer the second question, which no user has seen yet.
+        is_first, early = call_id not in self._asked_ids, self._early.get(call_id)
+        self._asked_ids.add(call_id)
         if is_first and early is not None:
             return self._early.pop(call_id)
         waiting: asyncio.Future[tuple[SessionInput, Reply]] = asyncio.get_running_loop().create_future()

@@ -1,11 +1,11 @@
-"""What people's commands may have changed while an agent worked.
+"""Finds which files users' commands may have changed while an agent worked.
 
-A command writes whatever it likes, and the log does not say what. So it counts with all that
-changed between two snapshots: the last one before it began, and one that was taken after its
-end. Around a command of the API snapshots are taken for that. Around one that is typed in a
-terminal there are only those after the agent's own steps, so files of such a step count too.
-What commands leave running counts until it has ended, and so do jobs of an earlier run.
-Where the log says that some of these events could not be written, it counts as if they were there.
+The log does not say which files a command wrote. So a command counts with all changes between
+two snapshots: the last one before it started, and one taken after its end. Snapshots are taken
+around each command of the API. Around a command typed in a terminal there are only those after
+the agent's own steps, so the files of such a step count too. Jobs that a command leaves running
+count until they have ended, and so do jobs of an earlier run. Where the log says that such
+events could not be written, they count as if they were there.
 """
 
 import re
@@ -34,16 +34,17 @@ BEFORE_RESTORE, AFTER_RESTORE = "before going back to ", "back to "  # and the s
 RESERVED = (BEFORE_COMMAND, AFTER_COMMAND, BEFORE_RESTORE, AFTER_RESTORE)
 # An agent's snapshot may be taken before the end of a command, and written after it; the next is not.
 SNAPSHOTS_AFTER = 2
-PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z])*$")  # how a shell ends that waits for a command
+# The end of a shell's output when it waits for a command.
+PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z])*$")
 
 Key = tuple[str, str]
 OMITTED: Key = ("omitted", "")
 
 
 def spans(entries: Iterable[Entry], run_id: str, before: int, now: int) -> list[tuple[int, int]]:
-    """Pairs of snapshots between which people's commands ran during a run, in order and without overlaps.
+    """Pairs of snapshots between which users' commands ran during a run, in order and without overlaps.
 
-    `before` is the snapshot that the run began with, `now` the newest one.
+    `before` is the snapshot at the start of the run, `now` the newest one.
     """
     found = _Spans()
     for entry in entries:
@@ -67,14 +68,14 @@ class _Spans:
     def __init__(self) -> None:
         self.done: set[tuple[int, int]] = set()  # the snapshots before and after
         self._last = 0  # snapshot
-        self._open: dict[Key, int] = {}  # what runs, and the snapshot before it
-        self._over: list[tuple[Key, int, int]] = []  # what has ended, and how many snapshots ago
-        self._with_jobs: set[Key] = set()  # shells and terminals, whoever left the jobs there
+        self._open: dict[Key, int] = {}  # running commands and jobs, and the snapshot before each
+        self._over: list[tuple[Key, int, int]] = []  # those that have ended, and how many snapshots ago
+        self._with_jobs: set[Key] = set()  # shells and terminals with jobs, of users or of the agent
         self._is_inside = False  # the run
 
     @property
     def unfinished(self) -> Sequence[int]:
-        """The snapshots before what has no snapshot after it yet."""
+        """The snapshots before commands that have no snapshot after them yet."""
         return [*self._open.values(), *(start for _, start, _ in self._over)]
 
     def add(self, event: Event) -> None:
@@ -100,7 +101,7 @@ class _Spans:
             case TerminalEnded(terminal=id):
                 self._end(("terminal", id))
             case EventsOmitted(types=types) if "jobs.left" in types:
-                self._begin(OMITTED)  # nobody knows when these jobs end
+                self._begin(OMITTED)  # the end of these jobs is unknown
             case EventsOmitted(types=types) if "terminal.printed" in types:
                 self._begin(OMITTED)
                 self._end(OMITTED)
@@ -110,7 +111,7 @@ class _Spans:
                     self._end(key)
 
     def begin_run(self) -> None:
-        """It begins with a snapshot of its own: what ended before that is in it."""
+        """Start the run. Its first snapshot contains the changes of commands that ended before."""
         self._is_inside = True
         self._over = [each for each in self._over if each[2] == 0]
 
@@ -151,7 +152,7 @@ class _Spans:
                 self.done.add((start, number))
 
     def _close(self, key: Key, number: int) -> None:
-        """This snapshot was taken after the end of what ran."""
+        """End a command; snapshot `number` was taken after it."""
         self._end(key)
         self.done |= {(start, number) for each, start, _ in self._over if each == key}
         self._over = [each for each in self._over if each[0] != key]

@@ -1,4 +1,4 @@
-"""Which ports programs in a jail listen on, as its kernel's own tables say."""
+"""Finds the ports that programs in a jail listen on, from the kernel's tables."""
 
 import re
 
@@ -11,10 +11,10 @@ _LISTENING = re.compile(rb"^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A ", 
 
 
 async def listening(jail: Jail) -> list[int]:
-    """The ports that can be looked at; none when the tables cannot be read."""
+    """The ports that can be previewed; none when the tables cannot be read."""
     try:
         read = await jail.run(["cat", *TABLES], timeout_s=POLL_INTERVAL_S)
-    except HutchError:  # whatever is wrong with the jail is told to who wants more of it
+    except HutchError:  # requests that need the jail report its error
         return []
     return ports_in(read.stdout)
 

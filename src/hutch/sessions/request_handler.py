@@ -1,6 +1,6 @@
 """Answers to requests about a session's files, snapshots, commands and terminals.
 
-What a request changes is in the log when it is answered, with who wanted it.
+A request is answered after its change is in the log, together with the user who made the request.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ logger = structlog.get_logger()
 
 
 class RequestHandler:
-    """Requests at one sandbox."""
+    """Answers the requests for one sandbox."""
 
     def __init__(
         self,
         sandbox: Sandbox,
         recorder: Recorder,
-        printing: OutputRecorder,
+        output_recorder: OutputRecorder,
         terminals: Terminals,
         *,
         is_running: Callable[[], bool],
@@ -64,7 +64,7 @@ class RequestHandler:
         self._sandbox = sandbox
         self._recorder = recorder
         self._redactor = recorder.redactor
-        self._printing = printing
+        self._output_recorder = output_recorder
         self._terminals = terminals
         self._is_running = is_running  # an agent works in the session
 
@@ -73,16 +73,16 @@ class RequestHandler:
         return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
 
     async def _stat(self, path: str) -> PathStatus:
-        """A file and its hash, one at a time in a session and a few in all.
+        """Hash a file: one at a time in a session, and a few on the whole host.
 
-        A file that takes no room on disk can be gigabytes long: a few requests for its hash would take all
-        threads, and with them every other session's.
+        A sparse file takes no disk space and can be gigabytes long. A few requests for such hashes would
+        occupy all threads and block every other session.
         """
         async with self._hashing_here, self._hashing:
             return await self._sandbox.workspace.stat(path, hashed=True)
 
     async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
-        """Requests about files, and all others below."""
+        """Answer requests about files; pass on all others."""
         workspace, jail = self._sandbox.workspace, self._sandbox.jail
         match request:
             case requests.ListFiles(path, recursive, ignores, cursor, limit):
@@ -114,11 +114,11 @@ class RequestHandler:
                 edited = await workspace.apply_patch(patch)
                 await self._record_changes(edited.changes, by)
                 return edited
-            case requests.SearchFiles(wanted, read_only):
+            case requests.SearchFiles(query, read_only):
                 mask = self._redactor.mask
                 if read_only:
-                    return await workspace.grep(jail, wanted, mask=mask)
-                found = await workspace.grep(jail, wanted)
+                    return await workspace.grep(jail, query, mask=mask)
+                found = await workspace.grep(jail, query)
                 tree = workspace.mount.directory
                 return replace(found, lines=await workspace.work(hide_across_lines, tree, found.lines, mask))
             case requests.FindFiles(pattern, path, limit, offset, read_only):
@@ -129,7 +129,7 @@ class RequestHandler:
         return await self._answer_processes(request, by=by)
 
     async def _answer_processes(self, request: requests.Request[Any], *, by: str) -> Any:
-        """Requests about what runs in the jail."""
+        """Answer requests about commands, terminals and ports; pass on all others."""
         match request:
             case requests.RunCommand():
                 return await self._run(request)
@@ -159,15 +159,15 @@ class RequestHandler:
                 return await workspace.list_snapshots()
             case requests.TakeSnapshot(reason):
                 reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
-                return await self._kept(await workspace.snapshot(reason))
+                return await self._record_snapshot(await workspace.snapshot(reason))
             case requests.SnapshotForFork():
                 return await workspace.snapshot("before a fork")
             case requests.RestoreSnapshot(number, path):
                 before = await workspace.snapshot(f"{BEFORE_RESTORE}{number}")
-                await self._kept(before, f"{BEFORE_RESTORE}{number}")
+                await self._record_snapshot(before, f"{BEFORE_RESTORE}{number}")
                 await workspace.restore(number, path)
                 reason = f"{AFTER_RESTORE}{number}"
-                await self._kept(await workspace.snapshot(reason), reason)
+                await self._record_snapshot(await workspace.snapshot(reason), reason)
                 return before
             case requests.Diff(old, new, path, cursor, limit, read_only):
                 return await find_differences(
@@ -179,27 +179,27 @@ class RequestHandler:
         await self._record(self._recorder.files_changed(changes, by=by))
         return changes
 
-    async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
-        """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
+    async def _record_snapshot(self, taken: Snapshot, reason: str = "") -> Snapshot:
+        """Record a snapshot. If nothing has changed it is an older one, and `reason` replaces its reason."""
         why = printable(self._redactor.redact(reason)) if reason else clean_reason(taken, self._redactor)
         await self._record([self._recorder.snapshot_taken(taken, why)])
         return taken
 
     async def _record(self, events: Sequence[Event] = ()) -> None:
-        """Have it on disk that something was done, with all that was printed and reported before."""
+        """Write events to disk, after all output and events that came before them."""
         try:
-            await self._printing.flush(quiet=False)
+            await self._output_recorder.flush(quiet=False)
             await self._recorder.append(events)
             await self._recorder.confirm()
         except HutchError as error:
             if is_storage_failure(error):
                 is_full = isinstance(error, LimitReached)
                 kind = NotRecorded if is_full else DoneUnrecorded
-                raise kind(f"It was done, but that could not be recorded. {error}") from error
+                raise kind(f"It was done, but could not be recorded. {error}") from error
             raise
 
     async def _try_to_record(self) -> None:
-        """What is about to be shown is in the log, if it can be written."""
+        """Write pending output to the log before a client sees it. A failed write is only logged."""
         try:
             await self._record()
         except HutchError as error:
@@ -211,41 +211,40 @@ class RequestHandler:
             await self._recorder.append([CommandSignalled(background_id=id, signal=signal, by=by)])
         await command.signal(signal)
 
-    async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
-        program = AGENTS_PROGRAM if wanted.shell == AGENTS_SHELL else None
-        shell = self._sandbox.shells.shell(wanted.shell, program=program)
-        output = self.open_output(wanted.shell)
-        await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
+    async def _run(self, request: requests.RunCommand) -> requests.CommandResult:
+        program = AGENTS_PROGRAM if request.shell == AGENTS_SHELL else None
+        shell = self._sandbox.shells.shell(request.shell, program=program)
+        output = self.open_output(request.shell)
+        await self._snapshot_for_undo(f"{BEFORE_COMMAND}{request.shell}")
         result = await shell.run(
-            wanted.command,
-            timeout_s=wanted.timeout_s,
-            yield_s=wanted.yield_s,
+            request.command,
+            timeout_s=request.timeout_s,
+            yield_s=request.yield_s,
             on_output=output.add,
-            on_lost=output.leave_out,
+            on_lost=output.omit,
         )
         output.end(result)
         await self._record()
         if not result.running:
-            await self._keep_for_undo(f"{AFTER_COMMAND}{wanted.shell}")
+            await self._snapshot_for_undo(f"{AFTER_COMMAND}{request.shell}")
         if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
             return self._result(result)
         return await asyncio.to_thread(self._result, result)
 
-    async def _keep_for_undo(self, reason: str) -> None:
-        """Take a snapshot while an agent works: an undo of its run names what a command has changed."""
+    async def _snapshot_for_undo(self, reason: str) -> None:
+        """Take a snapshot while an agent works, so that an undo of its run can name the command's changes."""
         if not self._is_running():
             return
         try:
-            taken = await self._sandbox.workspace.snapshot(
-                reason
-            )  # an older one when nothing has changed since
+            # This is an older snapshot when nothing has changed since.
+            taken = await self._sandbox.workspace.snapshot(reason)
             await self._recorder.append([self._recorder.snapshot_taken(taken, reason)])
-        except HutchError as error:  # an undo names more files then
+        except HutchError as error:  # without the snapshot, an undo names more files
             logger.warning("session.command_without_snapshot", error=str(error))
 
     def open_output(self, shell: str) -> "ShellOutput":
-        """Where the output of a command goes that is about to run in this shell."""
-        return ShellOutput(self._printing, shell)
+        """Record the output of the next command in this shell."""
+        return ShellOutput(self._output_recorder, shell)
 
     def _result(self, result: Result) -> requests.CommandResult:
         def clean(data: bytes) -> str:
@@ -300,19 +299,19 @@ class RequestHandler:
 
 
 class ShellOutput:
-    """What one command prints, on its way into the log; it is not mixed with what others print."""
+    """Records the output of one command in the log, apart from the output of others."""
 
-    def __init__(self, printing: OutputRecorder, shell: str) -> None:
-        self._printing = printing
+    def __init__(self, output_recorder: OutputRecorder, shell: str) -> None:
+        self._output_recorder = output_recorder
         self._shell = shell
         self._background_id: str | None = None
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        self._printing.add((self, stream), data, self._make(stream))
+        self._output_recorder.add((self, stream), data, self._make(stream))
 
-    def leave_out(self, stream: StreamName, lost: Lost) -> None:
-        """What the command prints first follows this, which was not kept."""
-        self._printing.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
+    def omit(self, stream: StreamName, lost: Lost) -> None:
+        """Note that bytes before the command's first output were dropped."""
+        self._output_recorder.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
 
     def _make(self, stream: StreamName) -> Make:
         background_id = self._background_id
@@ -329,16 +328,16 @@ class ShellOutput:
         return make
 
     def end(self, result: Result) -> None:
-        """The command has ended, or goes on in the background."""
+        """Note that the command has ended, or continues in the background."""
         self._background_id = result.id
         if not result.running:
             for stream in ("stdout", "stderr"):
-                self._printing.end((self, stream))
+                self._output_recorder.end((self, stream))
 
     async def record(self, result: Result) -> None:
-        """Write what belongs to a result, before the result is written."""
+        """Write the output that belongs to a result, before the result is written."""
         self.end(result)
         try:
-            await self._printing.flush(quiet=False)
-        except HutchError as error:  # the log says how much is missing, when it can be written again
+            await self._output_recorder.flush(quiet=False)
+        except HutchError as error:  # once it can be written again, the log says how much is missing
             logger.warning("session.output_lost", error=str(error))

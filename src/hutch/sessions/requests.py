@@ -1,7 +1,7 @@
-"""What can be asked of a live session, besides inputs: its files, snapshots, commands and terminals.
+"""The requests that a live session answers, besides inputs: files, snapshots, commands and terminals.
 
-A request is plain data and names the type of its answer. Those that change
-something say so; a session that has ended answers only the others.
+A request is plain data and names the type of its answer. Requests that change
+something are marked; a session that has ended answers only the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """What is wanted; the type parameter is what is answered."""
+    """A request; the type parameter is the type of its answer."""
 
     __slots__ = ()
     changes: ClassVar[bool] = False
 
 
 class Changing(Request[T]):
-    """One that changes something."""
+    """A request that changes something."""
 
     __slots__ = ()
     changes: ClassVar[bool] = True
@@ -97,7 +97,7 @@ class ApplyPatch(Changing[EditResult]):
 
 @dataclass(frozen=True, slots=True)
 class SearchFiles(Request[GrepResult]):
-    wanted: GrepQuery
+    query: GrepQuery
     read_only: bool = False  # the caller may not write: lines with secrets are no match
 
 
@@ -125,12 +125,12 @@ class TakeSnapshot(Changing[Snapshot]):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotForFork(Request[Snapshot]):
-    """The present files, for a fork. It is not recorded: the log may be full, or the session have ended."""
+    """A snapshot for a fork. It is not recorded: the log may be full, or the session may have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSnapshot(Changing[Snapshot]):
-    """Answers with the snapshot of what was there before."""
+    """Answered with a snapshot of the files before the restore."""
 
     number: int
     path: str = ""
@@ -145,12 +145,12 @@ class Diff(Request[Difference]):
     path: str = ""
     cursor: str = ""
     limit: int = 1000
-    read_only: bool = False  # for a caller who may only read: a binary patch could hold secrets unseen
+    read_only: bool = False  # the caller may not write: a binary patch could hide secrets
 
 
 @dataclass(frozen=True, slots=True)
 class FindLostByUndo(Request[Sequence[str]]):
-    """The files in which an undo of the last run would remove what others have changed."""
+    """The files in which an undo of the last run would remove changes of others."""
 
 
 # --- commands ---
@@ -158,7 +158,7 @@ class FindLostByUndo(Request[Sequence[str]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """A command that has ended, or goes on in the background under `id`."""
+    """A command that has ended, or continues in the background under `id`."""
 
     exit_code: int | None
     signal: int | None
@@ -196,12 +196,12 @@ class CommandState:
 
 @dataclass(frozen=True, slots=True)
 class ListCommands(Request[Sequence[CommandState]]):
-    """Those in the background."""
+    """List the commands in the background."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput(CommandState):
-    """What a command in the background has printed from one place to another."""
+    """The output of a background command, from byte `start` to byte `end`."""
 
     text: str
     start: int
@@ -255,4 +255,4 @@ class CloseTerminal(Changing[None]):
 
 @dataclass(frozen=True, slots=True)
 class ListPorts(Request[Sequence[int]]):
-    """Those that programs in the jail listen on."""
+    """List the ports that programs in the jail listen on."""

@@ -1,8 +1,8 @@
-"""What is told of a session's files, without secrets: the one place where that leaves for a client.
+"""Redacts all answers about a session's files before they leave for a client.
 
-Paths and texts come from a repository and from commands, so either may hold a value
-of the vault. The content of a file is the exception: it is bytes that somebody may
-write back, and is masked only for those who may not write; see `mask`.
+Paths and texts come from a repository and from commands, so either may contain a value of
+the vault. The content of a file is the exception: a client may write these bytes back, so
+they are masked only for callers that may not write; see `mask`.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ WITH_TEXT = (Page, PathStatus, GrepResult, GlobResult, Difference, EditResult, S
 
 
 def is_text(found: object) -> bool:
-    """Whether it has paths or texts of files in it."""
+    """Whether an answer contains paths or texts of files."""
     return isinstance(found, WITH_TEXT) or (
         isinstance(found, list | tuple) and any(isinstance(each, FileChange | Snapshot) for each in found)
     )
 
 
 def redacted(found: Any, redactor: Redactor) -> Any:
-    """The same answer without secrets. Of a long one this takes a while."""
+    """The same answer without secrets. A long answer takes a while."""
     clean = redactor.redact
     match found:
         case Page(entries, cursor):
@@ -60,7 +60,7 @@ def redacted(found: Any, redactor: Redactor) -> Any:
 
 
 def clean_reason(snapshot: Snapshot, redactor: Redactor) -> str:
-    """Why it was taken. One of an older Hutch may hold a secret, or one that became a secret since."""
+    """Why a snapshot was taken. Redacted here, since a value may have become secret after it was written."""
     return printable(redactor.redact(snapshot.reason))
 
 
@@ -74,13 +74,13 @@ def _listed(each: FileChange | Snapshot | Change, redactor: Redactor) -> FileCha
 
 
 def clean_bytes(data: bytes, redactor: Redactor) -> bytes:
-    """Text that may hold bytes of other encodings, which stay as they are."""
+    """Redact text that may contain bytes of other encodings, which stay unchanged."""
     text = data.decode("utf-8", "surrogateescape")
     return redactor.redact(text).encode("utf-8", "surrogateescape")
 
 
 def clean_text(found: Bytes, redactor: Redactor) -> str:
-    """The beginning of a file as text; what may be the first part of a secret at its end is left out."""
+    """The beginning of a file as text, without a possible first part of a secret at its end."""
     is_cut = len(found.data) < found.size
     data = found.data[: redactor.held_start(found.data)] if is_cut else found.data
     return redactor.redact(data.decode(errors="replace"))

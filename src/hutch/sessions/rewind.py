@@ -1,4 +1,4 @@
-"""Where a session was before its last run."""
+"""Finds the state of a session before its last run."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from hutch.domain.events import Entry, RunStarted, SessionRewound, SnapshotTaken
 
 
 def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
-    """The number of the last event before it, the snapshot that was taken of the files then, and its id.
+    """The number of the last event before that run, the snapshot of the files at that time, and the run's id.
 
     None when there is no run, or all of them were undone already.
     """
@@ -16,7 +16,7 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
         if isinstance(entry.event, SnapshotTaken):
             snapshot, last_snapshot_seq = entry.event.snapshot, entry.seq
         elif isinstance(entry.event, RunStarted):
-            # The run's own first snapshot stands just before it.
+            # The run's own first snapshot is recorded just before it.
             upto = last_snapshot_seq if last_snapshot_seq == entry.seq - 1 else entry.seq
             found = (upto - 1, snapshot, entry.event.run_id)
     return found
@@ -24,11 +24,11 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
 
 def effective_entries(entries: Sequence[Entry]) -> list[Entry]:
     """The entries that count, without those that were undone."""
-    kept: list[Entry] = []
+    effective: list[Entry] = []
     for entry in entries:
         if isinstance(entry.event, SessionRewound):
             to_seq = entry.event.to_seq
-            kept = [each for each in kept if each.seq <= to_seq]
+            effective = [each for each in effective if each.seq <= to_seq]
         else:
-            kept.append(entry)
-    return kept
+            effective.append(entry)
+    return effective

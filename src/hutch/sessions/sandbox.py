@@ -9,7 +9,7 @@ from hutch.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A workspace, the jail on it and the shells in that; whoever opened it closes it."""
+    """A workspace, its jail and the shells in that jail. The code that opened it closes it."""
 
     workspace: Workspace
     jail: Jailed

@@ -1,7 +1,7 @@
-"""What somebody sees of a terminal who may only read: its bytes, with a `*` for each byte of a secret.
+"""Masks a terminal for read-only viewers: each byte of a secret is shown as `*`.
 
-A byte keeps its number, so whoever comes back goes on at the same place. What may be the
-beginning of a secret is held back until more was printed.
+Every byte keeps its number, so a viewer that reconnects continues at the same position. Bytes
+that may be the beginning of a secret are held until more output arrives.
 """
 
 import asyncio
@@ -9,12 +9,13 @@ import asyncio
 from hutch.domain.redaction import Redactor
 from hutch.jail.terminal import Terminal, TerminalReader
 
-UNKNOWN_BYTES = 16 * 1024  # at the beginning of a ring that has lost bytes: the rest of a secret may be there
-AT_ONCE_BYTES = 4 * 1024  # so many are looked at without leaving the loop
+# At the start of a ring buffer that has lost bytes: the rest of a secret may be there.
+UNKNOWN_BYTES = 16 * 1024
+AT_ONCE_BYTES = 4 * 1024  # are masked in the event loop; more in a thread
 
 
 def first_masked(terminal: Terminal, resume: int | None) -> int:
-    """The first byte that can be shown to somebody who may only read."""
+    """The first byte that a read-only viewer may see."""
     first = terminal.first_seq
     known = min(first + UNKNOWN_BYTES, terminal.seq) if first else 0
     return max(known, resume or 0)
@@ -55,7 +56,7 @@ class MaskedReader:
         return seq, data
 
     async def _hide(self) -> tuple[bytes, int]:
-        """What is held, masked, and how much of it can be shown by now."""
+        """The held bytes, masked, and how many of them can be shown now."""
         before = self._before()
         data = before + self._held
         if len(data) <= AT_ONCE_BYTES:
@@ -65,7 +66,7 @@ class MaskedReader:
         return masked[len(before) :], max(0, until - len(before))
 
     def _before(self) -> bytes:
-        """What was printed just before, in which a secret may have begun."""
+        """The output just before the held bytes, in which a secret may begin."""
         at = max(self._terminal.first_seq, self._seq - self._redactor.window)
         parts = []
         while at < self._seq:

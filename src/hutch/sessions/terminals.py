@@ -1,4 +1,4 @@
-"""The terminals of a session: opened, watched by many, written into the log, and ended with their jail."""
+"""The terminals of a session: they have many viewers, are recorded in the log, and end with their jail."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,13 +29,13 @@ from hutch.sessions.terminal_masking import MaskedReader, first_masked
 
 MAX_TERMINALS = 16
 MAX_SIDE = 1000  # rows or columns
-UNWATCHED_S = 0.02  # between two looks at a terminal that nobody watches
-MIN_JOBS_INTERVAL_S = 0.05  # between two looks at the processes of a terminal: whoever prints may do so often
+UNWATCHED_DELAY_S = 0.02  # between two reads of a terminal without viewers
+MIN_JOBS_INTERVAL_S = 0.05  # between two checks of a terminal's processes: output may come very often
 logger = structlog.get_logger()
 
 
 class Held:
-    """A terminal, and what is known of it."""
+    """A terminal and its state."""
 
     def __init__(self, id: str, terminal: Terminal, size: Size) -> None:
         self.id = id
@@ -47,7 +47,7 @@ class Held:
         self.jobs: JobWatch | None = None
 
     def end_watch(self) -> None:
-        """Its program is gone, with all that it started."""
+        """Note that its program and all processes of that have ended."""
         if self.jobs is not None:
             self.jobs.end()
 
@@ -68,7 +68,7 @@ class Held:
 
 
 class TerminalViewer:
-    """One who watches; see `Viewer` in the seam."""
+    """One viewer of a terminal; see `Viewer` in the interface."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class TerminalViewer:
         self._reader.acknowledge(count)
 
     async def write(self, data: bytes) -> None:
-        if not self._recorder.admits:  # what comes of it could not be recorded
+        if not self._recorder.admits:  # its output could not be recorded
             await self._recorder.admit()
         await self._held.terminal.write(data)
 
@@ -123,13 +123,13 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, recorder: Recorder, printing: OutputRecorder) -> None:
+    def __init__(self, jail: Jailed, recorder: Recorder, output_recorder: OutputRecorder) -> None:
         self._jail = jail
         self._recorder = recorder
-        self._printing = printing
+        self._output_recorder = output_recorder
         self._held: dict[str, Held] = {}
         self._count = 0
-        self._telling: set[asyncio.Future[object]] = set()
+        self._recordings: set[asyncio.Future[object]] = set()
 
     @property
     def watched(self) -> bool:
@@ -183,8 +183,8 @@ class Terminals:
     async def close_all(self) -> None:
         for held in list(self._held.values()):
             await self._end(held)
-        if self._telling:
-            await asyncio.wait(self._telling)
+        if self._recordings:
+            await asyncio.wait(self._recordings)
 
     def _get(self, id: str) -> Held:
         held = self._held.get(id)
@@ -200,14 +200,16 @@ class Terminals:
         self._record_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
 
     def _record_soon(self, event: Event) -> None:
-        telling: asyncio.Future[object] = asyncio.ensure_future(self._record_event(event))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        recording: asyncio.Future[object] = asyncio.ensure_future(self._record_event(event))
+        self._recordings.add(recording)
+        recording.add_done_callback(self._recordings.discard)
 
     async def _record_event(self, event: Event) -> object:
         try:
             return await self._recorder.append([event])
-        except HutchError as error:  # the session is over, or the log keeps it until it can be written
+        except (
+            HutchError
+        ) as error:  # the session has ended, or the log holds the event until it can be written
             logger.warning("terminal.not_recorded", error=str(error))
             return None
 
@@ -223,17 +225,18 @@ class Terminals:
 
         try:
             async for _, data in reader:
-                self._printing.add(key, data, make)
+                self._output_recorder.add(key, data, make)
                 if not held.viewers:
-                    await asyncio.sleep(UNWATCHED_S)  # a flood that nobody sees shall not keep the host busy
+                    # Unwatched output must not keep the host busy.
+                    await asyncio.sleep(UNWATCHED_DELAY_S)
                 reader.acknowledge(len(data))
         finally:
             reader.detach()
-            self._printing.end(key)
+            self._output_recorder.end(key)
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
-        with suppress(HutchError):  # the log will tell how much is missing
-            await self._printing.flush()
+        with suppress(HutchError):  # the log will say how much is missing
+            await self._output_recorder.flush()
         held.check_jobs()
         await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
@@ -251,5 +254,5 @@ class Terminals:
 
 def _size(columns: int, rows: int) -> Size:
     if not (0 < columns <= MAX_SIDE and 0 < rows <= MAX_SIDE):
-        raise BadRequest(f"{columns}x{rows} is no terminal's size. Give 1 to {MAX_SIDE} columns and rows.")
+        raise BadRequest(f"{columns}x{rows} is not a terminal size. Give 1 to {MAX_SIDE} columns and rows.")
     return Size(rows=rows, columns=columns)

@@ -1,8 +1,8 @@
-"""What an undo would take away that is not of the run it undoes.
+"""Finds the changes of others that an undo of a run would remove.
 
-The files go back to before the run. Whatever was changed after the run's last snapshot is
-somebody else's work, and so is what people wrote through the API while it ran, and what
-their commands may have changed meanwhile; undo names these files before it removes any.
+An undo restores the files from before the run. Changes after the run's last snapshot are the work
+of others. So are files that users wrote through the API while it ran, and files that their commands
+may have changed in the meantime. An undo names these files before it removes any.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_NAMED = 10  # in a sentence
 
 
 async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[str]:
-    """The files that would lose what others than the last run have changed."""
+    """The files that would lose changes that the last run did not make."""
     found = before_last_run(entries)
     if found is None or not found[1]:
         return []
@@ -37,7 +37,7 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     for old, new in ((ended_with, now), *spans(counted, run_id, before, now)):
         try:
             others |= await _changed(workspace, old, new)
-        except NotFound:  # that snapshot was dropped: whose work it is cannot be told any more
+        except NotFound:  # that snapshot was dropped: the author of these changes is unknown
             return sorted(changed)
     return sorted(changed & others)
 
@@ -73,16 +73,16 @@ def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
     more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
     named = ", ".join(shown[:MAX_NAMED])
     return WorkWouldBeLost(
-        "To undo the last run would remove what others have changed, or may have changed by commands while "
+        "An undo of the last run would remove changes that others made, or that commands may have made while "
         f"it worked, in {named}{more}. "
-        "Nothing was undone. Keep a copy of it, or undo all the same with `discard` "
+        "Nothing was undone. Save a copy of these files, or undo anyway with `discard` "
         "(hutch undo --discard-others).",
         paths=tuple(shown),
     )
 
 
 def _of_run(entries: Sequence[Entry], run_id: str, to_seq: int, before: int) -> tuple[int, set[str]]:
-    """The last snapshot of a run, and the files that people wrote through the API while it ran."""
+    """The last snapshot of a run, and the files that users wrote through the API while it ran."""
     last, inside, written = before, False, set[str]()
     for entry in entries:
         match entry.event:

@@ -1,7 +1,7 @@
-"""Sandboxes that are opened before they are asked for, since it is known that they will be.
+"""Opens sandboxes before they are requested.
 
-A jail takes longer to start than anything else before a run. It is started as soon as there
-is a workspace, while the session is still being recorded as prepared.
+Starting a jail is the slowest step before a run. It is started as soon as there is a workspace,
+while the session is still being recorded as prepared.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ class WarmPool:
     _closing: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def warm(self, workspace_id: str, opening: Opening) -> None:
-        """Begin to open a sandbox. It is closed again when it is not taken in time."""
+        """Start to open a sandbox. It is closed again when it is not taken in time."""
         task = asyncio.ensure_future(opening.__aenter__())
         self._opening[workspace_id] = (opening, task)
         asyncio.get_running_loop().call_later(self.max_unused_s, self._expire, workspace_id, task)
 
     @asynccontextmanager
     async def take(self, workspace_id: str, otherwise: Callable[[], Opening]) -> AsyncIterator[Sandbox]:
-        """The sandbox that is being opened for a workspace, or else another."""
+        """The sandbox that is being opened for a workspace, or else a new one."""
         found = self._opening.pop(workspace_id, None)
         if found is None:
             async with otherwise() as sandbox:

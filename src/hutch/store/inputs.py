@@ -15,7 +15,7 @@ from hutch.system.clock import wall_ms
 
 
 def session_has_ended(session_id: str) -> Conflict:
-    return Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
+    return Conflict(f"The session {session_id} has ended. Fork it to continue from its last state.")
 
 
 def add_input(

@@ -59,7 +59,7 @@ class Bash:
             timeout_s=given.timeout_s,
             yield_s=yield_s,
             on_output=output.add if output else None,
-            on_lost=output.leave_out if output else None,
+            on_lost=output.omit if output else None,
         )
         if output:
             await output.record(result)

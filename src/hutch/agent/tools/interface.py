@@ -46,7 +46,7 @@ class CommandOutput(Protocol):
         """The command has printed this."""
         ...
 
-    def leave_out(self, stream: StreamName, lost: Lost) -> None:
+    def omit(self, stream: StreamName, lost: Lost) -> None:
         """What it prints first on a stream follows this, which was not kept."""
         ...
 

@@ -83,7 +83,7 @@ class Performer:
         stream = DeltaStream(
             run.id,
             live.recorder.redactor,
-            lambda delta: live.grounds.channels.publish(live.id, delta, after=live.recorder.last_seq),
+            lambda delta: live.dependencies.channels.publish(live.id, delta, after=live.recorder.last_seq),
         )
         live.recorder.listeners.append(stream.end_turns)
         try:
@@ -125,8 +125,8 @@ class Performer:
         warning = await check_deliverable(
             self.forges(),
             live.sandbox.workspace,
-            address=live.grounds.address_of(session),
-            caller=await caller_of(live.grounds, session),
+            address=live.dependencies.address_of(session),
+            caller=await caller_of(live.dependencies, session),
             once=session.delivery.once,
         )
         if warning:

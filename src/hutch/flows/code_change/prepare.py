@@ -33,9 +33,9 @@ class Preparer:
     # The sandbox of a session that is forked.
     open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
 
-    async def prepare(self, id: str, session: Session, grounds: HostDependencies) -> Prepared:
+    async def prepare(self, id: str, session: Session, dependencies: HostDependencies) -> Prepared:
         """Make the workspace of this id for a session, unless a server that was killed has made it."""
-        record = await asyncio.to_thread(self._find, id) or await self._make(id, session, grounds)
+        record = await asyncio.to_thread(self._find, id) or await self._make(id, session, dependencies)
         return Prepared(record.id, record.source or "", record.commit or "")
 
     def _find(self, id: str) -> Record | None:
@@ -44,16 +44,18 @@ class Preparer:
         except NotFound:
             return None
 
-    async def _make(self, id: str, session: Session, grounds: HostDependencies) -> Record:
+    async def _make(self, id: str, session: Session, dependencies: HostDependencies) -> Record:
         if session.forked_from:
             source, _, number = session.forked_from.partition("@")
             async with self.open_source(SessionId(source)) as sandbox:
                 return await fork(sandbox.workspace, int(number), id)
         if not session.repository:
             return await self.make_empty(id)
-        caller = await caller_of(grounds, session)
-        remote = await self.forges().resolve_url(grounds.address_of(session), caller)
-        return await self.clone(id, remote, session, partial(_send_progress, grounds.channels, session.id))
+        caller = await caller_of(dependencies, session)
+        remote = await self.forges().resolve_url(dependencies.address_of(session), caller)
+        return await self.clone(
+            id, remote, session, partial(_send_progress, dependencies.channels, session.id)
+        )
 
 
 def _send_progress(channels: Channels, session_id: SessionId, progress: Progress) -> None:

@@ -47,7 +47,7 @@ class RunDefaults:
         """The setup of a run in a session whose sandbox is open."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
         is_attended = not session.delivery.unattended
-        kept = await KeptApprovals(live.grounds.rows, session.owner).rules()
+        kept = await KeptApprovals(live.dependencies.rows, session.owner).rules()
         approve, keep_rules = _approvals(live, session)
         return RunSetup(
             recorder=live.recorder,
@@ -63,7 +63,7 @@ class RunDefaults:
                 test_command=session.delivery.tests or self.test_command,
                 test_timeout_s=self.test_timeout_s,
                 ask=live.waits.question if is_attended else None,
-                open_output=live.serving.open_output,
+                open_output=live.request_handler.open_output,
             ),
             limits=equipment.persona.limits_for(session.limits),
             policy=equipment.policy.granted(kept),
@@ -89,7 +89,7 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, Keep]:
         return answer
 
     async def keep_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
-        await KeptApprovals(live.grounds.rows, by or session.owner).keep(rules)
+        await KeptApprovals(live.dependencies.rows, by or session.owner).keep(rules)
 
     return approve, keep_rules
 

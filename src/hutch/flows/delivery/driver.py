@@ -147,8 +147,8 @@ class Delivery:
             start=workspace.snapshots.get(before.start),
             last=workspace.snapshots.get(before.last),
             known_commits=proposed_in(entries),
-            address=self.live.grounds.address_of(self.session),
-            caller=await caller_of(self.live.grounds, self.session),
+            address=self.live.dependencies.address_of(self.session),
+            caller=await caller_of(self.live.dependencies, self.session),
             on_step=self._steps(entries),
         )
         if change is None:
@@ -162,7 +162,7 @@ class Delivery:
         )
 
     def _clean(self, text: str) -> str:
-        return self.live.grounds.redactor.redact(text)
+        return self.live.dependencies.redactor.redact(text)
 
     def _steps(self, entries: Sequence[Entry]) -> OnStep:
         steps = [each.event for each in entries if isinstance(each.event, StepReached)]

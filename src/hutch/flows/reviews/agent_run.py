@@ -38,7 +38,7 @@ async def equip(
     if is_offline_script(model):
         raise Unavailable(no_model_on_server_message(BY_FIELD))
     workspace = live.sandbox.workspace
-    subject = await _subject(context, live.grounds, session, workspace.record.commit)
+    subject = await _subject(context, live.dependencies, session, workspace.record.commit)
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
     if subject.moved_to and not begun:
         raise Conflict(
@@ -56,9 +56,9 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
     done = (ReviewGiven, DeliveryEnded)
     if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
         return
-    clean = live.grounds.redactor.redact
+    clean = live.dependencies.redactor.redact
     try:
-        subject = await _subject(context, live.grounds, session, live.sandbox.workspace.record.commit)
+        subject = await _subject(context, live.dependencies, session, live.sandbox.workspace.record.commit)
         if subject.pull_url:
             await _once(live, run, entries)
         event: ReviewGiven | DeliveryEnded = await seen_through(
@@ -81,7 +81,7 @@ async def _kept(
     entries: Sequence[Entry],
 ) -> ReviewGiven:
     review, remarks = agent.concluded(subject, entries, live.id, run.id)
-    user = session.owner if live.grounds.guarded else ""
+    user = session.owner if live.dependencies.guarded else ""
     kept = await keep(context, subject, review, remarks, user=user)
     return given(kept, remarks)
 
@@ -100,8 +100,8 @@ async def _once(live: LiveSession, run: QueuedRun, entries: Sequence[Entry]) -> 
 
 
 async def _subject(
-    context: ChangeContext, grounds: HostDependencies, session: Session, commit: str | None
+    context: ChangeContext, dependencies: HostDependencies, session: Session, commit: str | None
 ) -> Subject:
     """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
-    target, user = session.delivery.review, session.owner if grounds.guarded else ""
+    target, user = session.delivery.review, session.owner if dependencies.guarded else ""
     return (await find_subject(context, target, user=user, commit=commit or ""))[1]
