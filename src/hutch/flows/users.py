@@ -1,6 +1,6 @@
-"""People come, get in, and are sent away: what the gateway and the command line do alike.
+"""User accounts, logins, links and invites, for both the gateway and the command line.
 
-Everything here is written to the audit, with the address it came from.
+Every action is written to the audit with the address of its caller.
 """
 
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ MAX_TOKEN_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class OneTimeLink:
-    """A link that works once; `secret` is told now and never again."""
+    """A link that works once; its `secret` is shown only now."""
 
     link: Link
     secret: str
 
     def url(self, base: str) -> str:
-        """Where to open it. The secret stands behind the #, which no browser sends or logs."""
+        """The link's address. The secret follows the #, which no browser sends or logs."""
         return f"{base.rstrip('/')}/link#{self.secret}"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does something, for the audit."""
+    """The user, credential and address of an action, for the audit."""
 
     user_id: str = ""
     credential_id: str = ""
@@ -52,7 +52,7 @@ LOCAL = Actor(credential_id="local", address="local")
 
 
 class Accounts:
-    """The users of an installation, with everything that lets them in."""
+    """The users of an installation and their credentials."""
 
     def __init__(self, rows: Rows, passwords: Passwords | None = None) -> None:
         self.rows = rows
@@ -80,7 +80,7 @@ class Accounts:
         )
 
     async def ensure_owner(self, name: str, actor: Actor = LOCAL) -> User:
-        """The first owner there is; made, with this name, in an installation without users."""
+        """The first owner. In an installation without users, it is created with this name."""
         made = await self.users.add_first_owner(name)
         if made is not None:
             await self.note(actor, "user.added", made.id, detail="the first owner")
@@ -100,7 +100,7 @@ class Accounts:
         return user
 
     async def set_disabled(self, user_id: str, disabled: bool, actor: Actor) -> User:
-        """A disabled user is logged out everywhere, and no credential of theirs works."""
+        """Disable or enable a user. A disabled user is logged out, and none of their credentials work."""
         user = await self.users.set_disabled(user_id, disabled)
         if disabled:
             await self.browsers.end_all(user_id)
@@ -108,14 +108,14 @@ class Accounts:
         return user
 
     async def set_password(self, user_id: str, password: str, actor: Actor) -> None:
-        """Logs the user out everywhere: whoever else was in by the old one is out."""
+        """Set a password and log the user out everywhere, since others may know the old one."""
         hashed = await self.passwords.hash(password)
         await self.users.set_password(user_id, hashed)
         await self.browsers.end_all(user_id)
         await self.note(actor, "user.password_set", user_id)
 
     async def login(self, name: str, password: str, actor: Actor) -> User:
-        """The user with this name and password; anything wrong looks alike, and is counted."""
+        """The user with this name and password. All failures give the same error, and are counted."""
         found = await self.users.find_with_password_hash(name)
         known = await self.browsers.has_address(found[0].id if found else "", actor.address)
         pair, meters = _meters(name, actor.address, known=known)
@@ -139,7 +139,7 @@ class Accounts:
         return OneTimeLink(link, secret)
 
     async def redeem(self, secret: str, actor: Actor) -> User:
-        """Whom a one-time link logs in. It does not work a second time."""
+        """The user whom a one-time link logs in. It does not work a second time."""
         await self.attempt(actor)
         try:
             link = await self.links.redeem(secret, "login")
@@ -149,17 +149,17 @@ class Accounts:
         await self.attempt_was_right(actor)
         user = await self.users.get(link.user_id or "")
         if user.disabled:
-            raise Denied("This link does not work: it was used, it is too old, or it never was one.")
+            raise Denied("This link does not work: it was used, it is too old, or it never existed.")
         return user
 
     async def new_token(
         self, user: User, *, name: str, scopes: frozenset[Scope], days: int | None, actor: Actor
     ) -> tuple[Token, str]:
-        """A token for a user, with no more than the user's role gives; `days` None lasts for ever."""
+        """A token for a user, with at most the scopes of the user's role. `days` None: it never expires."""
         if beyond := sorted(scopes - scopes_of(user.role)):
             raise Denied(f"{user.name} is {user.role}, and a token of theirs cannot hold '{beyond[0]}'.")
         if len(name) > MAX_TOKEN_NAME or not name.isprintable():
-            raise BadRequest(f"A token's name is one line of at most {MAX_TOKEN_NAME} letters.")
+            raise BadRequest(f"A token's name is one line of at most {MAX_TOKEN_NAME} characters.")
         if user.disabled:
             raise BadRequest(f"{user.name} is disabled, and a token would not work.")
         expires_ms = None if days is None else wall_ms() + days * 24 * 3600 * 1000
@@ -181,13 +181,13 @@ class Accounts:
         life_s: int,
         actor: Actor,
     ) -> OneTimeLink:
-        """A link by which somebody becomes a user of this role, with a share of a session if one is named."""
+        """A link that creates a user with this role, and with a share of a session if one is named."""
         if (session_id is None) != (share_role is None):
             raise BadRequest("A session and the role in it go together. Give both, or neither.")
         if session_id is not None:
             parse_session_id(session_id)
         if role == "owner":
-            raise BadRequest("Nobody becomes an owner by a link. Invite a member, then change the role.")
+            raise BadRequest("A link cannot create an owner. Invite a member, then change the role.")
         link, secret = await self.links.invite(
             role=role,
             session_id=session_id,
@@ -195,15 +195,14 @@ class Accounts:
             life_ms=life_s * 1000,
             created_by=actor.user_id,
         )
-        await self.note(
-            actor, "invite.made", link.id, detail=f"{role} {session_id or ''} {share_role or ''}".strip()
-        )
+        detail = f"{role} {session_id or ''} {share_role or ''}".strip()
+        await self.note(actor, "invite.made", link.id, detail=detail)
         return OneTimeLink(link, secret)
 
     async def accept(self, secret: str, *, name: str, password: str, actor: Actor) -> User:
-        """Become a user by an invite: the link is spent, the user made and the share given, or none of it."""
+        """Use an invite: spend the link, create the user and add the share, all or nothing."""
         await self.attempt(actor)
-        await self.links.check(secret, "invite")  # before a stranger makes us hash
+        await self.links.check(secret, "invite")  # before an unauthenticated caller makes us hash
         hashed = await self.passwords.hash(password)
         link, user = await self.links.accept(secret, name=name, password_hash=hashed)
         await self.attempt_was_right(actor)
@@ -211,7 +210,7 @@ class Accounts:
         return user
 
     async def join(self, secret: str, user: User, actor: Actor) -> Link:
-        """Somebody who is a user already takes the share that an invite holds."""
+        """Give an existing user the share of an invite."""
         await self.attempt(actor)
         link = await self.links.join(secret, user.id)
         await self.attempt_was_right(actor)
@@ -219,7 +218,7 @@ class Accounts:
         return link
 
     async def attempt(self, actor: Actor) -> None:
-        """Count a try at something that can be guessed; an address that fails too often waits."""
+        """Count an attempt to guess a secret. An address that fails too often has to wait."""
         await self._count([_address_meter(actor.address)])
 
     async def attempt_was_right(self, actor: Actor) -> None:
@@ -235,10 +234,8 @@ class Accounts:
 
 
 async def first_owner(rows: Rows, *, name: str, life_s: int = LOGIN_LINK_S) -> OneTimeLink | None:
-    """On the first start of a server: the owner, and a link by which to log in; None later.
-
-    `hutch run` makes the owner too, and nobody logs in for that.
-    """
+    """A login link for the owner at the first start of a server; None later. `hutch run` may have made the
+    owner already, without a login."""
     accounts = Accounts(rows)
     owner = await accounts.ensure_owner(name)
     if await accounts.audit.has("link.made") or await accounts.audit.has("user.password_set"):
@@ -247,10 +244,10 @@ async def first_owner(rows: Rows, *, name: str, life_s: int = LOGIN_LINK_S) -> O
 
 
 def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]]:
-    """What a login counts on: this name from this address, the address, and the name from anywhere.
+    """The meters of a login: this name from this address, the address, and the name from any address.
 
-    The last one slows those who guess from many addresses. Its waits are short, and it does not
-    count for an address where this user is at home: strangers cannot keep anybody out for long.
+    The last one slows attackers that guess from many addresses. Its waits are short, and addresses known
+    for this user do not count on it, so attackers cannot lock a user out for long.
     """
     key = name_key(name)[:256]
     pair = Meter(f"login\0{address_key(address)}\0{key}", free=5, max_wait_s=15 * 60)
