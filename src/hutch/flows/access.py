@@ -1,9 +1,9 @@
-"""Who may do what with a session.
+"""The permissions of callers on sessions.
 
-The installation's owners and the session's own may do everything. Others need a share:
+The installation's owners and the session's owner may do everything. Other users need a share:
 `member` and `candidate` see it and work in it, `observer` and `assessor` only see it.
-To everybody else a session is not there at all: that it exists is nobody's business.
-Only owners and members of the installation open sessions, by any door, forks included.
+All other callers get the same 404 as for a session that does not exist.
+Only owners and members of the installation open sessions, by any interface, forks included.
 """
 
 from typing import Literal
@@ -30,7 +30,7 @@ EVERYTHING: frozenset[Action] = frozenset({"read", "input", "manage"})
 
 
 def actions(who: Caller, session_owner: str, share_role: ShareRole | None) -> frozenset[Action]:
-    """All that somebody may do with a session: what they are in it, narrowed by what they came with."""
+    """The actions that a caller may take: those of the role in the session, limited by the token's scopes."""
     if who.is_owner or who.user.id == session_owner:
         allowed = EVERYTHING
     else:
@@ -53,7 +53,7 @@ def reader(who: Caller, session_owner: str, share_role: ShareRole | None) -> Rea
 def check(
     who: Caller, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
 ) -> None:
-    """Refuse what is not allowed; who may not even see the session hears that there is none."""
+    """Refuse an action that is not allowed, with a 404 for callers that may not see the session."""
     allowed = actions(who, session_owner, share_role)
     if "read" not in allowed:
         raise no_session(session_id)
@@ -73,12 +73,12 @@ def check_may_open(who: Caller) -> None:
 
 
 def no_session(session_id: str) -> NotFound:
-    """What is said of a session that is not there, or not for the caller."""
+    """The error for a session that does not exist, or that the caller may not see."""
     return NotFound(f"There is no session {echo(session_id, 80)}.")
 
 
 async def caller_of(dependencies: HostDependencies, session: Session) -> ForgeAccess:
-    """For whom a session's repository is reached. Owners may use the account that runs this server."""
+    """The access to a session's repository. Owners may use the account that runs this server."""
     try:
         is_owner = (await Users(dependencies.rows).get(session.owner)).role == "owner"
     except NotFound:

@@ -1,4 +1,4 @@
-"""What flows about changes work with; `app/` builds it."""
+"""The context of flows about changes; `app/` builds it."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,15 +16,15 @@ Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a nam
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The rows of changes, the forges they are on, and whatever else it takes to decide about them."""
+    """The rows of changes, their forges, and the other dependencies of decisions about changes."""
 
     rows: Rows
     forges: Forges
     redactor: Redactor
     lock: Lock
-    author: str  # of commits, when nobody else is named
+    author: str  # of commits, when no other author is named
 
     async def forge_of(self, change: Change, user: str = "") -> Forge:
-        """The forge of a change, for a user; a local one as far as the owner of its session may use it."""
+        """The forge of a change, for a user. A local one is limited to what the session's owner may use."""
         unrestricted = await Changes(self.rows).is_of_owner(change)
         return self.forges.for_change(change, user, unrestricted=unrestricted)

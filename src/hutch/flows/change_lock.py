@@ -15,10 +15,10 @@ from hutch.store.changes import Changes
 async def hold_open(
     context: ChangeContext, change: Change, *, user: str = "", reopens: bool = True
 ) -> AsyncIterator[Change]:
-    """An open change as it is now, while nobody else merges or closes anything of its repository.
+    """Lock an open change: no other caller merges or closes a change of its repository in the meantime.
 
-    A decision holds this from the first look at the change until it is recorded. With `reopens`, a change
-    that is closed here and open again where it was proposed counts as open.
+    A decision holds this lock from the first read of the change until it is recorded. With `reopens`, a
+    change that is closed here but open at its forge counts as open.
     """
     name = hashlib.sha256(change.repository.encode(errors="surrogateescape")).hexdigest()[:24]
     async with context.lock(name):
@@ -34,7 +34,7 @@ async def hold_open(
 
 
 async def reopened(context: ChangeContext, change: Change, user: str) -> Change:
-    """A change to be commented on or judged: one that is closed here may be open again at its forge."""
+    """A change before a comment or review. If it is closed here but open at its forge, it is reopened."""
     if change.state != "closed":
         return change
     async with hold_open(context, change, user=user) as now:
@@ -43,7 +43,7 @@ async def reopened(context: ChangeContext, change: Change, user: str) -> Change:
 
 @asynccontextmanager
 async def recording_closure(context: ChangeContext, change: Change) -> AsyncIterator[None]:
-    """A change that turns out to be closed at its forge is closed here, too."""
+    """Close a change here when its forge reports that it is closed."""
     try:
         yield
     except ClosedOnForge:

@@ -1,4 +1,4 @@
-"""A change is read, merged and closed where it was proposed."""
+"""Reads, merges and closes a change at its forge."""
 
 import asyncio
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from hutch.store.comments import Reviews
 from hutch.store.rows import Rows
 from hutch.store.users import Users
 
-MAX_REQUEST_CHARS = 200  # of what somebody asked for
+MAX_REQUEST_CHARS = 200  # of a reviewer's request
 REFRESH_TIMEOUT_S = 3.0  # for a forge to answer, when a change is only shown
 logger = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class MergedChange:
 
 
 async def diff(context: ChangeContext, change: Change, *, user: str = "") -> bytes:
-    """A change as a patch; a pull request as it is now."""
+    """A change as a patch; a pull request in its current state."""
     return await (await context.forge_of(change, user)).diff(change)
 
 
@@ -49,7 +49,7 @@ async def merge(
     user: str = "",
     by: Decider | None = None,
 ) -> MergedChange:
-    """Bring a change into its base branch, unless its tests or somebody speak against that."""
+    """Merge a change into its base branch, unless its tests or reviewers object."""
     by = by or Decider(context.rows)
     overridden: list[str] = []
     async with hold_open(context, found, user=user) as change, recording_closure(context, change):
@@ -74,11 +74,11 @@ async def merge(
 
 
 async def close(context: ChangeContext, found: Change, *, user: str = "", by: Decider | None = None) -> str:
-    """Close a change and delete its branch; the reason, if the branch stays."""
+    """Close a change and delete its branch. Returns why, if the branch remains."""
     async with hold_open(context, found, user=user) as change:
         forge = await context.forge_of(change, user)
         standing = await forge.read(change)
-        if standing.state == "merged":  # which the forge refuses to close
+        if standing.state == "merged":  # a forge refuses to close a merged change
             merged_commit = standing.merged_commit
             await Changes(context.rows).end(change, "merged", merged_commit=merged_commit)
         stays = await forge.close(change)
@@ -88,9 +88,9 @@ async def close(context: ChangeContext, found: Change, *, user: str = "", by: De
 
 
 async def refresh(context: ChangeContext, change: Change) -> Change:
-    """A change that is only shown: one that was merged or closed at its forge is so here, too.
+    """Mirror a merge or close at the forge locally, before a change is displayed.
 
-    A forge that does not answer in time, or refuses to, leaves it as it was known.
+    If the forge fails or does not answer in time, the stored state is used.
     """
     if change.state != "open":
         return change
@@ -100,7 +100,7 @@ async def refresh(context: ChangeContext, change: Change) -> Change:
             there = await (await context.forge_of(change)).read(change)
             if there.state == "open":
                 return change
-            async with hold_open(context, change, reopens=False) as now:  # after a merge under way
+            async with hold_open(context, change, reopens=False) as now:  # after a merge in progress
                 await changes.end(now, there.state, merged_commit=there.merged_commit)
     except (HutchError, TimeoutError, OSError) as error:
         logger.debug("not_looked_up", change=change.id, error=context.redactor.redact(str(error)))
@@ -108,12 +108,11 @@ async def refresh(context: ChangeContext, change: Change) -> Change:
 
 
 async def objections(rows: Rows, change: Change, there: Collection[str] = ()) -> list[str]:
-    """What speaks against merging a change: its tests, and users who asked for changes and have not approved
-    since.
+    """The objections to a merge: failing tests, and users who asked for changes and have not approved since.
 
-    A later commit does not answer a request by itself: its author says whether it does. The agent, which
-    never approves, does so by a later review that finds no blocker. `there` are the addresses of verdicts
-    that count where they were posted, and not here: their authors may take them back there.
+    A later commit does not settle a request: its author decides that. The agent never approves; it settles
+    its own request with a later review without blockers. `there` are the addresses of verdicts that count at
+    the forge instead of here, because their authors may withdraw them there.
     """
     found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
     last: dict[str, Review] = {}

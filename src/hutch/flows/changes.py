@@ -1,4 +1,4 @@
-"""Changes as their users know them: whoever may see a session may see what it proposed."""
+"""Changes for callers: a caller that may see a session may see the changes it proposed."""
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
@@ -19,7 +19,7 @@ async def page(
     before: str = "",
     limit: int = 50,
 ) -> list[Change]:
-    """The newest first. An owner sees all, also those of runs on the command line."""
+    """List changes, newest first. An owner sees all, including those of runs on the command line."""
     user_id = None if who.is_owner else who.user.id
     return await Changes(services.rows).list(
         user_id=user_id, session_id=session_id, state=state, before=before, limit=limit
@@ -27,11 +27,11 @@ async def page(
 
 
 async def find(services: Services, who: Caller, change_id: str, action: Action = "read") -> Change:
-    """A change, if somebody may do this with its session; merging and closing is managing."""
+    """A change, if the caller may take this action on its session. To merge or close is to manage."""
     change = await Changes(services.rows).get(change_id)
     if change is None:
         raise _no_change(change_id)
-    if who.is_owner:  # also one of the command line, whose session has no row
+    if who.is_owner:  # including a change of the command line, whose session has no row
         who.need("read" if action == "read" else "write")
         return change
     try:

@@ -11,15 +11,15 @@ from hutch.store.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """A user who judges, merges or closes."""
+    """A user who reviews, merges or closes."""
 
     rows: Rows
     actor: Actor = LOCAL
     is_owner: bool = True  # of the installation
 
     async def insist(self, change: Change, overridden: list[str], *, refused: str = "") -> None:
-        """Record that a merge overrides objections, before it is made: the process may not survive it. Where
-        there is a reason to refuse that, only an owner may."""
+        """Record that a merge overrides objections, before the merge, as the process may crash. If there is a
+        reason to refuse, only an owner may override."""
         allowed = self.is_owner or not refused
         await self.note("change.merge_forced", change, "; ".join(overridden), ok=allowed)
         if not allowed:

@@ -1,8 +1,8 @@
-"""The agent's tools on a person's own directory, for callers from outside.
+"""Offers the agent's tools on a user's own directory to external callers.
 
-The directory is worked on in place: in a jail, with one shell that lasts, and with a
-snapshot before and after whatever may change something. Every call is in the log of
-a session of its own. Nothing that comes out holds a secret that Hutch knows.
+The tools work on the directory in place: in a jail, with one persistent shell, and with a snapshot
+before and after each call that may change something. Every call is in the log of its own session.
+No answer contains a secret that Hutch knows.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from hutch.store.interface import EventLog
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces
 
-FOR_AGENTS_ONLY = ("ask_user", "finish")  # callers from outside have people, and an end, of their own
-RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 5.0, 0.1  # for a server that was just told to end
+FOR_AGENTS_ONLY = ("ask_user", "finish")  # external callers ask their users and finish by themselves
+RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 5.0, 0.1  # for a server that is ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryTools:
-    """What tools on a directory need, to be opened on one."""
+    """Opens the tools on a directory."""
 
     workspaces: Workspaces
-    check_directory: Callable[[Path], None]  # raises when this one may not be worked in
+    check_directory: Callable[[Path], None]  # raises when this directory may not be used
     open_log: Callable[[], AbstractAsyncContextManager[EventLog]]
     policy: Policy
     open_jail: Callable[[Place, Policy, Report], AbstractAsyncContextManager[Jailed]]
@@ -85,7 +85,7 @@ class DirectoryTools:
         return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
 
     async def _open_workspace(self, stack: AsyncExitStack, directory: Path) -> Workspace:
-        """The directory as a workspace, as soon as the process that had it before is gone."""
+        """Open the directory as a workspace, once the process that used it before has ended."""
         until = time.monotonic() + RELEASE_TIMEOUT_S
         while True:
             try:
@@ -98,7 +98,7 @@ class DirectoryTools:
 
 
 def _outer_paths(directory: Path) -> tuple[str, ...]:
-    """Scripts and callers name files by the paths that they have out here."""
+    """The paths outside of the jail, by which scripts and callers name files."""
     return os.path.abspath(directory), str(directory.resolve())  # noqa: PTH100
 
 

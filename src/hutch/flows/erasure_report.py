@@ -1,4 +1,4 @@
-"""What an erasure does not reach: places outside of the log that may still hold what a session said."""
+"""Lists what an erasure does not reach: places outside of the log that may still contain a session's data."""
 
 import asyncio
 from contextlib import suppress
@@ -23,7 +23,7 @@ OPEN = ("starting", "idle", "running", "waiting")
 
 @dataclass(slots=True)
 class Traces:
-    """What a session has left elsewhere, as its log names it."""
+    """The traces of a session outside of the log, as its log names them."""
 
     workspaces: set[str] = field(default_factory=set)  # their ids
     approvers: set[str] = field(default_factory=set)  # the ids of users who have allowed something always
@@ -31,7 +31,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class OtherPlaces:
-    """Where an installation keeps things outside of the log."""
+    """Where an installation stores data outside of the log."""
 
     home: Home
     server_files: ServerFiles
@@ -43,9 +43,9 @@ class OtherPlaces:
 
 
 async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
-    """To be called before the log is erased."""
+    """Collect the traces of a session, before its log is erased."""
     found, after = Traces({session_workspace_id(session_id)}), 0
-    with suppress(EventsMissing):  # of a damaged log, those that are left of it name
+    with suppress(EventsMissing):  # a damaged log names only some of them
         while page := await log.read(session_id, after=after):
             after = page[-1].seq
             for entry in page:
@@ -58,7 +58,7 @@ async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
 
 
 async def unerased(rows: Rows, places: OtherPlaces, session_id: SessionId, traces: Traces) -> list[str]:
-    """One line for each place, with the way to clear it."""
+    """One line for each place, with the command that clears it."""
     found = await find_references(rows, session_id)
     lines = await asyncio.to_thread(_in_tables, found, places, session_id)
     owner = await Users(rows).first_owner()
@@ -129,7 +129,7 @@ async def _approvals_lines(rows: Rows, names: dict[str, str]) -> list[str]:
 
 
 def _settings_line(found: References, session_id: SessionId) -> list[str]:
-    """An open session needs what it works on; after its end an erasure takes that, too."""
+    """An open session needs its settings; after its end an erasure removes them too."""
     if found.state in (None, "ended"):
         return []
     return [

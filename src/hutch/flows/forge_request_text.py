@@ -1,4 +1,4 @@
-"""What an agent is told of a wish, and what people on the forge are told of how it goes."""
+"""The prompt for a request from a forge, and the progress comment for users of the forge."""
 
 import secrets
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
 
 
 def prompt(wish: ForgeRequest, *, trusted_author: bool) -> str:
-    """What is wanted. Who may write to the repository is taken at their word; others are quoted."""
+    """The prompt. Text of users with write access is an instruction; text of others is only quoted."""
     mark = secrets.token_hex(8)
     what = "pull request" if wish.on_pull else "issue"
     thread = f"Title: {legible(wish.title)}\n\n{legible(wish.body)}".strip()
@@ -38,12 +38,12 @@ def prompt(wish: ForgeRequest, *, trusted_author: bool) -> str:
 
 @dataclass(slots=True)
 class Progress:
-    """How a run goes, by its events."""
+    """The progress of a run, from its events."""
 
     run_id: str
     place: int | None = None
     started: bool = False
-    no_model: bool = False  # the script that says so speaks, and is not quoted where everybody reads it
+    no_model: bool = False  # the reply comes from the offline script, which is not quoted in public
     tests: str = ""
     step: str = ""
     ended: RunEnded | None = None
@@ -66,7 +66,7 @@ class Progress:
                     self.delivered = event
 
     def text(self, *, id: str, by: str, link: str, said: str = "") -> str:
-        """The comment that is kept up to date."""
+        """The text of the progress comment."""
         lines = [self._headline()]
         if self.tests:
             lines.append(f"Tests: {self.tests}.")
@@ -96,5 +96,5 @@ class Progress:
 
 
 def marker(id: str) -> str:
-    """What finds the comment about a wish again."""
+    """The marker by which the comment about a request is found again."""
     return f"<!-- hutch-delivery {id} -->"

@@ -1,7 +1,7 @@
-"""What GitHub tells by its webhook, as wishes.
+"""Parses GitHub's webhook events into requests.
 
-That it comes from GitHub is checked by its signature; what people wrote in it is
-theirs. Nothing here decides whether somebody may want something: the forge is asked.
+The signature proves that an event comes from GitHub; the texts in it are by users and untrusted.
+This module does not decide whether a user may make a request: the forge is asked for that.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ MAX_CHARS = 50_000  # of one text
 HUNK_CHARS = 4000
 SIGNATURE = "sha256="
 
-# Nothing here goes back over what it has read: a stranger decides how long a text is.
+# These patterns do not backtrack: unauthenticated users decide how long a text is.
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n`]*+\n.*?(?:^ {0,3}\1[`~]*+[ \t]*+$|\Z)", re.M | re.S)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _QUOTED = re.compile(r"^ {0,3}>.*(?:\n(?![ \t]*$| {0,3}>).+)*", re.M)
@@ -29,14 +29,14 @@ _TICKS = re.compile(r"`+")
 
 
 def is_signed(secret: str, body: bytes, header: str) -> bool:
-    """Whether GitHub, which shares the secret, sent these very bytes. Takes as long whatever is wrong."""
+    """Whether GitHub, which shares the secret, sent exactly these bytes. Takes constant time."""
     wanted = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     given = header.removeprefix(SIGNATURE) if header.startswith(SIGNATURE) else ""
     return hmac.compare_digest(wanted.encode(), given.encode("utf-8", "replace"))
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether somebody is called in a text; not in code, a quote or a hidden part of it."""
+    """Whether a text mentions a name, outside of code, quotes and hidden parts."""
     text = text.replace("\r\n", "\n")
     for part in (_FENCE, _COMMENT, _QUOTED, _INDENTED):
         text = part.sub("\n\n", text)
@@ -45,9 +45,9 @@ def mentions(text: str, name: str) -> bool:
 
 
 def _without_code(text: str) -> str:
-    """Without what stands between as many backticks on both sides; in one pass, however many there are."""
+    """The text without spans between equal numbers of backticks; in one pass, however many there are."""
     runs = [(found.start(), found.end()) for found in _TICKS.finditer(text)]
-    waiting: dict[int, list[int]] = {}  # by length, those further on, the nearest last
+    waiting: dict[int, list[int]] = {}  # by length, the later ones, the nearest last
     for place in range(len(runs) - 1, -1, -1):
         waiting.setdefault(runs[place][1] - runs[place][0], []).append(place)
     kept, at, place = [], 0, 0
@@ -65,7 +65,7 @@ def _without_code(text: str) -> str:
 
 
 def to_forge_request(event: str, payload: Any, *, mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
-    """What is wanted, or why nothing is."""
+    """The request of an event, or why there is none."""
     if not isinstance(payload, dict):
         return "It is no event."
     found = _read_request(event, payload, mention, hosts)
@@ -170,7 +170,7 @@ def _thread(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _repository(payload: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
-    """The address of the repository, if it is on a host of ours and called as it says."""
+    """The address of the repository, if its host is configured and its name matches the address."""
     address = _text(payload, "repository", "clone_url")
     try:
         url = parse_repo_url(address)

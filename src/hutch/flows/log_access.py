@@ -17,7 +17,7 @@ from hutch.flows.sessions import allowed, reader_of
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Some entries of a session, the oldest first; there may be `more` after them."""
+    """Some entries of a session, oldest first; `more`: there are entries after them."""
 
     session: Session
     entries: list[VisibleEntry]
@@ -29,12 +29,12 @@ async def read_page(
 ) -> EntryPage:
     """The next entries after a number, for a caller who may see the session."""
     session_id = SessionId(session if isinstance(session, str) else session.id)
-    found, read = await asyncio.gather(  # at once: it is read often
+    found, read = await asyncio.gather(  # concurrently, because logs are read often
         _with_reader(services, who, session),
         services.log.page(session_id, after=after, limit=limit),
         return_exceptions=True,
     )
-    for problem in (found, read):  # in this order: to those who may not see it, it does not exist
+    for problem in (found, read):  # in this order: callers without access get a 404
         if isinstance(problem, BaseException):
             raise problem
     assert isinstance(found, tuple) and isinstance(read, tuple)

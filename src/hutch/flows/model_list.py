@@ -1,4 +1,4 @@
-"""Which models can be used here, and which one is when none is named. Keys are never shown."""
+"""Lists the usable models and the default model. Keys are never shown."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from hutch.llm.scripted import OFFLINE
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A provider, and whether it can be used."""
+    """A provider and whether it can be used."""
 
     name: str
     usable: bool
@@ -19,14 +19,14 @@ class ProviderState:
 
 
 class UsableModels(NamedTuple):
-    """The model that is used when none is named, and every provider."""
+    """The default model and all providers."""
 
     choice: Choice
     providers: list[ProviderState]
 
 
 async def list_models(access: Access, named: str | None) -> UsableModels:
-    """`named` is the model of the settings, if they have one."""
+    """List the models; `named` is the model of the settings, if they have one."""
     if named is not None:
         choice = Choice(named, "the setting `model` says so")
     else:

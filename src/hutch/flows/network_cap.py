@@ -1,4 +1,4 @@
-"""Which hosts the sessions of members may reach.
+"""The hosts that the sessions of members may reach.
 
 An owner lists them in `server.network_allowed`, in the syntax of the jail's own allow-list. The
 hosts of `jail.network` are open to every jail and need not be listed. `*` stands for every public
@@ -25,7 +25,7 @@ SETTING = "server.network_allowed"
 
 @dataclass(frozen=True, slots=True)
 class NetworkCap:
-    """The patterns that members may choose from."""
+    """The patterns of hosts that members may allow."""
 
     patterns: AllowList = field(default_factory=lambda: AllowList(()))
     has_any: bool = False

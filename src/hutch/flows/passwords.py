@@ -1,9 +1,9 @@
-"""Passwords: hashed by argon2id, in threads, a few at a time.
+"""Hashes passwords with argon2id, in threads, a few at a time.
 
-A hash takes 64 MiB and a tenth of a second on purpose. That must not stop the
-event loop, nor let strangers fill the memory: whoever comes while two are under
-way waits. For a user that does not exist a hash is computed all the same, so that
-the time an answer takes says nothing about who there is.
+A hash takes 64 MiB and a tenth of a second on purpose. That must not block the event loop, nor
+let unauthenticated callers fill the memory: while two hashes are in progress, others wait. For a
+user that does not exist a hash is computed too, so that the response time does not reveal
+which users exist.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ AT_ONCE = 2
 
 
 class Passwords:
-    """Makes and checks the hashes of passwords."""
+    """Computes and checks the hashes of passwords."""
 
     def __init__(self, hasher: "PasswordHasher | None" = None) -> None:
         self._given = hasher
@@ -35,7 +35,7 @@ class Passwords:
         return self._given or PasswordHasher(time_cost=3, memory_cost=64 * 1024, parallelism=1)
 
     async def hash(self, password: str) -> str:
-        """What is kept of a password that somebody chose."""
+        """Hash a new password; refuse a weak one."""
         if not SHORTEST <= len(password) <= LONGEST:
             raise BadRequest(f"A password has {SHORTEST} to {LONGEST} letters; this one has {len(password)}.")
         if len(set(password)) < 4:
@@ -44,7 +44,7 @@ class Passwords:
             return await asyncio.to_thread(self._hasher.hash, _bytes(password))
 
     async def is_right(self, password: str, hash_: str) -> bool:
-        """Whether this is the password; with an empty hash it never is, and takes as long to say."""
+        """Whether this is the password. An empty hash never matches, in the same time."""
         if not self._nobodys:
             async with self._room:
                 self._nobodys = await asyncio.to_thread(self._hasher.hash, b"nobody's")
@@ -53,7 +53,7 @@ class Passwords:
         return right and bool(hash_)
 
     def is_old(self, hash_: str) -> bool:
-        """Whether it was made when a hash cost less than today."""
+        """Whether a hash was computed with lower costs than today's."""
         return self._hasher.check_needs_rehash(hash_)
 
     def _check(self, hash_: str, password: bytes) -> bool:
@@ -66,5 +66,5 @@ class Passwords:
 
 
 def _bytes(password: str) -> bytes:
-    """The same bytes on every keyboard: a letter with an accent can be typed as one sign or two."""
+    """The same bytes on every keyboard: an accented character can be typed as one code point or two."""
     return unicodedata.normalize("NFC", password).encode(errors="surrogatepass")

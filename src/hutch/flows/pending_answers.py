@@ -1,4 +1,4 @@
-"""Whether an answer is to a question that somebody waits for."""
+"""Finds the open question that an answer belongs to."""
 
 import asyncio
 
@@ -17,8 +17,8 @@ MAX_WAIT_S = 5.0  # from the question in the log until its session waits
 
 
 async def find_question(services: Services, reader: Reader, session: Session, call_id: str) -> Question:
-    """The question that waits for an answer. Refused when nobody waits: nobody can agree to what this reader
-    has not seen."""
+    """The open question of an answer. An answer without an open question is refused: a reader cannot approve
+    a call that the reader has not seen."""
     asked: Question | None = None
     if session.state in ("running", "waiting"):
         asked = await _find_question(services, reader, session, call_id)
@@ -31,7 +31,7 @@ async def find_question(services: Services, reader: Reader, session: Session, ca
 
 
 async def _once_waiting(services: Services, session: Session) -> Session:
-    """The session when it waits. Its question is in the log a moment before, and a program may answer it
+    """Wait for the state `waiting`. The question is in the log a moment earlier, and a program may answer it
     within that moment."""
     looks = int(MAX_WAIT_S / POLL_INTERVAL_S)
     while session.state == "running" and looks > 0:
@@ -43,7 +43,7 @@ async def _once_waiting(services: Services, session: Session) -> Session:
 async def _find_question(
     services: Services, reader: Reader, session: Session, call_id: str
 ) -> Question | None:
-    """The question in the log, when it has neither an answer to it nor the end of the run that asked."""
+    """The question in the log, if neither an answer nor the end of its run follows."""
     head = await services.log.head(session.id)
     after = max(0, head.seq - RECENT)
     asked: Question | None = None

@@ -9,7 +9,7 @@ from hutch.domain.errors import HutchError
 
 
 def list_personas(folder: Path) -> list[Persona]:
-    """By name. A file of the user's that makes no sense is left out; `find_persona` says what is wrong."""
+    """All personas, by name. An invalid file of the user is omitted; `find_persona` reports its error."""
     names = set(built_in()) | {file.stem for file in folder.glob("*.md")}
     found = []
     for name in sorted(names):
@@ -21,5 +21,5 @@ def list_personas(folder: Path) -> list[Persona]:
 
 
 def find_persona(name: str, folder: Path | None, tools: ToolRegistry | None = None) -> Persona:
-    """A persona by name; outside a session, its tools are among those that come with Hutch."""
+    """A persona by name. Outside a session, its tools are among the built-in ones."""
     return load_persona(name, known_tools=(tools or built_in_tools()).names, folder=folder)

@@ -1,4 +1,4 @@
-"""What a pull request says: what was done, what the tests say, what it took, and where to look."""
+"""The text of a pull request: the summary, the test results, the cost and a link to the session."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MAX_REASON_CHARS = 500  # why tests could not be run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What is known of a run besides what it said."""
+    """The facts about a run besides its own summary."""
 
     session_id: str
     run_id: str
@@ -41,7 +41,7 @@ def pull_text(summary: str, about: About) -> str:
 
 
 def _inert(text: str) -> str:
-    """A line that tests may have printed: harmless, and neither HTML, a link nor an image."""
+    """Escape a line that tests may have printed: no mentions, HTML, links or images."""
     return escape_references(" ".join(text.split())).replace("<", "&lt;").replace("[", "&#91;")
 
 
@@ -58,7 +58,7 @@ def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
                 first = tree
             case RanTests() as ran if running:
                 found = ran
-    return None  # it changed nothing: then all of them are of before, and there is nothing to compare
+    return None  # it changed nothing, so there is nothing to compare
 
 
 def _before(about: About) -> str:
@@ -73,13 +73,13 @@ def _cost(about: About) -> str:
 
 
 def describe_tests(tests: RanTests | None) -> str:
-    """The last result of the tests in a line; the reason, where none of them failed and they did not pass."""
+    """The last test result in one line; the reason, if the tests failed as a whole."""
     if tests is None:
         return ""
     counts = count_tests(tests.failed, tests.passed, tests.skipped)
     if tests.ok or tests.failed:
         return counts
-    # No character is taken away without a space in its place: that could make a secret whole.
+    # A removed character is replaced by a space: otherwise two parts could join to a secret.
     why = " ".join("".join(sign if sign.isprintable() else " " for sign in tests.reason).split())
     why = why if len(why) <= MAX_REASON_CHARS else f"{why[: MAX_REASON_CHARS - 1]}…"
     return f"failed as a whole: {why.rstrip('.')}" if why else f"failed as a whole, {counts}"

@@ -1,7 +1,7 @@
-"""What a run did is handed over once more: the forge was down, or its tests fail and somebody says so.
+"""Delivers the work of a run again: the forge was down, or a user accepts that its tests fail.
 
-Asking twice is as good as once. Who asked is in the log before anything comes of it; the next
-free worker takes it up, and whatever was done by one who was killed is found and not done again.
+Requests are idempotent. The log names the requesting user before the delivery starts. The next
+free worker performs it, and finds the steps of a killed worker instead of repeating them.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ SETTLE_TRIES, SETTLE_S = 20, 0.05
 
 @dataclass(slots=True)
 class RunRecord:
-    """What a log says of a run, as far as it matters here."""
+    """The facts about a run in its log that matter for a delivery."""
 
     ended: RunEnded | None = None
     last: DeliveryEnded | None = None
-    asked: bool = False  # somebody has asked since
-    failing: bool = False  # and somebody has said that its tests may fail, and has not taken it back
+    asked: bool = False  # a delivery was requested since
+    failing: bool = False  # a user has accepted that its tests fail
 
 
 async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool = False) -> QueuedRun:
-    """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
+    """Deliver the work of a run, unless that is done; `failing` accepts that its tests fail."""
     found = await run(services, who, run_id)
     session = await allowed(services, who, found.session_id, "input")
     found, told = await _settled(services, who, found)
@@ -58,13 +58,12 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
         asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
         await services.log.append(session.id, [asked])
     await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
-    await services.host.input(session.id)  # somebody looks at the queue
+    await services.host.input(session.id)  # wake the worker
     return await run(services, who, run_id)
 
 
 def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> None:
-    """Refuse to deliver the work of a session that was opened without delivery, or to keep back that of one
-    which delivers, unless its owner decides."""
+    """Only the owner of a session may turn its delivery on or off."""
     if deliver and session.delivery.review:
         raise Conflict(f"The session {session.id} reads a change. It has nothing to deliver.")
     if who.is_owner or session.owner == who.user.id:
@@ -77,7 +76,7 @@ def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> N
 
 
 def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
-    """Refuse where there is nothing that could be delivered."""
+    """Refuse if there is nothing to deliver."""
     if told.ended is None and found.state != "ended":
         raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
     if told.ended is None:
@@ -90,7 +89,7 @@ def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
 
 
 async def _settled(services: Services, who: Caller, found: QueuedRun) -> tuple[QueuedRun, RunRecord]:
-    """A run and its log, of the same moment: that it failed is told shortly before its run has ended."""
+    """A run and its log at the same moment: a failure is logged shortly before the run has ended."""
     for _ in range(SETTLE_TRIES):
         told = read(await read_log(services.log, SessionId(found.session_id)), found.id)
         if found.state != "running" or told.last is None or told.asked:
@@ -101,7 +100,7 @@ async def _settled(services: Services, who: Caller, found: QueuedRun) -> tuple[Q
 
 
 def read(entries: Sequence[Entry], run_id: str) -> RunRecord:
-    """What a log says of a run, without what was undone."""
+    """Read the record of a run from its log, without undone entries."""
     told = RunRecord()
     for entry in effective_entries(entries):
         match entry.event:

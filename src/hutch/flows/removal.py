@@ -1,4 +1,4 @@
-"""Removing a session: it is ended, its files are deleted, and it is in no list any more."""
+"""Removes a session: ends it, deletes its files, and takes it off all lists."""
 
 import asyncio
 from contextlib import suppress
@@ -14,16 +14,16 @@ from hutch.flows.sessions import allowed, give
 from hutch.store.session_removal import PendingRemoval, PendingRemovals, remove_session
 from hutch.store.sessions import Sessions
 
-TIMEOUT_S = 20.0  # for whatever is under way in it
+TIMEOUT_S = 20.0  # for the work in progress in it
 POLL_INTERVAL_S = 0.05
 logger = structlog.get_logger()
 
 
 async def remove(services: Services, who: Caller, session_id: str) -> None:
-    """End a session and delete its workspace. Its log stays, as everything that happened does.
+    """End a session and delete its workspace. Its log remains.
 
-    It is written down first. So the next start finishes what a crash has cut, and not what failed by itself:
-    that is answered with an error, and can be asked for again.
+    The removal is noted first, so the next start finishes one that a crash interrupted. A removal that
+    fails is not noted any more: the caller gets an error and can retry.
     """
     session = await allowed(services, who, session_id, "manage")
     try:
@@ -38,12 +38,12 @@ async def remove(services: Services, who: Caller, session_id: str) -> None:
 
 
 async def finish_removals(services: Services) -> None:
-    """Remove the sessions whose removal was cut by the end of the last server."""
+    """Remove the sessions whose removal the end of the last server interrupted."""
     for session_id in await PendingRemovals(services.rows).list():
         try:
             await _remove(services, await Sessions(services.rows).get(session_id))
             logger.info("session.removed", session_id=session_id)
-        except HutchError as error:  # the next start tries again
+        except HutchError as error:  # the next start retries
             logger.warning("session.not_removed", session_id=session_id, problem=str(error))
 
 
@@ -51,7 +51,7 @@ async def _remove(services: Services, session: Session) -> None:
     session = await _ended(services, session)
     await services.host.close(session.id, reason="it was removed")
     if session.workspace_id:
-        with suppress(NotFound):  # somebody else has tidied up
+        with suppress(NotFound):  # it was removed already
             await services.host.remove_workspace(session.workspace_id)
     audience = await remove_session(services.rows, session)
     for told in list(services.on_removed):

@@ -1,4 +1,4 @@
-"""What a repository consists of, in one sentence for whoever follows the run: files, languages, tests."""
+"""Describes a repository in one sentence for the followers of a run: files, languages, tests."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ LANGUAGES = {
 
 
 async def describe_structure(context: Context, first: Snapshot) -> str:
-    """What the workspace held when its first run began."""
+    """Describe the workspace at the start of its first run."""
     page = await context.workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
     paths = [entry.path for entry in page.entries if entry.kind == "file"]
     try:
@@ -78,7 +78,7 @@ async def describe_structure(context: Context, first: Snapshot) -> str:
 
 
 def sentence(paths: Sequence[str], *, files: int, tests: str) -> str:
-    """`paths` are all of the files, or the first of them."""
+    """Build the sentence; `paths` are all files, or the first of them."""
     suffixes = [PurePosixPath(path).suffix[1:].lower() for path in paths]
     found = Counter(LANGUAGES[suffix] for suffix in suffixes if suffix in LANGUAGES)
     languages = [f"{name} ({count})" for name, count in found.most_common(MAX_LANGUAGES)]

@@ -1,8 +1,8 @@
-"""How long the files of a session are kept: unused files are removed, and what happened stays in the log.
+"""Removes unused files of sessions after a retention time; their logs remain.
 
-A request of `POST /api/code` has its pull request, and leaves nothing worth keeping for
-long; unless it could not be delivered, which can be tried again. Whatever is removed in
-the middle of a crash is removed by the next sweep.
+The files of a request of `POST /api/code` are removed sooner, since it has its pull request;
+unless the delivery failed, because it can be retried. A removal that a crash interrupts is
+finished by the next sweep.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ RemoveWorkspace = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """For how long; 0 is for good."""
+    """The retention times; 0: forever."""
 
     days: int = 30  # the files of any session
     code_hours: int = 24  # those of a request that was answered
@@ -57,26 +57,26 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is removed of the sessions of an installation: once when a server starts, and every hour."""
+    """Removes expired files of an installation, when a server starts and every hour."""
 
     log: SqlLog
     workspaces: Workspaces
     keep: Keep
 
     async def run(self) -> None:
-        """Sweep again and again, until it is cancelled."""
+        """Sweep repeatedly, until cancelled."""
         while True:
             for work in (_end_orphans, self.sweep):
                 try:
                     await work()
                 except (HutchError, OSError) as error:
                     logger.warning("tidying.failed", problem=str(error))
-                except Exception:  # a bug in here must not be the end of all sweeps
+                except Exception:  # a bug must not end all further sweeps
                     logger.exception("tidying.failed")
             await asyncio.sleep(INTERVAL_S)
 
     async def sweep(self, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
-        """Remove what is past its time: workspaces, what dead processes left, and copies of repositories."""
+        """Remove expired workspaces, leftovers of killed processes, and unused copies of repositories."""
         gone = await remove_expired(
             self.log, self.log, self.workspaces.remove, self.keep, at_ms=at_ms, dry_run=dry_run
         )
@@ -86,10 +86,10 @@ class Retention:
         return gone
 
     async def _remove_leftovers(self, dry_run: bool) -> list[Gone]:
-        """Remove the workspaces of sessions that are over or removed, which a killed server could not.
+        """Remove the workspaces of ended or removed sessions that a killed server has left.
 
-        A session without a log was never here: the database is an older one, put back from a backup, and
-        somebody may want the work.
+        A workspace whose session has no log stays: the database may be an older one, restored from a
+        backup, and a user may want the work.
         """
         made = {session_of_workspace(each.id): each.id for each in await self.workspaces.records()}
         made.pop("", None)
@@ -138,7 +138,7 @@ async def remove_expired(
     at_ms: int | None = None,
     dry_run: bool = False,
 ) -> list[Gone]:
-    """Remove the workspaces of sessions that are past their time. `at_ms` is when that is asked: now."""
+    """Remove the workspaces of expired sessions. `at_ms` replaces the current time."""
     at_ms = STEADY.now_ms() if at_ms is None else at_ms
     gone: list[Gone] = []
     terms = [(keep.code_hours * HOUR_MS, True, _count(keep.code_hours, "hour"))]
@@ -162,18 +162,18 @@ async def remove_expired(
 
 
 async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
-    """Whether what was done is still to be handed over: that failed, and can be done again."""
+    """Whether the last delivery failed, so that it can be retried."""
     head = await log.head(session.id)
     try:
         recent = await log.read(session.id, after=max(0, head.seq - RECENT))
     except EventsMissing:
-        return True  # nobody knows, so nothing is removed
+        return True  # it is unknown, so nothing is removed
     told = [each.event for each in recent if isinstance(each.event, DeliveryEnded)]
     return bool(told) and told[-1].outcome == "failed" and not head.ended
 
 
 async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str) -> bool:
-    """End it, then take its files: nobody can wake it in between."""
+    """End a session, then remove its files: an ended session cannot be woken in between."""
     try:
         if not await SessionExpiry(rows).end_idle(session, reason):
             return False
@@ -181,10 +181,10 @@ async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: S
         if not (await log.head(id)).ended:
             outcome = "done" if session.delivery.once else "abandoned"
             await log.append(id, [SessionEnded(outcome=outcome, reason=reason)])
-        with suppress(NotFound):  # somebody else has tidied up
+        with suppress(NotFound):  # it was removed already
             await remove(session.workspace_id)
         await SessionExpiry(rows).clear_workspace(id)
-    except Conflict:  # its files are looked at this moment: the next sweep
+    except Conflict:  # its files are in use: the next sweep removes it
         return False
     except HutchError as error:
         logger.warning("workspace.not_removed", session_id=session.id, problem=str(error))

@@ -1,4 +1,4 @@
-"""What a run came to so far, by its log."""
+"""Reads the history of a run from its log."""
 
 import json
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from hutch.domain.events import (
 from hutch.domain.title import first_line
 from hutch.llm.interface import Call
 
-BEFORE = "before the run"  # the snapshot of where one begins
-# Snapshots of what is tested last, and of what tests leave behind.
+BEFORE = "before the run"  # the reason of a run's first snapshot
+# Reasons of snapshots before the last tests, and of files that tests leave behind.
 BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
 
 
@@ -39,13 +39,13 @@ class Past:
 
     @property
     def said(self) -> tuple[str, str]:
-        """The title and the summary that it finished with, as far as it got."""
+        """The title and the summary that it finished with, if it got that far."""
         title, summary = self.own_words
         return title or first_line(self.started.prompt), summary
 
     @property
     def own_words(self) -> tuple[str, str]:
-        """The same, where an empty title says that it gave none."""
+        """The same; the title is empty if the agent gave none."""
         match self.conversation.last:
             case Call() as call:
                 given = _given(call)
@@ -55,13 +55,13 @@ class Past:
 
 
 def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
-    """What a log says of a run, the last one when none is named."""
+    """Read the history of a run, the last one when none is named."""
     found: Past | None = None
     start = newest = upto = 0
     for entry in entries:
         event = entry.event
         if isinstance(event, RunStarted) and found and run_id:
-            break  # the next run: nothing from there on is about this one
+            break  # the next run: later entries are not about this one
         upto += 1
         match event:
             case SnapshotTaken():
@@ -96,10 +96,10 @@ def _given(call: Call) -> dict[str, str]:
 
 
 def start_of(entries: Sequence[Entry]) -> int | None:
-    """The first snapshot of a session: what people brought, before any agent worked on it."""
+    """The first snapshot of a session: the user's files, before any work of an agent."""
     return next((each.event.snapshot for each in entries if isinstance(each.event, SnapshotTaken)), None)
 
 
 def proposed_in(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """The commits that a log has told of as proposed: a change may grow by one with every run."""
+    """The commits that are proposed according to a log: each run may add one to a change."""
     return tuple(each.event.commit for each in entries if isinstance(each.event, ChangeProposed))

@@ -1,7 +1,7 @@
-"""A run that was stopped goes on, from its log.
+"""Resumes a stopped run from its log.
 
-What it was started with still holds, unless something else is said now. What it has taken
-so far counts: after a limit, only a higher one lets it go on.
+The options of its start still apply, unless the caller gives others. Its usage so far counts:
+a run that reached a limit resumes only with a higher one.
 """
 
 from hutch.domain.errors import BadRequest, Conflict
@@ -26,17 +26,17 @@ async def resume(
     model: str = "",
     deliver: bool | None = None,
 ) -> QueuedRun:
-    """Let a run go on that was stopped, paused, or ended at a limit."""
+    """Resume a run that was stopped, paused, or ended at a limit."""
     runs = Runs(services.rows)
     await runs.pause_abandoned()
-    if services.reserved_for:  # no server runs here, or it would have been asked: what one was at is left
+    if services.reserved_for:  # no server runs here, else it would handle this: take over its runs
         await runs.take_over(run_id)
     run = await sessions.run(services, who, run_id)
     session = await sessions.allowed(services, who, run.session_id, "input")
     _check(run, session)
     if deliver is not None and deliver != session.deliver:
         redelivery.check_may_set_delivery(who, session, deliver=deliver)
-    if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
+    if run.state == "ended" and run.outcome == "done":  # its work was not delivered yet
         return await redelivery.deliver(services, who, run_id)
     if model:
         await check_request(services, who, NewSession(model=model))

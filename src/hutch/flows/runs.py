@@ -1,4 +1,4 @@
-"""Runs by the names that people have for them, and the logs of their sessions."""
+"""Finds runs by the names that users give, and reads the logs of their sessions."""
 
 from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import NotFound
@@ -25,7 +25,7 @@ async def find_run_id(rows: Rows, name: str) -> str:
 
 
 async def read_log(log: EventLog, session_id: SessionId) -> list[Entry]:
-    """All of a log, as everyone in the session may see it."""
+    """The whole log, as everyone in the session may see it."""
     found: list[Entry] = []
     while page := await log.read(session_id, after=found[-1].seq if found else 0):
         found += [filter_entry(entry, PUBLIC) for entry in page]

@@ -1,6 +1,6 @@
-"""A request for a session is checked before the session is opened.
+"""Validates a request for a session before the session is opened.
 
-What no worker could do, or what this user may not have, is refused at once.
+Requests that no worker could perform, or that this user may not make, are refused at once.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ def is_script(model: str) -> bool:
 
 
 async def check_request(services: Services, who: Caller, new: NewSession) -> str:
-    """Refuse what cannot be had; return the repository as it is to be used."""
+    """Refuse an invalid request; return the repository's resolved address."""
     check_reachable(new.network, services.networks)
     if not who.is_owner:
         services.network_cap.check(new.network)
@@ -45,7 +45,7 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> str
     if address.path is None:
         await services.reach.check(address)
         return new.repository
-    # Links are followed here, once; whoever uses the path later follows none.
+    # Links are followed only here; later uses of the path follow none.
     found = await asyncio.to_thread(services.find_repository, address.path, who.is_owner, new.plain_directory)
     return str(found)
 
@@ -55,7 +55,7 @@ def _check_persona(services: Services, new: NewSession) -> None:
         find_persona(new.persona, services.personas)
     except NotFound as error:
         if new.repository and PERSONA_NAME.fullmatch(new.persona):
-            return  # the repository may have it, which is known once it is cloned
+            return  # the repository may have it; that is known after the clone
         raise BadRequest(str(error)) from None
 
 

@@ -7,7 +7,7 @@ from hutch.domain.user import MAX_NAME_CHARS
 
 
 def system_user() -> str:
-    """Their name, which the first owner of an installation gets."""
+    """The user's name, which the first owner of an installation gets."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

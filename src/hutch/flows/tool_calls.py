@@ -1,8 +1,7 @@
-"""A call of a tool from outside: logged, done, and what it changed is kept.
+"""Performs tool calls of external callers: each is logged, with a snapshot of its changes.
 
-Whoever calls is no agent of ours, and its calls make no run; they are in the log all
-the same, each with what came of it. Nothing that comes out holds a secret that Hutch
-knows.
+The caller is not an agent of Hutch and its calls make no run, but they are in the log, each
+with its result. No answer contains a secret that Hutch knows.
 """
 
 import asyncio
@@ -20,28 +19,28 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
 from hutch.system.uninterrupted import run_to_end
 
-NO_RUN = ""  # the run of a call that no agent of ours has made
-COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
-MAX_CALLERS = 256  # of whom it is known what they have read
+NO_RUN = ""  # the run of an external call
+COMMANDS = ("bash", "run_tests")  # tools that may change any file
+MAX_CALLERS = 256  # whose read files are remembered
 CANCELLED = "It was cancelled by the caller."
 FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
 
 
 @dataclass(slots=True)
 class Tools:
-    """Tools on one workspace, with the log of their session; whoever opens these closes them."""
+    """Tools on one workspace, with the log of their session. The code that opens them closes them."""
 
     toolbox: Toolbox
     context: Context
     recorder: Recorder
-    _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, who called last at the end
+    _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, the latest caller last
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
     _snapshot: int = 0
 
     async def call(self, name: str, arguments: Mapping[str, Any], *, caller: str = "") -> ToolResult:
-        """Use a tool; whatever is wrong with the call is a result too. Who leaves ends what was begun."""
-        # In a task of its own: callers may be cancelled over and over, and what ends a command waits for it.
+        """Use a tool. An invalid call gives a result too. A caller that disconnects cancels its call."""
+        # In a separate task: a caller may be cancelled repeatedly, while the end of a command takes time.
         task = asyncio.create_task(self._call(name, arguments, self._context(caller)))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
@@ -55,14 +54,14 @@ class Tools:
         await self.recorder.append([SessionOpened(purpose=self._text(purpose))])
 
     async def stop(self) -> None:
-        """End what is under way."""
+        """Cancel all calls in progress."""
         calls = list(self._calls)
         for task in calls:
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
 
     async def end(self) -> None:
-        """After the jail was closed: keep what is there now, and say the last word in the log."""
+        """After the jail was closed, take a last snapshot and end the session in the log."""
         try:
             kept, reason = await self._kept("after the last call"), ""
         except HutchError as error:
@@ -71,7 +70,7 @@ class Tools:
         await self.recorder.append([*kept, SessionEnded(outcome="done", reason=reason)])
 
     def _context(self, caller: str) -> Context:
-        """The same for all, but for the files that they have seen: what one has read, others may not know."""
+        """The context of a caller. Only the files it has read are its own; others may not have read them."""
         context = self._contexts.pop(caller, None) or replace(self.context, read={})
         self._contexts[caller] = context
         if len(self._contexts) > MAX_CALLERS:
@@ -103,7 +102,7 @@ class Tools:
         return given
 
     async def _undoable(self, name: str) -> ToolResult | None:
-        """Keep the state before a command, as the workspace does before an edit; people work here too."""
+        """Take a snapshot before a command, as the workspace does before an edit: users work here too."""
         if name in COMMANDS:
             try:
                 await self.recorder.append(await self._kept(f"before {name}"))
@@ -112,7 +111,7 @@ class Tools:
         return None
 
     async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
-        """Keep and log what a call has done, however it ended."""
+        """Snapshot and log the changes of a call, however it ended."""
         facts: list[Event] = [*self.recorder.files_changed(result.changes, call_id=call_id)]
         if tests := result.data.get("tests"):
             facts.append(self.recorder.tests_run(NO_RUN, tests))
@@ -135,7 +134,7 @@ class Tools:
         return result
 
     async def _kept(self, reason: str) -> list[Event]:
-        """A snapshot, if anything has changed since the last one."""
+        """Take a snapshot, if anything has changed since the last one."""
         taken = await self.context.workspace.snapshot(reason)
         if taken.id == self._snapshot:
             return []
@@ -143,5 +142,5 @@ class Tools:
         return [self.recorder.snapshot_taken(taken)]
 
     def _text(self, text: str) -> str:
-        """Without secrets, and such that it can be written: names of files may be no text at all."""
+        """The text without secrets and in valid UTF-8: file names may contain any bytes."""
         return self.recorder.redactor.redact(legible(text))

@@ -1,8 +1,8 @@
-"""Wishes from a forge are taken up, worked on and answered; each once, whatever happens in between.
+"""Performs and answers requests from a forge, each exactly once, even after a crash.
 
-A wish is a row before the forge is answered. Its session, or its input to one, is
-written in the same stroke as the note that it has begun; the comment that tells how
-it goes is found again by a mark. So whoever goes on after a crash knows how far it came.
+A request is stored before the forge gets its response. Its session, or its input to a session, is
+written in the same transaction as the note that it has started. The progress comment is found
+again by a marker. So after a crash the next server knows how far a request got.
 """
 
 import asyncio
@@ -53,26 +53,26 @@ Post = Callable[[], Awaitable[Posted]]
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How wishes are dealt with."""
+    """The options for requests from a forge."""
 
     run_as: str = ""  # a user's name; empty: an owner
     public_url: str = ""
-    look_s: float = 1.0  # how often a run is looked at
-    edit_s: float = 10.0  # a comment is not changed more often, but for its end
+    look_s: float = 1.0  # how often a run is polled
+    edit_s: float = 10.0  # between two edits of a comment, except for the last
     settle_s: float = SETTLE_DELAY_S
 
 
 class RequestIgnored(Exception):
-    """A wish that nothing comes of; why is noted, and told to nobody."""
+    """The request is ignored; the reason is recorded but not posted."""
 
 
 class NotPossible(Exception):
-    """The same, told to who may ask for it."""
+    """The request cannot be performed; the reason is posted."""
 
 
 @dataclass(slots=True)
 class Triggers:
-    """Sees wishes through, side by side."""
+    """Performs requests in parallel."""
 
     services: Services
     open_github: OpenGitHub
@@ -81,7 +81,7 @@ class Triggers:
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
 
     async def take(self, id: str, digest: str, event: str, wish: ForgeRequest) -> bool:
-        """Keep a wish, to be taken up at once; whether it is a new one."""
+        """Store a request, to be performed at once; False when it is known already."""
 
         def clean(value: object) -> object:
             return self.services.redactor.redact(value) if isinstance(value, str) else value
@@ -99,7 +99,7 @@ class Triggers:
         return is_new
 
     async def run(self) -> None:
-        """Until it is cancelled; what was under way goes on with the next one who does this."""
+        """Run until cancelled. The next call resumes the requests in progress."""
         try:
             while True:
                 self._bell.clear()
@@ -107,7 +107,7 @@ class Triggers:
                     await self._look()
                 except HutchError as error:
                     logger.warning("triggers.not_read", problem=str(error))
-                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the bell.
+                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the event.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(FIRST_WAIT_S):
                         await self._bell.wait()
@@ -130,16 +130,16 @@ class Triggers:
         self._tasks.pop(id, None)
         if task.cancelled():
             return
-        if error := task.exception():  # what came of it could not even be noted: not again at once
+        if error := task.exception():  # its result could not even be recorded: no immediate retry
             logger.warning("trigger.not_noted", delivery=id, problem=str(error))
             return
         self._bell.set()
 
     async def _see_through(self, told: WebhookDelivery) -> None:
-        """One wish, from where it is."""
+        """Perform one request, from its current state."""
         notes = WebhookInbox(self.services.rows)
         try:
-            now = await notes.get(told.id)  # the list may be older than what was done about it
+            now = await notes.get(told.id)  # the list may be outdated
             if now is None or now.state not in ("queued", "working"):
                 return
             told = now
@@ -150,7 +150,7 @@ class Triggers:
                 if told.state == "queued":
                     told = await self._begin(told, wish, who, forge)
                 await self._follow(told, wish, forge)
-            except NotPossible as why:  # what comes of saying so is seen to below
+            except NotPossible as why:  # failures to post this are handled below
                 await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
                 await notes.update(told.id, state="ended", reason=str(why))
         except RequestIgnored as why:
@@ -173,19 +173,19 @@ class Triggers:
             await notes.update(told.id, state="ended", reason="Hutch itself failed.")
 
     async def _caller(self) -> Caller:
-        """As whom it is done."""
+        """The user on whose behalf requests are performed."""
         users: list[User] = [user for user in await Users(self.services.rows).list() if not user.disabled]
         name = name_key(self.manners.run_as)
         found = [user for user in users if (name_key(user.name) == name if name else user.role == "owner")]
         if not found:
             raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
-        user = min(found, key=lambda each: each.id)  # who was there first
+        user = min(found, key=lambda each: each.id)  # the oldest user
         return Caller(user, scopes_of(user.role), "local", "github")
 
     async def _begin(
         self, told: WebhookDelivery, wish: ForgeRequest, who: Caller, forge: GitHub
     ) -> WebhookDelivery:
-        """Check that they may, and hand it to a session, in one stroke with the note of that."""
+        """Check the permission and pass the request to a session, in one transaction with that note."""
         change = await self._change(wish)
         if not wish.mentioned and wish.kind != "issue" and change is None:
             raise RequestIgnored("Nobody called, and it is no pull request of Hutch.")
@@ -216,7 +216,7 @@ class Triggers:
         return replace(told, state="working", session_id=session.id)
 
     async def _change(self, wish: ForgeRequest) -> Change | None:
-        """The change of ours that a pull request is."""
+        """The open change of Hutch behind a pull request."""
         if not wish.on_pull:
             return None
         found = await Changes(self.services.rows).pull(wish.repository, wish.number)
@@ -225,7 +225,7 @@ class Triggers:
     async def _go_on(
         self, told: WebhookDelivery, who: Caller, change: Change, text: str
     ) -> WebhookDelivery | None:
-        """Give it to the session that made the change; None when that is over or somebody else's."""
+        """Pass the request to the session of the change; None when that has ended or is another user's."""
         asked = Prompt(text=text[:200_000])
         try:
             given = await sessions.give(
@@ -238,7 +238,7 @@ class Triggers:
     # --- how it goes ---
 
     async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
-        """Keep one comment up to date until the run is over, then answer."""
+        """Update one comment until the run has ended, then answer."""
         notes, log = WebhookInbox(self.services.rows), self.services.log
         session = await Sessions(self.services.rows).get(told.session_id)
         link = (
@@ -280,7 +280,7 @@ class Triggers:
     async def _comment(
         self, forge: GitHub, wish: ForgeRequest, told: WebhookDelivery, comment_id: int, text: str
     ) -> int:
-        """Say it, in the comment that there is; one that nobody has noted is looked for."""
+        """Create or update the comment. A comment whose id was not recorded is searched for."""
         if comment_id:
             posted = await forge.comment(wish.number, text, id=comment_id)
         else:
@@ -296,11 +296,10 @@ class Triggers:
         return posted.id
 
     async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
-        """Post something that is not there yet, and whether it was not.
+        """Post a text unless it is posted already. Returns it, and whether it is new.
 
-        What was asked for by somebody who was killed, or whose answer got lost, may be done a little later
-        than anybody can see it. So before it is asked for, the moment is noted until which that can be, and
-        nobody looks before it.
+        A post by a killed process, or one whose response got lost, may appear a little later. So before each
+        post the latest time for that is recorded, and the search waits until then.
         """
         notes = WebhookInbox(self.services.rows)
         noted = await notes.get(told.id)
@@ -321,7 +320,7 @@ class Triggers:
         return next((run for run in reversed(found) if run.input == told.input), None)
 
     async def _said(self, session: Session, progress: Progress) -> str:
-        """The agent's own last words, for people."""
+        """The agent's final title and summary, for users."""
         if not progress.run_id:
             return "The session was ended before this was taken up."
         if not progress.started or progress.no_model:

@@ -1,4 +1,4 @@
-"""Files of a repository of this machine that are changed and not committed, as a warning to its user."""
+"""Warns the user about uncommitted files in a repository of this machine."""
 
 import asyncio
 from contextlib import suppress
@@ -12,12 +12,12 @@ MAX_NAMED = 3
 
 
 async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repository: str) -> str:
-    """A sentence about files that a run from a commit leaves out; empty where there are none.
+    """A sentence about files that a run from a commit omits; empty if there are none.
 
-    Git looks inside a jail: the repository's settings can run programs.
+    Git runs in a jail, since the repository's settings can start programs.
     """
     changed: list[str] = []
-    with suppress(HutchError):  # preparing a workspace of it says what is wrong
+    with suppress(HutchError):  # the preparation of the workspace reports the error
         url = await forges.resolve_url(repository, COMMAND_LINE)
         if url.path is None:
             return ""

@@ -1,4 +1,4 @@
-"""What was used: by whom, with which model, when. Owners see all, others what their own sessions used."""
+"""Usage by user, model and day. Owners see all, other users that of their own sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hutch.store.usage import Usage, UsageGroup, UsageTotal
 
 @dataclass(frozen=True, slots=True)
 class UsagePage:
-    """Some of the totals, and how many events are not in them yet."""
+    """A page of totals, and the number of events that are not counted yet."""
 
     totals: Sequence[UsageTotal]
     behind: int

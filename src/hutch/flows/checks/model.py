@@ -1,4 +1,4 @@
-"""Whether a run would have a model to work with, for `hutch doctor`. No paid request is sent."""
+"""Checks whether a run would have a model, for `hutch doctor`. No paid request is sent."""
 
 import asyncio
 import shlex
@@ -101,7 +101,7 @@ async def _check_ollama(name: ModelName, found: str, base_url: str) -> Check:
 
 
 async def _nothing(granted: Access) -> Check:
-    """No key, and no Ollama that answered in time."""
+    """The result when there is no key, and no Ollama answered in time."""
     base_url = granted.base_url("ollama") or OLLAMA
     found, ways_out = "none: no key is set, and", list(REMEDIES)
     try:

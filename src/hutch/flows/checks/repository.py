@@ -1,9 +1,9 @@
-"""What Hutch can do with a repository of this machine, for `hutch doctor`.
+"""Checks what Hutch can do with a repository of this machine, for `hutch doctor`.
 
-Whatever the repository holds is hostile: git reads it, and its runners of tests are
-started, in a jail with the limits of an agent's, without a network, where the repository
-is read-only. As in a run, only what is committed is there; it is checked out into
-the jail's own /tmp, so nothing is written on this machine.
+The content of the repository is hostile. Git and its test runners run in a jail with the limits
+of an agent's jail, without a network, where the repository is read-only. As in a run, only
+committed files are there. They are checked out into the jail's own /tmp, so nothing is written
+on this machine.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.preparation.repository_layout import Layout, find_repository
 
-TIMEOUT_S = 20.0  # for all of it; a repository may hold files that are never read to their end
+TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end
 MAX_NAMES = 5000  # as many as `run_tests` looks at
 VIEW = "/tmp/view"
 NO_REPOSITORY = "not in a git repository; name one with --repo DIR"
@@ -36,7 +36,7 @@ GH = "sudo apt-get install -y gh"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What an installation would work with in a repository."""
+    """The parts of an installation that a check of a repository needs."""
 
     own: OwnDirectories
     policy: Policy  # of an agent's jail; no network is used here
@@ -48,7 +48,7 @@ class Installation:
 async def check_repository(
     here: Installation, directory: Path | None, *, timeout_s: float = TIMEOUT_S
 ) -> list[Check]:
-    """How a change would be delivered, and whether the tests can be run; None is the current directory."""
+    """Check how a change would be delivered and whether the tests can run; None: the current directory."""
     try:
         found, layout = await asyncio.to_thread(_find, directory or Path())
         if layout is None and directory is None:
@@ -77,7 +77,7 @@ async def check_repository(
 
 
 def _find(directory: Path) -> tuple[Path, Layout | None]:
-    """The repository that a directory is in. Only names are looked at."""
+    """The repository of a directory. Only file names are read."""
     here = directory.resolve()
     for place in (here, *here.parents):
         if layout := find_repository(place):
@@ -87,7 +87,7 @@ def _find(directory: Path) -> tuple[Path, Layout | None]:
 
 async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: JailedRepository) -> Check:
     """Where a change goes: to the repository that a run names, which need not be its origin."""
-    # A run in a directory below would take that directory for all there is, and know of no repository.
+    # A run in a subdirectory would see only that directory, and no repository.
     run = "hutch run" if here == layout.root else f"hutch run --repo {shlex.quote(str(layout.root))}"
     lines = [f"`{run} …` puts its change on a branch of this repository"]
     origin = await local.origin()
@@ -114,7 +114,7 @@ async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: JailedRep
 async def _tests(
     local: JailedRepository, command: str | None, timeout_s: float, clean: Callable[[str], str]
 ) -> Check:
-    """Whether what `run_tests` would start can be started."""
+    """Check whether the command of `run_tests` can be started."""
     runners = await _runners(local, command)
     if not runners:
         return Check("tests", "warn", NO_TESTS)
@@ -160,5 +160,5 @@ def _same(status: Status, found: str, fix: str = "") -> list[Check]:
 
 
 def _joined(lines: list[str]) -> str:
-    """Lines of our own; what is in them starts no other."""
+    """Join our own lines; their content cannot start another line."""
     return "\n".join(printable(line) for line in lines)

@@ -1,4 +1,4 @@
-"""The pieces of a model's replies, without secrets, for the followers of a session."""
+"""Sends the parts of a model's replies, without secrets, to the followers of a session."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from hutch.sessions.interface import Delta
 
 @dataclass(slots=True)
 class DeltaStream:
-    """Sends the pieces of the replies in one run."""
+    """Sends the parts of the replies in one run."""
 
     run_id: str
     redactor: Redactor
@@ -21,7 +21,7 @@ class DeltaStream:
     _streams: dict[tuple[str, str], StreamRedactor] = field(default_factory=dict)
 
     async def end_turns(self, events: Sequence[Event]) -> None:
-        """Begin the next turn after each reply that was recorded."""
+        """Start the next turn after each recorded reply."""
         for event in events:
             if isinstance(event, ModelReplied):
                 self.turn = event.turn + 1

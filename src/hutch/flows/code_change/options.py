@@ -1,4 +1,4 @@
-"""What a run was started with, for whoever resumes it."""
+"""The options that a run was started with, needed to resume it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,17 +8,17 @@ from hutch.domain.run_limits import NO_LIMITS, RunLimits
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What was asked for beside the prompt."""
+    """The options besides the prompt."""
 
     network: tuple[str, ...] = ()  # hosts, beside those of the settings
     limits: RunLimits = NO_LIMITS
-    record: str = ""  # where the model's replies are kept as a cassette
+    record: str = ""  # where the model's replies are saved as a cassette
     deliver: bool = True
     author: str = ""  # Name <address>
     model_reason: str = ""  # why it is this model
 
     def fields(self) -> dict[str, Any]:
-        """The same as fields of `run.started`."""
+        """The options as fields of `run.started`."""
         return {
             "network": self.network,
             **self.limits.event_fields(),

@@ -1,7 +1,6 @@
-"""A queued run is performed: the agent works on the prompt, and its work is delivered or given as a review.
+"""Performs a queued run: the agent works on the prompt, then its work is delivered or posted as a review.
 
-A run that was interrupted is performed again; its log says how far it got, and nothing in
-it is done twice.
+An interrupted run is performed again. Its log says how far it got, so no step is done twice.
 """
 
 import asyncio
@@ -44,13 +43,13 @@ class Performer:
 
     defaults: RunDefaults
     default_model: str | None
-    choose_model: ChooseModel  # by its name, or the best there is; recorded into a file if one is named
+    choose_model: ChooseModel  # by its name, or the best available; recorded into a file if one is named
     network: Callable[[Session], Awaitable[tuple[str, ...]]]  # the hosts that its jail may reach
     forges: Callable[[], Forges]
     delivery: Callable[[], DeliveryContext]
 
     async def perform(self, live: LiveSession, run: QueuedRun) -> Done:
-        """Work on a prompt from where its log ends, and hand over what was done."""
+        """Work on a prompt from the end of its log, then deliver the work."""
         session = await live.sessions.get(live.id)
         whole = await live.entries()
         entries = effective_entries(whole)
@@ -121,7 +120,7 @@ class Performer:
         return run.prompt, equip(persona, live.tools)
 
     async def _check_deliverable(self, live: LiveSession, session: Session) -> None:
-        """Refuse to work on what could not be delivered."""
+        """Refuse to start work that could not be delivered."""
         warning = await check_deliverable(
             self.forges(),
             live.sandbox.workspace,
@@ -140,7 +139,7 @@ class Performer:
 
 
 def _find_undone(whole: Sequence[Entry], counted: Sequence[Entry], run_id: str) -> Done | None:
-    """How a run ended that was undone since: it is neither worked on nor delivered again."""
+    """How an undone run ended: it is neither performed nor delivered again."""
 
     def is_begun(entries: Sequence[Entry]) -> bool:
         events = (entry.event for entry in entries)

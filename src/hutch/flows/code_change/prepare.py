@@ -1,4 +1,4 @@
-"""The workspace of a session is prepared: from its repository, from another session, or empty."""
+"""Prepares the workspace of a session: from its repository, from another session, or empty."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class Preparer:
     open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
 
     async def prepare(self, id: str, session: Session, dependencies: HostDependencies) -> Prepared:
-        """Make the workspace of this id for a session, unless a server that was killed has made it."""
+        """Create the workspace of a session, unless a killed server has created it already."""
         record = await asyncio.to_thread(self._find, id) or await self._make(id, session, dependencies)
         return Prepared(record.id, record.source or "", record.commit or "")
 

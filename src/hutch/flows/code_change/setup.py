@@ -1,4 +1,4 @@
-"""The one place where the setup of a run is built: from the session, its sandbox, and what is configured."""
+"""Builds the setup of a run from the session, its sandbox and the settings."""
 
 import stat
 from collections.abc import Callable, Sequence
@@ -30,15 +30,15 @@ MAX_PIECES = 16  # of a file of the repository that Hutch itself reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDefaults:
-    """What the settings say of every run."""
+    """The settings for every run."""
 
-    load_persona: Callable[[str, ToolRegistry, ReadFile], Persona]  # by its name; empty: the usual one
+    load_persona: Callable[[str, ToolRegistry, ReadFile], Persona]  # by its name; empty: the default one
     find_persona: Callable[
         [str, ToolRegistry], Persona
     ]  # of the installation, without what a repository says
     prices: Prices = field(default_factory=dict)  # of the user's own
-    ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
-    test_command: str | None = None  # found by looking when not set
+    ignore: tuple[str, ...] = ()  # patterns of files that the agent must not read
+    test_command: str | None = None  # detected when not set
     test_timeout_s: float | None = None
 
     async def build(
@@ -95,9 +95,9 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, Keep]:
 
 
 def read_as_begun(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
-    """Reads files as they were when the session of these entries began.
+    """Return a function that reads files as they were at the start of the session.
 
-    An agent that writes into the persona file of its repository changes nothing for itself.
+    So an agent cannot change its own persona by writing to the persona file of its repository.
     """
     start = start_of(entries)
     if start is None:

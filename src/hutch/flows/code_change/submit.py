@@ -1,7 +1,6 @@
-"""A repository and a prompt become a pull request: the smallest door to it all.
+"""Turns a repository and a prompt into a pull request: the smallest interface to Hutch.
 
-It is a session that delivers, and one run of it. What this adds is where to find that
-run again.
+It opens a session that delivers, with one run, and adds a way to find that run again.
 """
 
 from dataclasses import replace
@@ -21,8 +20,8 @@ from hutch.store.session_opening import OpenedSession
 async def submit(
     services: Services, who: Caller, new: NewSession, *, also: ExtraWrite[OpenedSession] | None = None
 ) -> tuple[Session, QueuedRun]:
-    """Queue a change for the next free worker. It is delivered, and its session is for nothing else."""
-    check_line("A branch", new.revision)  # elsewhere it is called a revision
+    """Queue a change for the next free worker. It is delivered, and its session has no other use."""
+    check_line("A branch", new.revision)  # other interfaces call it a revision
     wanted = replace(new, deliver=True, delivery=replace(new.delivery, once=True))
     try:
         opened = await sessions.create_with_run(services, who, wanted, also=also)
@@ -32,13 +31,13 @@ async def submit(
 
 
 async def find(services: Services, who: Caller, run_id: str) -> tuple[Session, QueuedRun]:
-    """A run that somebody may see, and its session."""
+    """A run that the caller may see, and its session."""
     run = await sessions.run(services, who, run_id)
     return await sessions.allowed(services, who, run.session_id), run
 
 
 async def cancel(services: Services, who: Caller, run_id: str) -> None:
-    """Stop it, whether it works or waits."""
+    """Stop a running or waiting run."""
     session, run = await find(services, who, run_id)
     if run.state == "ended":
         return

@@ -1,7 +1,7 @@
-"""A prompt becomes a tested change: the agent works in the workspace, the tests have the last word.
+"""Turns a prompt into a tested change: the agent works in the workspace, then the tests decide.
 
-The story is the same for a first go and for one that goes on after a crash or an
-interruption: the log tells how far it got, and everything is made from the log.
+A first attempt and one that resumes after a crash or an interruption work the same way: the log
+says how far the run got, and all state is rebuilt from the log.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ REOPENED = "The shell is a new one, and no command of before runs in the backgro
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What came of a run."""
+    """The result of a run."""
 
     ended: RunEnded
     title: str
     summary: str
-    first: Snapshot  # before it began
+    first: Snapshot  # before it started
     last: Snapshot
-    tests: Report | None = None  # the last word on it, when something was changed and there are tests
+    tests: Report | None = None  # the final result, when something was changed and there are tests
 
     @property
     def changed(self) -> bool:
@@ -59,9 +59,9 @@ async def begin(
     options: RunOptions = USUAL_OPTIONS,
     reopened: bool = False,
 ) -> Worked:
-    """Take up a prompt, after whatever the session's log holds already.
+    """Start a run for a prompt, after the existing entries of the session's log.
 
-    `reopened` says that the shells are not those of the runs before.
+    `reopened`: the shells are not those of the previous runs.
     """
     async with warm_up(setup):
         return await _begin(setup, run_id, prompt, entries, options, reopened=reopened)
@@ -95,7 +95,7 @@ async def _begin(
     taken = setup.recorder.snapshot_taken(first)
     note = MessageSent(author="hutch", text=REOPENED)
     told = [note] if reopened and conversation.messages else []
-    # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
+    # Calls that an earlier run left open are closed in the same append: no result may follow the prompt.
     events = [*conversation.left_open(), taken, *looked, started, *told]
     last_seq = await setup.recorder.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
@@ -104,7 +104,7 @@ async def _begin(
 
 
 async def go_on(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> Worked:
-    """Take a run up again where its log ends. One that was done stays as it is, to be delivered."""
+    """Resume a run at the end of its log. A run that was done is only delivered."""
     before = past(entries, run_id)
     snapshots = setup.context.workspace.snapshots
     first = snapshots.get(before.first)
@@ -117,7 +117,7 @@ async def go_on(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> Worke
 
 
 async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
-    """What the repository consists of, for whoever follows the first run in it."""
+    """Describe the repository for the followers of its first run."""
     if not first.files:
         return []
     message = setup.redactor.redact(await describe_structure(setup.context, first))
@@ -125,7 +125,7 @@ async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
 
 
 def _notes(entries: Sequence[Entry]) -> str | None:
-    """What the repository said to agents when the session began, if a run was told."""
+    """The repository's notes for agents at the start of the session, if a run has recorded them."""
     told = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
     return next(told, None)
 
@@ -141,7 +141,7 @@ async def _work(
 ) -> Worked:
     context, run_id = setup.context, started.run_id
     notes = started.notes
-    if notes is None:  # a run of an older Hutch
+    if notes is None:  # a run of an older version of Hutch
         notes = await repository_notes(context.workspace, setup.redactor.redact)
     system = system_prompt(
         setup.persona,
@@ -172,7 +172,7 @@ async def _work(
 
 
 async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:
-    """The tests once more, unless the agent ran them after its last change or changed nothing."""
+    """Run the tests again, unless the agent ran them after its last change or changed nothing."""
     now = await setup.context.workspace.snapshot("when the agent was done")
     if now.tree == first.tree:
         return None
@@ -182,7 +182,7 @@ async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | N
         return None  # there are none
     try:
         report = await run_tests(setup.context, [])
-    except NotFound as error:  # nor is there what runs them: nobody can say, and everybody is told
+    except NotFound as error:  # the test runner is missing: the result is unknown, and that is recorded
         reason = setup.redactor.redact(f"{error} {NOT_THERE}")
         told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
         await setup.recorder.append([setup.recorder.tests_run(run_id, told)])

@@ -1,4 +1,4 @@
-"""Whether tests that fail did so before: the same command, on the snapshot that the session began with."""
+"""Checks whether failing tests failed before, with the same command on the session's first snapshot."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from hutch.flows.pull_text import count_tests
 from hutch.workspace.workspace import Workspace
 
 MAX_NAMES = 5
-# How runners that leave no report name what failed: unittest, go, TAP, pytest.
+# How runners without a report name failed tests: unittest, go, TAP, pytest.
 FAILED_TEST = re.compile(
     r"^(?:(?:FAIL|ERROR): |--- FAIL: |not ok \d+ - |FAILED (?!\())"
     r"(?P<name>[^\n]{1,300}?)(?: \(\d[^)]*\)| - .*)?$",
@@ -40,7 +40,7 @@ OpenScratch = Callable[[Scratch], AbstractAsyncContextManager[Context]]
 class Comparison:
     """Whether the run broke tests, as far as can be known."""
 
-    is_worse: bool  # something fails that did not, or nobody can say
+    is_worse: bool  # a test fails that did not before, or it is unknown
     note: str
     before: str = ""  # counts of the tests on the base
 
@@ -56,9 +56,9 @@ async def compare_with_base(
     network: Sequence[str] = (),
     name: str,
 ) -> Comparison:
-    """Run the tests on two snapshots, each in a sandbox of its own, and compare the names of those that fail.
+    """Run the tests on two snapshots, each in its own sandbox, and compare the names of failing tests.
 
-    `ran` is the result of the run itself: where there is nothing to run tests with, there was nothing before.
+    `ran` is the result of the run itself: if it had no test runner, there was none before either.
     """
 
     async def run(snapshot: int, id: str) -> Report:

@@ -1,7 +1,7 @@
-"""The work of a run is delivered: once, step by step, and recorded in the log.
+"""Delivers the work of a run: once, step by step, and recorded in the log.
 
-Whatever was done before a crash is found and not done again: the commit, the branch, the pull request, the
-row of the change and the events about it.
+Steps done before a crash are found and not repeated: the commit, the branch, the pull request, the row of
+the change and its events.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ Append = Callable[[Sequence[Event]], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContext:
-    """What delivery works with; `app/` builds it."""
+    """The dependencies of a delivery; `app/` builds it."""
 
     changes: ChangeContext
     open_scratch: OpenScratch  # for tests on the base
@@ -69,7 +69,7 @@ class Delivery:
     session: Session
     run: QueuedRun
     ended: RunEnded
-    opening: asyncio.Event = field(default_factory=asyncio.Event)  # from now on others can see it
+    opening: asyncio.Event = field(default_factory=asyncio.Event)  # set once others can see the change
 
     async def complete(self) -> None:
         """Deliver and record the outcome, the last event about the run. A failure can be retried."""
@@ -88,7 +88,7 @@ class Delivery:
             if not self.live.leaves_open:  # nobody takes it up again
                 await asyncio.shield(self.live.append([undelivered(entries, self.run.id, CANCELLED)]))
             raise
-        except HutchError as error:  # the work is kept, and can be delivered later
+        except HutchError as error:  # the work remains, and can be delivered later
             reason = self._clean(str(error))
             ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, code=error.code)
         except Exception:
@@ -97,8 +97,8 @@ class Delivery:
         await self.live.append([ended])
 
     async def _finish_what_others_see(self, entries: Sequence[Entry]) -> DeliveryEnded:
-        """Deliver. Once it is being opened a cancellation waits for the end of that, unless the run goes on
-        later: what others can see must be recorded here, too."""
+        """Deliver. Once the pull request is being opened, ignore cancellation unless the run will be resumed:
+        otherwise a visible pull request would not be recorded here."""
         work = asyncio.ensure_future(self._deliver(entries))
         while True:
             try:
@@ -136,7 +136,7 @@ class Delivery:
             if compared.is_worse:
                 why = before.tests.reason if before.tests else ""
                 reason = f"{why or f'The tests fail: {about.tests}.'} {compared.note}".strip()
-                reason = self._clean(reason)  # names of tests are the repository's
+                reason = self._clean(reason)  # names of tests come from the repository
                 return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
             about = replace(about, tests_before=compared.before, tests_note=compared.note)
         change = await deliver(
@@ -172,7 +172,7 @@ class Delivery:
             if step == "opening":
                 self.opening.set()
             found = (step, self._clean(message))
-            if found not in reached:  # once, also when it is done again after a crash
+            if found not in reached:  # only once, even if the step is repeated after a crash
                 reached.add(found)
                 await self.live.append([StepReached(step=step, message=found[1], run_id=self.run.id)])
 
@@ -226,19 +226,19 @@ async def deliver(
 ) -> Change | None:
     """Put a run's work on a branch of its repository and record that; None if there is nothing to deliver.
 
-    `known_commits` are those that the log has as proposed. `address` is the repository as it was named.
+    `known_commits` are proposed already according to the log. `address` is the repository as named.
     """
     changes = Changes(context.rows)
     change = await changes.of_run(proposal.run_id)
     if change is None:
-        clean = context.redactor.redact  # the result of the tests may be a line that they printed
+        clean = context.redactor.redact  # the result of the tests may quote their output
         describe = proposal.describe
         proposal = replace(proposal, tests=clean(proposal.tests), describe=lambda body: clean(describe(body)))
         source = workspace.record.source or ""
         forge = await context.forges.for_delivery(source, address, caller)
         before = await _find_open_change(changes, proposal.session_id, source, forge)
         if before is not None and before.run_id > proposal.run_id:
-            return before  # a later run has delivered this, too
+            return before  # a later run has delivered this work too
         change = await propose(
             workspace, last, proposal, forge=forge, start=start, before=before, on_step=on_step
         )
@@ -261,7 +261,7 @@ async def deliver(
 async def _find_open_change(
     changes: Changes, session_id: str, repository: str, forge: Forge
 ) -> Change | None:
-    """The change of a session that is still open, also where it was proposed."""
+    """The change of a session that is still open here and at its forge."""
     before = await changes.open_of_session(session_id)
     if before is None or before.repository != repository:
         return None

@@ -1,7 +1,7 @@
-"""Whether the work of a run could be delivered, checked before any model is asked.
+"""Checks whether the work of a run could be delivered, before any model is called.
 
-It is cheap: a repository of this machine is not asked, one elsewhere once. Only what is sure to fail is
-refused; a forge that is down now may be back when the work is done.
+The check is cheap: no request for a local repository, one request for a remote one. Only a certain failure
+is refused; a forge that is down now may be back when the work is done.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from hutch.forge.repo_url import RepoUrl
 from hutch.forge.tokens import own_token_name, token_name
 from hutch.workspace.workspace import Workspace
 
-CHECK_TIMEOUT_S = 5.0  # for the other side to answer: the work does not wait for a courtesy
+CHECK_TIMEOUT_S = 5.0  # for the forge to answer: this check is optional, and must not delay the work
 NO_PULL = "There is no token for {host}: a branch will be pushed, and no pull request opened. {advice}"
 NO_TOKEN = "There is no token for {host}, so nothing that is done could be delivered. {advice}"
 NEEDS_TOKEN = "Pushing to {host} needs a token, and none is set. {advice}"
@@ -29,10 +29,10 @@ async def check_deliverable(
     once: bool = False,
     timeout_s: float = CHECK_TIMEOUT_S,
 ) -> str:
-    """Refuse to begin what cannot be delivered; a warning, where only a branch can be had.
+    """Refuse work that cannot be delivered. Returns a warning if only a branch can be pushed.
 
-    `address` is the repository as it was named, and `once` marks a request that is for delivery alone, so
-    that nothing can be done without.
+    `address` is the repository as the user named it. `once` marks a request whose only result is a
+    delivery, so working without delivery is no option.
     """
     record = workspace.record
     if record.commit is None or not (address or record.source):
@@ -59,7 +59,7 @@ async def check_deliverable(
 
 
 def _advice(without_token: RepoUrl | None, caller: ForgeAccess, *, once: bool) -> str:
-    """How to get it delivered, or how to work without."""
+    """How to make delivery possible, or how to work without it."""
     on_server = caller.guarded
     without = "have it done without: --no-pr, or deliver: false" if on_server else "work without: --no-pr"
     set_it = ""

@@ -32,7 +32,7 @@ class Proposal:
     summary: str
     tests: str
     author: str  # Name <address>
-    own_title: bool = False  # the user's, and no model's: it may call people and close issues
+    own_title: bool = False  # from the user, not from a model: it may mention people and close issues
     branch: str | None = None
     draft: bool = False
     labels: tuple[str, ...] = ()
@@ -50,12 +50,11 @@ async def propose(
     before: Change | None = None,
     on_step: OnStep = ignore_step,
 ) -> Change | None:
-    """Commit a snapshot and propose it; None when it is what was there before.
+    """Commit a snapshot and propose it; None when nothing has changed.
 
-    The same snapshot and words make the same commit, so work that was pushed by a process which was killed
-    right then is found, and not pushed again. `start` is what the agent began with: where it holds more than
-    the commit that the workspace began with, that is a commit of its own. `before` is a change of the same
-    session that is still open: this goes on top of it.
+    The same snapshot and texts give the same commit, so work that a killed process has pushed is found, and
+    not pushed again. `start` is the snapshot before the agent's work: uncommitted work in it becomes a commit
+    of its own. `before` is an open change of the same session, which the new commit extends.
     """
     record = workspace.record
     if record.commit is None or not record.source:
@@ -84,7 +83,7 @@ async def propose(
 
 
 def _worded(proposal: Proposal, forge: Forge) -> Proposal:
-    """The description as commits can have it; a model's words have no effect at a forge."""
+    """The description in a form for commits; a model's text must have no effect at a forge."""
     title, summary = one_line(proposal.title), strip_controls(proposal.summary)
     if forge.acts_on_text:
         title, summary = title if proposal.own_title else escape_references(title), escape_references(summary)
@@ -94,7 +93,7 @@ def _worded(proposal: Proposal, forge: Forge) -> Proposal:
 async def _draft_new(
     workspace: Workspace, last: Snapshot, proposal: Proposal, brought: Snapshot | None
 ) -> Draft:
-    """The work on top of the commit that the workspace began with, and of uncommitted work beside it."""
+    """The work on top of the workspace's first commit and of the uncommitted work at its start."""
     below = workspace.record.commit
     assert below is not None
     if brought is not None:
@@ -110,7 +109,7 @@ async def _draft_new(
 
 
 async def _draft_next(workspace: Workspace, last: Snapshot, proposal: Proposal, before: Change) -> Draft:
-    """The work on top of a change. Its labels and reviewers are left as people have set them since."""
+    """The work on top of a change. Its labels and reviewers stay as users have set them since."""
     return Draft(
         commit=await _commit(workspace, last, before.commit, proposal),
         base=before.base,
@@ -122,7 +121,7 @@ async def _draft_next(workspace: Workspace, last: Snapshot, proposal: Proposal, 
 def _change(
     workspace: Workspace, proposal: Proposal, forge: Forge, proposed: ProposedChange, before: Change | None
 ) -> Change:
-    """The change as it is kept; one that goes on stays the same change."""
+    """The change as it is stored; a continued change keeps its id."""
     record, draft = workspace.record, proposed.draft
     assert record.commit is not None
     on = before if proposed.continues else None
@@ -150,7 +149,7 @@ def _change(
 
 
 async def _tree(workspace: Workspace, commit: str) -> str | None:
-    """The tree of a commit; None when it is not here any more."""
+    """The tree of a commit; None when the commit no longer exists here."""
     words = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     try:
         printed = await workspace.git.run(*words, git_dir=workspace.snapshots.storage.git_dir)
@@ -160,7 +159,7 @@ async def _tree(workspace: Workspace, commit: str) -> str | None:
 
 
 async def _commit(workspace: Workspace, snapshot: Snapshot, parent: str, proposal: Proposal) -> str:
-    """A commit of a snapshot, dated when that was taken: written by hand, so that no clock is in it."""
+    """Commit a snapshot with the date of the snapshot, so that the commit does not depend on the clock."""
     name, address = parse_author(proposal.author)
     by = f"{name} <{address}> {int(snapshot.taken_at.timestamp())} +0000"
     said = commit_message(proposal.title, proposal.summary, proposal.session_id, proposal.run_id)

@@ -1,4 +1,4 @@
-"""A case for the agent: where it begins, its prompt, and the tests that it cannot see."""
+"""An evaluation case for the agent: its start files, its prompt, and hidden tests."""
 
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -20,13 +20,13 @@ InsidePath = Annotated[str, AfterValidator(_inside)]
 
 
 class Part(BaseModel):
-    """The parts of a case share this: an unknown key is a mistake."""
+    """The base of all parts of a case: an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class EvalCase(Part):
-    """Where to begin, what to do, and the tests that decide whether it was done."""
+    """The start files, the task, and the tests that decide whether it was done."""
 
     name: str = Field(min_length=1, max_length=200)
     prompt: str = Field(min_length=1)
@@ -35,9 +35,9 @@ class EvalCase(Part):
     revision: str | None = None
     hidden_tests: dict[InsidePath, str] = Field(default_factory=dict)
     test_patch: str = ""
-    test_command: str | None = None  # found by looking when not set
+    test_command: str | None = None  # detected when not set
     test_timeout_s: float | None = Field(None, gt=0)
-    must_pass: tuple[str, ...] = ()  # tests by name, as the runner takes them; empty: all there are
+    must_pass: tuple[str, ...] = ()  # names of tests, in the runner's syntax; empty: all tests
     limits: LimitFields = LimitFields()
     persona: str | None = None
     model: str | None = None

@@ -1,4 +1,4 @@
-"""Cases from a file: a list in YAML or JSON, or lines of JSON as SWE-bench has them."""
+"""Reads cases from a file: a list in YAML or JSON, or lines of JSON in the format of SWE-bench."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ REPOS = "https://github.com/{repo}"
 
 
 def load_cases(path: Path, *, repos: str = REPOS) -> list[EvalCase]:
-    """The cases of a file, each checked; a mistake is named with its place."""
+    """The cases of a file, each validated; an error names its position."""
     if "{repo}" not in repos:
         raise BadRequest(f"'{repos}' does not say where a repository's name goes. Write {{repo}} there.")
     text = _text(path)
@@ -88,7 +88,7 @@ def _case(item: Any, number: int, path: Path, repos: str) -> EvalCase:
 
 
 def _beside(item: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Paths in a set of cases begin where the set lies."""
+    """Paths in a file of cases are relative to that file."""
     found = dict(item)
     if isinstance(found.get("cassette"), str):
         found["cassette"] = str(path.parent.resolve() / found["cassette"])
@@ -98,7 +98,7 @@ def _beside(item: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _from_swe_bench(item: dict[str, Any], path: Path, repos: str) -> dict[str, Any]:
-    """Only what is needed is taken: above all not `patch`, which is the solution, nor `hints_text`."""
+    """Take only the required fields; above all not `patch`, which is the solution, nor `hints_text`."""
     repo = str(item.get("repo", ""))
     if not (local := _local(repo, path)) and "://" not in repo:
         repo = repos.replace("{repo}", repo)
@@ -116,7 +116,7 @@ def _from_swe_bench(item: dict[str, Any], path: Path, repos: str) -> dict[str, A
 
 
 def _names(item: dict[str, Any], key: str) -> list[Any]:
-    """A list, which the data set keeps as text."""
+    """A list, which the data set stores as text."""
     value = item.get(key) or []
     try:
         names = json.loads(value) if isinstance(value, str) else value

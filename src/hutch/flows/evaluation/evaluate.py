@@ -1,4 +1,4 @@
-"""Cases run side by side, each in a workspace and a jail of its own, then graded in a fresh jail."""
+"""Runs cases in parallel, each in its own workspace and jail, and grades each in a fresh jail."""
 
 import asyncio
 import tempfile
@@ -37,26 +37,26 @@ from hutch.workspace.workspaces import session_workspace_id
 logger = structlog.get_logger()
 
 E = TypeVar("E", bound=Event)
-FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # what was done by then is graded
+FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # outcomes after which the work is graded
 
 
 @dataclass(frozen=True, slots=True)
 class EvalContext:
-    """What an evaluation works with; `app/` builds it."""
+    """The dependencies of an evaluation; `app/` builds it."""
 
     services: Services
     host: LocalHost
     who: Caller
-    # A jail in which nothing of the agent's runs, on the workspace of this id.
+    # A jail without processes of the agent, on the workspace of this id.
     open_fresh: Callable[[str], AbstractAsyncContextManager[tuple[Workspace, Jail]]]
     test_command: str | None = None  # of the settings
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What holds for all cases of a set."""
+    """The options for all cases of a set."""
 
-    source: Path  # the set itself, which no case may show
+    source: Path  # the file of the set, which no case may reveal
     model: str | None = None
     persona: str | None = None
     jobs: int = 2
@@ -91,7 +91,7 @@ class Result:
 
 
 async def evaluate(context: EvalContext, cases: Sequence[EvalCase], options: EvalOptions) -> None:
-    """Run all cases, some at a time. Each result is reported as it comes: a caller that cancels has those."""
+    """Run all cases, some at a time. Each result is reported at once, so a cancelled caller has them."""
     turn = asyncio.Semaphore(options.jobs)
 
     async def one(case: EvalCase) -> None:
@@ -129,21 +129,21 @@ def report(
 
 
 async def _attempt(context: EvalContext, case: EvalCase, options: EvalOptions) -> Result:
-    """Run one case. Whatever goes wrong with it is its result, and no other case's."""
+    """Run one case. An error is the result of this case and does not affect the others."""
     began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="hutch-eval-") as folder:
             return await _work(context, case, options, Path(folder))
     except HutchError as error:
         reason = str(error)
-    except Exception as error:  # a bug, or a machine in trouble: the other cases go on
+    except Exception as error:  # a bug, or a failing machine: the other cases continue
         logger.exception("a task of an evaluation broke", task=case.name)
         reason = f"{type(error).__name__}: {error}"
     return Result(case.name, False, "error", reason, duration_s=time.monotonic() - began)
 
 
 async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, folder: Path) -> Result:
-    """A session of its own: made ready, looked at, prompted, and graded when its jail is closed."""
+    """Run a case in its own session: prepare, check and prompt it, and grade it after its jail is closed."""
     began = time.monotonic()
     new = NewSession(
         purpose=f"Evaluate {case.name}",
@@ -153,7 +153,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         model=options.model or _model(case, folder) or "",
         limits=case.limits.for_run(),
         delivery=Delivery(unattended=True),
-        plain_directory=options.plain or not case.repo,  # starter files are what the case itself brings
+        plain_directory=options.plain or not case.repo,  # starter files come from the case itself
     )
     session = await sessions.create(context.services, context.who, new)
     try:
@@ -201,7 +201,7 @@ async def _until(
     *,
     tell: Callable[[Event], None] = lambda event: None,
 ) -> E:
-    """The first event of a type; refused when the session ends before that."""
+    """Wait for the first event of a type; raise when the session ends before that."""
     async with aclosing(context.host.follow(session_id, WHOLE)) as updates:
         async for update in updates:
             if not isinstance(update, Delta) and isinstance(update.event, Event):
@@ -214,14 +214,14 @@ async def _until(
 
 
 async def _finish(context: EvalContext, session_id: SessionId) -> None:
-    """End the session, and remove its files: only its log stays."""
+    """End the session and remove its files: only its log remains."""
     await sessions.give(context.services, context.who, session_id, End())
-    with suppress(NotFound):  # it did not come to that
+    with suppress(NotFound):  # it was not created
         await context.host.remove_workspace(session_workspace_id(session_id))
 
 
 async def _graded(context: EvalContext, case: EvalCase, runner: Runner, id_: str, first: int) -> Grade:
-    """In a new jail: what the agent left running, in /tmp or at home, is gone."""
+    """Grade in a new jail, without the agent's processes and its files in /tmp or at home."""
     async with context.open_fresh(id_) as (workspace, jail):
         return await grade(workspace, jail, case, runner, first, clean=context.services.redactor.redact)
 
@@ -243,7 +243,7 @@ def _model(case: EvalCase, folder: Path) -> str | None:
 
 
 def _check_hidden(case: EvalCase, source: Path, workspace: Workspace) -> None:
-    """A set of tasks that lies in the repository it is about would show the agent its tests."""
+    """Refuse a set of tasks inside the repository of a task: the agent would see its tests."""
     here, repository = source.resolve(), (case.repo or "").removeprefix("file://")
     if not repository.startswith("/") or not here.is_relative_to(Path(repository).resolve()):
         return

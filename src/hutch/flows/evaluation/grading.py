@@ -1,7 +1,7 @@
-"""The grade for what the agent did in a case: by tests that it could not see while it worked.
+"""Grades the agent's work in a case with tests that it could not see.
 
-How the tests are run is settled before the agent begins, from the files it is given
-and from the hidden ones: nothing that it leaves behind can choose another runner.
+The test runner is chosen before the agent starts, from the start files and the hidden ones. So the
+agent's files cannot select another runner.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from hutch.workspace.workspace import Workspace
 
 MAX_PATHS = 5000  # paths, for names of tests
 MAX_NAMES = 500  # of tests, in one command
-MAX_REASON_LINES = 30  # of what failing tests say
+MAX_REASON_LINES = 30  # of the output of failing tests
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What the tests said in the end."""
+    """The final result of the tests."""
 
     passed: bool
     reason: str
@@ -33,7 +33,7 @@ class Grade:
 
 
 async def choose_runner(workspace: Workspace, case: EvalCase, command: str | None = None) -> Runner:
-    """How the case's tests will be run, by what is there before the agent is. Nothing is written yet."""
+    """Choose the runner of the case's tests, from the files before the agent's work. Writes nothing."""
     page = await workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
     names = dict.fromkeys([*(entry.path for entry in page.entries), *case.hidden_tests, *_patched(case)])
 
@@ -49,9 +49,9 @@ async def choose_runner(workspace: Workspace, case: EvalCase, command: str | Non
 
 
 async def place_tests(workspace: Workspace, case: EvalCase, first: int) -> None:
-    """Bring the hidden tests, over whatever the agent left in their place."""
+    """Write the hidden tests, replacing any files of the agent at the same paths."""
     for path in _patched(case):
-        with suppress(NotFound):  # a test that is new, and that the agent has not made
+        with suppress(NotFound):  # a new test, which the agent has not created
             await workspace.restore(first, path)
     if case.test_patch:
         await workspace.apply_patch(case.test_patch)
@@ -70,9 +70,9 @@ async def grade(
     *,
     clean: Callable[[str], str] = str,
 ) -> Grade:
-    """Run the hidden tests. The jail must be a new one, in which nothing of the agent's runs.
+    """Run the hidden tests. The jail must be new, without processes of the agent.
 
-    `clean` takes secrets out of what they print, before anything is cut.
+    `clean` removes secrets from their output, before it is cut.
     """
     try:
         await place_tests(workspace, case, first)
@@ -102,5 +102,5 @@ def _batches(names: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _missing(report: Report, names: Sequence[str]) -> int:
-    """Who was named and skipped has not passed."""
+    """The number of named tests that did not pass; a skipped test has not passed."""
     return max(0, len(names) - report.counts.passed) if report.counts else 0

@@ -1,4 +1,4 @@
-"""What people say about a change: comments on its lines, approval, or a request for changes."""
+"""Reviews of a change by users: comments on its lines, approval, or a request for changes."""
 
 from dataclasses import replace
 
@@ -30,9 +30,9 @@ async def comment(
     attempt: Attempt = FIRST,
     also: ExtraWrite[Comment] | None = None,
 ) -> tuple[Comment, str]:
-    """Comment on a line that the change shows or the file has; and the address of that, if it was posted.
+    """Comment on a line of the change or the file. Returns the comment and its address, if it was posted.
 
-    `user` is for whom it is posted, and `name` their name for readers.
+    It is posted on behalf of `user`, whose `name` readers see.
     """
     change = await reopened(context, change, user)
     forge = await context.forge_of(change, user)
@@ -61,7 +61,7 @@ async def judge(
     attempt: Attempt = FIRST,
     also: ExtraWrite[Review] | None = None,
 ) -> Review:
-    """Approve a change, or ask for changes first: by whom, when, and at which commit."""
+    """Approve a change or ask for changes. The review records its author, time and commit."""
     change = await reopened(context, change, user)
     forge = await context.forge_of(change, user)
     _check_current(change, commit)
@@ -87,7 +87,7 @@ async def judge(
 
 
 def make_comment(remark: Remark, change_id: str, commit: str, author: str, review_id: str = "") -> Comment:
-    """A remark as it is kept."""
+    """A remark as it is stored."""
     return Comment(
         id=new_comment_id(),
         change_id=change_id,

@@ -1,4 +1,4 @@
-"""Reviews by the agent are kept, and posted once where the pull request is."""
+"""Stores the agent's reviews and posts each once at its pull request."""
 
 import asyncio
 import hashlib
@@ -29,9 +29,9 @@ async def first_of(
     user: str = "",
     may_see: Callable[[str], Awaitable[bool]],
 ) -> AsyncIterator[None]:
-    """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile.
+    """Start the only review of a pull request at this commit; refuse if there is one, or one in progress.
 
-    The session in which somebody does is told only to who may see it.
+    The refusal names the session of that review only to callers that may see it.
     """
     async with context.lock("reviews"):
         at = f"{subject.pull_url} at {subject.commit[:12]}"
@@ -45,7 +45,7 @@ async def first_of(
 
 
 async def given_before(context: ChangeContext, subject: Subject, *, user: str = "") -> Review | None:
-    """The agent's review of a pull request at this commit, also by who was killed before it was noted."""
+    """The agent's review of a pull request at this commit, even if a killed process did not record it."""
     async with _posting(context, subject):
         return await _given_before(context, subject, user)
 
@@ -73,9 +73,9 @@ async def _given_before(
 
 @asynccontextmanager
 async def _posting(context: ChangeContext, subject: Subject) -> AsyncIterator[None]:
-    """Nobody else of this installation posts a review of the same commit meanwhile.
+    """Lock the reviews of a commit, so that only one process of this installation posts one.
 
-    There are 256 locks for all: each is a file that stays.
+    All commits share 256 locks, since each lock is a file that is never deleted.
     """
     about = f"{subject.pull_url} {subject.commit}"
     async with context.lock(f"review-{hashlib.sha256(about.encode()).hexdigest()[:2]}"):
@@ -91,9 +91,9 @@ async def keep(
     user: str = "",
     once: bool = False,
 ) -> Review:
-    """Keep a review, and post it where the change is; what a run has given already stays as it is.
+    """Store a review and post it at the change. A review that the run has posted already stays unchanged.
 
-    With `once`, one of the same commit that another run has given stays as well.
+    With `once`, another run's review of the same commit also stays.
     """
     reviews = Reviews(context.rows)
     kept = agent.comments_of(review, remarks) if review.change_id else []
@@ -102,7 +102,7 @@ async def keep(
     async with _posting(context, subject):
         if once and (before := await _given_before(context, subject, user, but=review.run_id)):
             return before
-        # Noted first: who comes after a kill knows what to look for.
+        # Recorded first: after a crash, the next process knows what to search for.
         noted = await reviews.add(replace(review, created_ms=wall_ms()), kept)
         if not noted.is_pending:
             return noted
@@ -110,7 +110,7 @@ async def keep(
             pull = pull_request(subject.pull_url)
             statement = Statement(content=noted, remarks=tuple(remarks), patch=subject.patch)
             url = await (await context.forge_of(pull, user)).post(pull, statement)
-        except Unavailable:  # it may be there all the same, or come to be
+        except Unavailable:  # it may have been posted, or may appear later
             raise
         except HutchError:
             await reviews.delete(noted)
@@ -119,8 +119,7 @@ async def keep(
 
 
 async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False) -> T:
-    """What others can see must be known here, too: who is stopped meanwhile goes on to the end of it, unless
-    somebody takes it up again."""
+    """Finish work that others can see even if cancelled, so that it is recorded; `unless` it is resumed."""
     task = asyncio.ensure_future(work)
     while not task.done():
         try:

@@ -1,4 +1,4 @@
-"""What is under review: a change of ours, or any pull request, as it is at one commit."""
+"""The subject of a review: a change of Hutch or any pull request, at one commit."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.store.changes import Changes
 
 PULL = re.compile(r"(https?://[^/?#\s@]+/[^/?#\s]+/[^/?#\s]+)/pull/(\d{1,9})(?:[/?#]\S*)?")
-MAX_READS = 3  # of a pull request that is pushed to meanwhile
+MAX_READS = 3  # of a pull request that changes in the meantime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is under review."""
+    """The change or pull request under review."""
 
     change_id: str = ""  # one of the two
     pull_url: str = ""
@@ -27,7 +27,7 @@ class Subject:
     base_commit: str
     commit: str
     diff: bytes
-    moved_to: str = ""  # by pushes since: the diff at `commit` cannot be had any more
+    moved_to: str = ""  # by later pushes: the diff at `commit` is no longer available
 
     @property
     def patch(self) -> Patch:
@@ -49,10 +49,10 @@ def parse_pull_url(text: str) -> tuple[str, int]:
 async def find_subject(
     context: ChangeContext, target: str, *, user: str = "", commit: str = ""
 ) -> tuple[str, Subject]:
-    """What is to be reviewed, by a change's name or a pull request's address, and its repository.
+    """The repository and the subject of a review, by a change's name or a pull request's address.
 
-    With `commit`, as it was then; of a pull request that was pushed to since, only that can be told. A pull
-    request that is named by its address counts as nobody's change, see `find_change_at`.
+    With `commit`, the subject at that commit; if a pull request has moved on since, only that is known. A
+    pull request named by its address does not count as a change of Hutch, see `find_change_at`.
     """
     if "://" in target:
         ours = await find_change_at(context, target)
@@ -87,7 +87,7 @@ async def find_subject(
 
 
 async def find_change_at(context: ChangeContext, url: str) -> Change | None:
-    """The newest change that a pull request is, however its address is spelled."""
+    """The newest change of Hutch behind a pull request, however its address is spelled."""
     repository, number = parse_pull_url(url)
     ours = await Changes(context.rows).of_number(number)
     place = _place(repository)
@@ -97,7 +97,7 @@ async def find_change_at(context: ChangeContext, url: str) -> Change | None:
 
 
 def pull_request(url: str) -> Change:
-    """A pull request that is no change of ours, as far as its address tells."""
+    """A pull request that is not a change of Hutch, with the facts in its address."""
     repository, number = parse_pull_url(url)
     repository = parse_repo_url(repository).address.removesuffix(".git").lower()  # one spelling of many
     return Change(
@@ -119,11 +119,11 @@ def pull_request(url: str) -> Change:
 
 
 def _place(repository: str) -> str:
-    """A repository's address as it is compared."""
+    """A repository's address in the form used for comparison."""
     return web_address(repository).partition("://")[2].lower()
 
 
 def _address(change: Change) -> str:
-    """Of a pull request of ours, by where it was pushed to: the name that a forge gives itself may lack the
-    port."""
+    """The address of a pull request, from the address that it was pushed to: the forge's own name may lack
+    the port."""
     return f"{web_address(change.repository)}/pull/{change.number}"
