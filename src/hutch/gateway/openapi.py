@@ -17,8 +17,8 @@ URL = "/api/openapi.json"
 DESCRIPTION = """\
 Sessions of coding agents in jails. Give inputs to a session, follow its events; see its files as they change.
 
-Errors are `application/problem+json` with a stable `code`. Lists are told in pages: ask again with `next`.
-A POST with an `Idempotency-Key` is done once, however often it is sent.
+Errors are `application/problem+json` with a stable `code`. Lists are paged: `next` gives the next page.
+A POST with an `Idempotency-Key` is executed once, however often it is sent.
 """
 SCHEMAS = "#/components/schemas/"
 _OUT = re.compile(r"^(?!LogOut$)(Page_)?(\w+?)Out_?$")
@@ -96,6 +96,6 @@ def _clean_up(operation: dict[str, Any]) -> None:
             "schema", None
         )  # of what, no version can say
         if answer.get("description") == "Successful Response":
-            answer["description"] = {"201": "It was made.", "202": "It is kept.", "204": "It is done."}.get(
-                status, "What was asked for."
+            answer["description"] = {"201": "Created.", "202": "Accepted.", "204": "Done."}.get(
+                status, "The result."
             )

@@ -28,14 +28,14 @@ DIFF = "text/x-diff"
     "merged_commit forge number",
 )
 class ChangeOut(Out):
-    """A branch with a commit that somebody can review and merge."""
+    """A branch with a commit to review and merge."""
 
     id: str = Field(examples=["chg_01jd2m4c9k7w6t0q8n5x3vbaeh"])
     base: str = Field(description="The branch that it is for.")
-    tests: str = Field(description="What the tests said, in a line; empty when there are none.")
+    tests: str = Field(description="The test result in one line; empty if there are no tests.")
     forge: ForgeName = Field(description="`git` is a repository elsewhere of which only branches are known.")
     number: int = Field(description="Of the pull request; 0 where there is none.")
-    url: str = Field(description="Where it can be looked at.")
+    url: str = Field(description="The address of its page.")
 
 
 class MergeIn(In):
@@ -49,7 +49,7 @@ class MergeIn(In):
     )
     force: bool = Field(
         False,
-        description="Also when its tests fail or somebody asked for changes; the answer says which. A pull "
+        description="Merge even if tests fail or changes were requested; the response says which. A pull "
         "request takes a token of one's own for that, or an owner.",
     )
 
@@ -59,9 +59,9 @@ class MergedOut(Out):
 
     id: str
     base: str
-    commit: str = Field(description="What the base branch is at now; empty where a forge did not tell.")
+    commit: str = Field(description="The new head of the base branch; empty if the forge did not return it.")
     branch_stays: str = Field(description="Why the change's own branch was not deleted; empty when it was.")
-    overridden: list[str] = Field(description="What spoke against it, when `force` was given.")
+    overridden: list[str] = Field(description="The objections that `force` overrode.")
 
 
 @routes.get("/changes", operation_id="list_changes", response_model=Page[ChangeOut])
@@ -110,7 +110,7 @@ async def merge(
     change_id: str,
     body: MergeIn | None = None,
 ) -> Response:
-    """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
+    """Merge a change into its base branch. Failing tests or requested changes need `force`."""
     server = server_of(request)
     found = await flow.find(server.services, caller, change_id, "manage")
     done = await change_merge.merge(

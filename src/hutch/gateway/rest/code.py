@@ -27,7 +27,7 @@ STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 class CodeIn(In):
-    """What is wanted of which repository."""
+    """A repository and a prompt."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -42,7 +42,7 @@ class CodeIn(In):
 
     repoUrl: Annotated[str, Field(min_length=1, max_length=2048)]
     prompt: Annotated[str, Field(min_length=1, max_length=200_000)]
-    branch: Short = Field("", description="Where to begin, and what the pull request is for.")
+    branch: Short = Field("", description="The branch to start from, and the base of the pull request.")
     persona: Annotated[str, Field(max_length=100)] = ""
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
     title: Annotated[str, Field(max_length=200)] = Field("", description="Of the pull request.")
@@ -55,16 +55,16 @@ class CodeIn(In):
     )
     maxCost: float | None = Field(None, gt=0, description="US dollars.")
     timeoutSeconds: float | None = Field(
-        None, gt=0, description="Working and waiting for answers; the run ends at the latest then."
+        None, gt=0, description="The maximum duration of the run, including waiting for answers."
     )
-    tests: Short = Field("", description="The command that has the last word.")
+    tests: Short = Field("", description="The test command that decides.")
     plainDirectory: bool = Field(
         False, description="Whether `repoUrl` may be a directory without git, which is copied whole."
     )
 
 
 class PullRequestOut(Out):
-    """Where the work can be looked at."""
+    """The pull request with the result."""
 
     url: str
     changeId: str
@@ -74,18 +74,18 @@ class PullRequestOut(Out):
 
 
 class TestsOut(Out):
-    """What the tests said last."""
+    """The last test result."""
 
     command: str
     ok: bool
     passed: int
     failed: int
     skipped: int
-    reason: str = Field(description="Why they did not pass, where no count tells.")
+    reason: str = Field(description="Why they did not pass, if the counts do not say it.")
 
 
 class UsageOut(Out):
-    """What it took."""
+    """Tokens, cost and time of the run."""
 
     turns: int
     inputTokens: int
@@ -96,13 +96,13 @@ class UsageOut(Out):
 
 
 class CodeOut(Out):
-    """What came of it."""
+    """The result of the run."""
 
     run: str
     session: str
     outcome: str = Field(
         description="`done`, `nothing`, `not_delivered`, or how the run ended; `unfinished` when the answer "
-        "ends before the run does: get it again."
+        "ends before the run does: send GET again."
     )
     message: str
     pullRequest: PullRequestOut | None
@@ -122,13 +122,13 @@ def redirect_to_run(opened: OpenedSession) -> Response:
     response_model=CodeOut,
     responses={
         200: {"description": "A stream, or the result.", "content": STREAM},
-        303: {"description": "This was asked for before, under the same key: here is its stream."},
+        303: {"description": "The same request with the same key: Location is its stream."},
     },
 )
 async def submit(
     request: Request, caller: Writer, keyed: ByKeyWithRow, new: CodeIn, accept: Accept = ""
 ) -> Response:
-    """Have an agent change a repository. Going away does not stop it: `Location` names the run.
+    """Have an agent change a repository. Disconnecting does not stop it: `Location` names the run.
 
     The frames `question` and `approval` say that the run waits for an answer: POST one of their `answers` to
     their `answerUrl`.
@@ -164,26 +164,26 @@ async def submit(
     responses={200: {"description": "A stream, or the result.", "content": STREAM}},
 )
 async def follow(request: Request, caller: Reader, run_id: str, accept: Accept = "") -> Response:
-    """The same stream again, after the frame that `Last-Event-ID` names."""
+    """The stream of a run, after the frame that `Last-Event-ID` names."""
     session, run = await flow.find(server_of(request).services, caller, run_id)
     return _answer(caller, session, run.id, accept)
 
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
 async def cancel(request: Request, caller: Writer, run_id: str) -> Response:
-    """Stop it; what was delivered already stays."""
+    """Cancel a run; what was delivered already stays."""
     await flow.cancel(server_of(request).services, caller, run_id)
     return Response(status_code=204)
 
 
 def _answer(caller: Caller, session: Session, run_id: str, accept: str) -> Response:
-    """The stream, or the result for who would rather have JSON."""
+    """The stream, or the result if the client prefers JSON."""
     waits = _weight(accept, "application/json") > _weight(accept, "text/event-stream")
     return CodeResult(caller, session, run_id) if waits else CodeStream(caller, session, run_id)
 
 
 def _weight(accept: str, media_type: str) -> float:
-    """How much somebody wants this, by its name; 0 is not at all."""
+    """The q value of a media type; 0 if it is not accepted."""
     for each in accept.lower().split(","):
         name, *parameters = (part.strip() for part in each.split(";"))
         if name == media_type:

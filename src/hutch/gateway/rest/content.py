@@ -170,7 +170,7 @@ class Content:
     "/sessions/{session_id}/files/{path:file}",
     operation_id="write_file",
     response_model=FileChangeOut,
-    responses={201: {"description": "It was made.", "model": FileChangeOut}},
+    responses={201: {"description": "Created.", "model": FileChangeOut}},
     openapi_extra={"requestBody": {"required": True, "content": CONTENT}},
 )
 async def write(

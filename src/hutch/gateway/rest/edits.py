@@ -60,7 +60,7 @@ class EditIn(In):
 
 
 class PatchIn(In):
-    """A unified diff, or a patch in the way of models (`*** Begin Patch`)."""
+    """A unified diff, or a patch in the format of models (`*** Begin Patch`)."""
 
     patch: str = Field(min_length=1)
 
@@ -111,14 +111,14 @@ def edited_json(edited: EditResult) -> dict[str, object]:
 
 @routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
 async def edit(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: EditIn) -> Response:
-    """Make edits in a file, all or none. Small differences in space are forgiven, and told."""
+    """Make edits in a file, all or none. Small differences in white space are tolerated and reported."""
     edit = EditFile(parse_path(body.path), [each.model_dump() for each in body.edits])
     return answer(edited_json(await ask(request, caller, session_id, edit)))
 
 
 @routes.post("/sessions/{session_id}/patch", operation_id="apply_patch", response_model=EditedOut)
 async def patch(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: PatchIn) -> Response:
-    """Do all that a patch says, or nothing."""
+    """Apply a patch completely, or not at all."""
     return answer(edited_json(await ask(request, caller, session_id, ApplyPatch(body.patch))))
 
 
@@ -137,7 +137,7 @@ async def grep(
     offset: Offset = 0,
     output: Literal["content", "files", "count"] = "content",
 ) -> Response:
-    """Look for a regular expression in the files.
+    """Search the files with a regular expression.
 
     For those who may only read the session, a line that holds a secret which the server knows is no match.
     """

@@ -28,7 +28,7 @@ class FileOut(Out):
     modified_ms: int
     target: str | None = Field(description="Where a link points.")
     utf8: bool = Field(
-        description="False: the name is no UTF-8, is told with U+FFFD, and cannot be asked for."
+        description="False: the name is not UTF-8, contains U+FFFD instead, and cannot be requested."
     )
 
 
@@ -45,7 +45,7 @@ class MoveIn(In):
 
     path: PathText
     to: PathText
-    replace: bool = Field(False, description="Also over what has that name already.")
+    replace: bool = Field(False, description="Overwrite a file that has that name.")
 
 
 class DirectoryIn(In):
@@ -66,8 +66,8 @@ async def listed(
     caller: Reader,
     session_id: str,
     path: Annotated[str, Query(max_length=4096, description="A directory; empty is the workspace.")] = "",
-    recursive: Annotated[bool, Query(description="Also what is below.")] = False,
-    ignored: Annotated[bool, Query(description="Also what .gitignore files leave out.")] = False,
+    recursive: Annotated[bool, Query(description="Include subdirectories.")] = False,
+    ignored: Annotated[bool, Query(description="Include files that .gitignore excludes.")] = False,
     cursor: Annotated[str, Query(max_length=16384, description="`next` of the page before.")] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="How many at most.")] = 200,
 ) -> Response:

@@ -36,8 +36,8 @@ class InputOut(Out):
     seq: int = Field(ge=1)
     at_ms: int
     by: str = Field(description="The user who gave it.")
-    taken: bool = Field(description="It was taken up; what came of it is in the log.")
-    run_id: str | None = Field(description="The run that it has come to, once that is known.")
+    taken: bool = Field(description="It was processed; the result is in the log.")
+    run_id: str | None = Field(description="The run that it started or reached, once known.")
     input: AnyInput | WithheldInput
 
 
@@ -60,7 +60,7 @@ def input_json(stored: SessionInput, run_id: str | None = None) -> dict[str, Any
 
 
 def accepted_response(stored: SessionInput, run_id: str | None = None) -> Response:
-    """The answer to who gave an input."""
+    """The response to an accepted input."""
     return answer(input_json(stored, run_id), 202)
 
 
@@ -74,7 +74,7 @@ async def give(
     session_id: str,
     input: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
 ) -> Response:
-    """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
+    """Give an input to a session. It is stored when this returns; its result is in the log."""
     services = server_of(request).services
     stored = await flow.give(services, caller, session_id, input, also=keyed.store_answer(accepted_response))
     run_id = (await flow.runs_of(services, session_id, [stored])).get(stored.seq)
@@ -90,7 +90,7 @@ async def listed(
     after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")] = 100,
 ) -> Response:
-    """What was asked of a session, the oldest first."""
+    """The inputs of a session, the oldest first."""
     found = await flow.inputs(server_of(request).services, caller, session_id, after=after, limit=limit + 1)
     more = found[limit - 1].seq if len(found) > limit else None
     runs = await flow.runs_of(server_of(request).services, session_id, found)

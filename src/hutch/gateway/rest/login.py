@@ -1,4 +1,4 @@
-"""Logging in and out, and what somebody may do about their own account."""
+"""Login, logout, and a user's own account."""
 
 from typing import Annotated, Literal
 
@@ -27,7 +27,7 @@ Password = Annotated[str, Field(max_length=1024)]
 
 @fields_from(User, "id name role created_ms disabled")
 class UserOut(Out):
-    """Somebody with an account here."""
+    """A user account."""
 
 
 class LoginState(Out):
@@ -46,7 +46,7 @@ class LoggedIn(Out):
 
 
 class Me(Out):
-    """Who the server takes the caller for."""
+    """The authenticated caller."""
 
     user: UserOut
     scopes: list[Scope]
@@ -83,7 +83,7 @@ class NewPassword(In):
 
 @routes.get("/login")
 async def login_state(request: Request, authenticator: AuthenticatorDep) -> LoginState:
-    """Whether this browser is logged in; with the word that a page must send along."""
+    """Whether this browser is logged in; with the CSRF token that a page must send."""
     methods: list[Literal["password", "oidc"]] = ["password"]
     if getattr(request.app.state, "oidc", None) is not None:
         methods.append("oidc")
@@ -109,7 +109,7 @@ async def log_in_by_password(
 async def log_in_by_link(
     body: ByLink, request: Request, response: Response, authenticator: AuthenticatorDep
 ) -> LoggedIn:
-    """Spend a one-time link. A POST, since programs that look ahead follow links."""
+    """Log in with a one-time link. A POST, because programs prefetch links."""
     user = await authenticator.accounts.redeem(body.link, authenticator.actor(request.scope))
     csrf = await log_in(authenticator, request, response, user, "link")
     return LoggedIn(user=user_out(user), csrf=csrf)
@@ -134,7 +134,7 @@ async def log_out(
 
 @routes.get("/me")
 async def me(caller: Reader) -> Me:
-    """Who the server takes the caller for."""
+    """The authenticated caller."""
     scopes = [scope for scope in SCOPES if scope in caller.scopes]
     return Me(user=user_out(caller.user), scopes=scopes, by=caller.by, credential_id=caller.credential_id)
 

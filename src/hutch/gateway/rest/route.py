@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class JsonRequest(Request):
-    """One whose JSON is read fast, and strictly: no NaN, nothing nested without end."""
+    """Parses JSON strictly: no NaN, and limited nesting."""
 
     async def json(self) -> Any:
         return orjson.loads(await self.body())
@@ -48,7 +48,7 @@ def _names(dependant: Dependant) -> set[str]:
 
 
 def _refuse_unknown(request: Request, known: set[str]) -> None:
-    """A slip in a name must not look as if it had worked."""
+    """A misspelled parameter is an error, not ignored."""
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         there = f"There are: {', '.join(sorted(known))}" if known else "There are none"
@@ -80,13 +80,13 @@ def server_of(request: Request) -> Server:
 
 _CONTENT = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"description": "It cannot be done, and why.", "content": _CONTENT},
-    "5XX": {"description": "The server cannot do it now, or ever had not enough room.", "content": _CONTENT},
+    "4XX": {"description": "The request was refused; `detail` says why.", "content": _CONTENT},
+    "5XX": {"description": "The server failed, is overloaded, or is out of space.", "content": _CONTENT},
 }
 
 
 async def ask(request: Request, caller: Caller, session_id: str, query: SessionRequest[T]) -> T:
-    """What a session answers, if the caller may ask it that: to change something takes more than to read."""
+    """Call a session on behalf of a caller. Changes need more rights than reads."""
     services = server_of(request).services
     session = await allowed(services, caller, session_id, "input" if query.changes else "read")
     return await services.host.call(session.id, query, by=caller.user.id)

@@ -33,7 +33,7 @@ Long = Annotated[str, Field(max_length=200_000)]
 
 
 class DeliveryIn(In):
-    """How what is done is to be handed over."""
+    """How the result is delivered."""
 
     title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: as the agent calls it.")
     branch: Short = Field("", description="What it is for; empty: where the workspace began.")
@@ -44,10 +44,10 @@ class DeliveryIn(In):
     reviewers: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
         default_factory=list, max_length=20
     )
-    tests: Short = Field("", description="The command that has the last word; empty: found by looking.")
-    issue: Short = Field("", description="The address of what asked for it.")
+    tests: Short = Field("", description="The test command that decides; empty: detected.")
+    issue: Short = Field("", description="The URL of the issue or comment that requested it.")
     author: Short = Field("", description="Of the commits, as `Name <address>`; empty: as the settings say.")
-    unattended: bool = Field(False, description="Nobody answers: what the agent would ask for is denied.")
+    unattended: bool = Field(False, description="No one answers: calls that need approval are denied.")
 
 
 class NewSessionIn(In):
@@ -57,7 +57,7 @@ class NewSessionIn(In):
         json_schema_extra={
             "examples": [
                 {
-                    "purpose": "Mend the parser",
+                    "purpose": "Fix the parser",
                     "repository": "https://example.com/team/project.git",
                     "prompt": "Make the failing test in tests/test_parser.py pass.",
                     "deliver": True,
@@ -67,14 +67,14 @@ class NewSessionIn(In):
     )
 
     purpose: Annotated[str, Field(max_length=2000)] = Field("", description="What it is for, in a line.")
-    role: Short = Field("", description="Who the agent is to be in it.")
+    role: Short = Field("", description="The role of the agent.")
     expectations: Long = Field("", description="What is expected of the result.")
     repository: Short = Field("", description="Its address; empty begins with an empty directory.")
     plain_directory: bool = Field(
         False, description="Whether `repository` may be a directory without git, which is copied whole."
     )
     revision: Short = Field("", description="A branch, tag or commit; empty is what the repository has out.")
-    persona: Annotated[str, Field(max_length=100)] = Field("", description="Who works; see /personas.")
+    persona: Annotated[str, Field(max_length=100)] = Field("", description="The persona; see /personas.")
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`; see /models.")
     network: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
         default_factory=list, max_length=100, description="Hosts that commands may reach."
@@ -82,7 +82,7 @@ class NewSessionIn(In):
     limits: Limits = Field(default_factory=Limits)
     deliver: bool = Field(False, description="A run that changed something ends in a change.")
     delivery: DeliveryIn = Field(default_factory=DeliveryIn)
-    prompt: Long = Field("", description="The first; without one the session is only made ready.")
+    prompt: Long = Field("", description="The first prompt; without one only the workspace is prepared.")
 
 
 @fields_from(Head, "seq hash at_ms")
@@ -97,7 +97,7 @@ class LimitsOut(Out):
 
 @fields_from(Delivery, "title branch draft labels reviewers tests issue author unattended")
 class DeliveryOut(Out):
-    """How what is done is to be handed over."""
+    """How the result is delivered."""
 
 
 class SessionDeliveredOut(DeliveredOut):
@@ -117,7 +117,7 @@ class SessionOut(Out):
     """A session as its users see it."""
 
     id: str = Field(examples=["ses_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    owner_name: str = Field(description="What people call the owner.")
+    owner_name: str = Field(description="The owner's name.")
     limits: LimitsOut
     delivery: DeliveryOut
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, when it began as a copy.")
@@ -191,7 +191,7 @@ def _plain(given: In) -> dict[str, Any]:
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
 async def create(request: Request, caller: Writer, keyed: ByKeyWithRow, new: NewSessionIn) -> Response:
-    """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
+    """Open a session. Its workspace is prepared and its prompt started when there is capacity."""
     limits, delivery = RunLimits(**_plain(new.limits)), Delivery(**_plain(new.delivery))
     new_session = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
     made = created_response_for(caller)
@@ -236,7 +236,7 @@ async def show(request: Request, caller: Reader, session_id: str) -> Response:
 async def remove(
     request: Request, caller: Writer, authenticator: AuthenticatorDep, session_id: str
 ) -> Response:
-    """End a session, delete its workspace, and take it out of all lists. Its log stays."""
+    """End a session, delete its workspace, and remove it from all lists. Its log stays."""
     server = server_of(request)
     await removal.remove(server.services, caller, session_id)
     await authenticator.accounts.note(

@@ -29,7 +29,7 @@ class SnapshotOut(Out):
 
     tree: str = Field(description="The git tree of what would be committed.")
     taken_ms: int
-    left_out: int = Field(description="Entries that were seen and not kept.")
+    left_out: int = Field(description="Entries that are not in the snapshot.")
 
 
 class NewSnapshotIn(In):
@@ -61,7 +61,7 @@ class DifferenceOut(Out):
     total: int = Field(description="How many files differ.")
     next: str | None = Field(description="The cursor of the next page; null on the last.")
     patch: str = Field(
-        description="As git writes it, with the first page only; bytes that are no UTF-8 are told as U+FFFD."
+        description="As git writes it, with the first page only; bytes that are not UTF-8 become U+FFFD."
     )
     cut: bool = Field(description="The patch was too long and is not whole.")
 
@@ -100,7 +100,7 @@ async def listed(
 async def take(
     request: Request, caller: Writer, keyed: ByKey, session_id: str, body: NewSnapshotIn | None = None
 ) -> Response:
-    """Keep the files as they are now."""
+    """Take a snapshot of the files as they are now."""
     reason = (body or NewSnapshotIn()).reason
     return answer(snapshot_json(await ask(request, caller, session_id, TakeSnapshot(reason))), 201)
 

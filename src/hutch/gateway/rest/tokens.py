@@ -18,13 +18,13 @@ routes = router("tokens")
 
 @fields_from(Token, "id user_id name prefix scopes created_ms expires_ms last_used_ms revoked_ms")
 class TokenOut(Out):
-    """What is known of a token; it cannot be used with that."""
+    """The metadata of a token, without its secret."""
 
     scopes: list[Scope]
 
 
 class CreatedToken(TokenOut):
-    """A new token; `token` is not told again."""
+    """A new token; `token` is shown only once."""
 
     token: str
 
@@ -32,7 +32,7 @@ class CreatedToken(TokenOut):
 class NewToken(In):
     name: str = Field("", max_length=MAX_TOKEN_NAME)
     scopes: list[Scope] = Field(["read"], min_length=1, max_length=len(SCOPES))
-    days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null lasts for ever.")
+    days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null: it does not expire.")
 
 
 @routes.get("/tokens", response_model=Page[TokenOut])

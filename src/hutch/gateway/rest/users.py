@@ -33,7 +33,7 @@ class ChangedUser(In):
 
 
 class LinkOut(Out):
-    """A link that works once; it is not told again."""
+    """A link that works once; it is shown only once."""
 
     id: str
     url: str
@@ -49,7 +49,7 @@ class NewInvite(In):
 
 @fields_from(Link, "id role session_id share_role created_by created_ms expires_ms")
 class InviteOut(Out):
-    """An invite that nobody has accepted yet."""
+    """An invite that was not accepted yet."""
 
 
 class Accept(In):
@@ -71,7 +71,7 @@ class Joined(Out):
 
 @fields_from(AuditEntry, "id at_ms user_id credential_id action object address ok detail trace_id")
 class AuditOut(Out):
-    """One thing that was done, or tried."""
+    """One action or attempt."""
 
 
 @routes.get("/users", response_model=Page[UserOut])
@@ -159,7 +159,7 @@ async def invite(
 async def withdraw_invite(
     link_id: Id, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> None:
-    """Take an invite back."""
+    """Withdraw an invite."""
     link = await authenticator.accounts.links.withdraw(link_id)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "invite.withdrawn", link.id)
 

@@ -1,4 +1,4 @@
-"""What forges tell: anybody can send it, and only what is signed counts."""
+"""Webhooks of forges. Only signed deliveries are accepted."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
 class TakenOut(Out):
-    """What became of it."""
+    """What happens with the delivery."""
 
     state: str = Field(description="`queued`, `known` when it came before, or `ignored`.")
     reason: str = Field(description="Why it is ignored.")
@@ -41,7 +41,7 @@ async def github(
     x_github_delivery: Annotated[str, Header(max_length=200)] = "",
     x_hub_signature_256: Annotated[str, Header(max_length=200)] = "",
 ) -> Response:
-    """Where GitHub tells of issues and comments. Signed with the secret `github_webhook_secret`."""
+    """Receive GitHub's events about issues and comments, signed with the secret `github_webhook_secret`."""
     server = server_of(request)
     secret = await asyncio.to_thread(server.webhook_secret)
     if not secret:
