@@ -504,7 +504,7 @@ async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
         await server.rows.change(
             lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MAX_UNTAKEN)]
         )
-        with pytest.raises(LimitReached, match="wait in the session"):
+        with pytest.raises(LimitReached, match="already wait in session"):
             await sessions.give(server.services, who, session_id, inputs.Message(text="one more"))
         await server.rows.change(
             lambda db: [
@@ -525,7 +525,7 @@ async def test_those_that_stop_are_bounded_too(tmp_path: Path) -> None:
             lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(most)]
         )
         for stop in (inputs.Cancel(), inputs.Pause(), inputs.End()):
-            with pytest.raises(LimitReached, match=f"{most} inputs wait in the session"):
+            with pytest.raises(LimitReached, match=f"{most} inputs already wait in session"):
                 await sessions.give(server.services, who, session_id, stop)
 
 

@@ -213,7 +213,7 @@ def test_a_database_from_a_newer_version_is_refused_and_untouched(tmp_path: Path
     open_database(path).dispose()
     sql(path, "UPDATE alembic_version SET version_num = '9999'")
     before = path.read_bytes()
-    with pytest.raises(Unavailable, match=r"written by a newer Hutch \(schema 9999; this one knows up to"):
+    with pytest.raises(Unavailable, match=r"written by a newer Hutch \(schema 9999; this one supports up to"):
         open_database(path)
     assert path.read_bytes() == before
 

@@ -19,11 +19,8 @@ from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, GitObje
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.system.chunks import chunks, sort_in_chunks
 
-FILES, PRIVATE, IGNORED = (
-    0,
-    1,
-    2,
-)  # where a file is laid: with git's, beside for good, beside while there is room
+# Sections of a snapshot: tracked by git; outside git, always stored; ignored, stored within a size limit.
+FILES, PRIVATE, IGNORED = 0, 1, 2
 PERMISSIONS = 0o1777  # a set-user-id bit is not content
 DEFAULT_FILE_MODE, DEFAULT_PROGRAM_MODE, DEFAULT_DIRECTORY_MODE = 0o644, 0o755, 0o755
 _LARGE_NOTES_BYTES = 1 << 18  # bytes

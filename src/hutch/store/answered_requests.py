@@ -1,4 +1,4 @@
-"""Requests with an idempotency key, as rows: a note while one is answered, then its answer, for a day."""
+"""Requests with an idempotency key, as rows: reserved while in progress, then the response, for a day."""
 
 import hashlib
 import json
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """What makes a request the same as one that was sent before."""
+    """Identifies a repeated request."""
 
     user_id: str
-    key: str  # as the client made it up; the row has its hash
+    key: str  # chosen by the client; the row stores its hash
     request_hash: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as it is kept."""
+    """A stored response."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRequest:
-    """What is known of a request whose key was used before."""
+    """The request that used this key before."""
 
     answer: Answer
     at_ms: int
@@ -47,7 +47,7 @@ class EarlierRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer(Generic[T]):
-    """The answer to a request, written in the transaction that does what it asked for."""
+    """The response to a request, written in the same transaction as its effect."""
 
     request: RequestKey
     render: Callable[[T], Answer]
@@ -65,11 +65,11 @@ class AnsweredRequests:
     async def begin(
         self, request: RequestKey, *, atomic: bool, sweep: bool
     ) -> tuple[EarlierRequest | None, int]:
-        """Note that a request is being answered, unless its key was used before: then what came of that.
+        """Reserve a key; if it was used before, return the earlier request instead.
 
-        With `atomic`, one whose answer is missing was cut short by a crash and did nothing: it begins anew,
-        and the second value is when the first attempt began. Else that is 0. With `sweep`, the answers to all
-        old requests are deleted.
+        With `atomic`, an earlier request without a response was cut short by a crash and had no effect: it
+        starts again, and the second value is the time of the first attempt. Otherwise that is 0. With
+        `sweep`, all expired responses are deleted.
         """
 
         def begin(connection: Connection) -> tuple[EarlierRequest | None, int]:
@@ -89,12 +89,12 @@ class AnsweredRequests:
         await self._rows.change(lambda connection: _keep(connection, request, answer))
 
     async def release(self, request: RequestKey) -> None:
-        """A request that was refused did nothing, and may be sent again; a kept answer stays."""
+        """Free the key of a refused request, so that it can be sent again. A stored response stays."""
         await self._rows.change(lambda connection: _release(connection, request))
 
 
 def hash_key(key: str) -> str:
-    """A key as its row has it."""
+    """The form in which a key is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -106,7 +106,7 @@ def _find(connection: Connection, request: RequestKey) -> EarlierRequest | None:
     row = connection.execute(select(table).where(*_is(request))).first()
     if row is None:
         return None
-    is_same = row.request_hash in (request.request_hash, "")  # an erased one may have been any
+    is_same = row.request_hash in (request.request_hash, "")  # erased: any request may have used it
     return EarlierRequest(Answer(row.status, json.loads(row.headers), row.body), row.at_ms, is_same)
 
 

@@ -1,4 +1,4 @@
-"""What one commit writes: the events of many callers, linked into their chains."""
+"""The events of many callers that one commit writes, linked into their hash chains."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ class Append:
     events: tuple[Event | UnknownEvent, ...]
     expected_seq: int | None
     done: "asyncio.Future[Head]"
-    also: Callable[[Connection], object] | None = None  # rows that are written with them, or not at all
+    also: Callable[[Connection], object] | None = None  # further rows for the same transaction
 
 
 class AppendBatch:
-    """Rows gathered before the first of them is written."""
+    """Collects all rows of a commit before the first is written."""
 
     def __init__(self, transaction: Transaction, blobs: Blobs, gaps: Gaps, log_bytes: int) -> None:
         self._transaction = transaction
@@ -44,11 +44,11 @@ class AppendBatch:
         self._log_bytes = log_bytes
         self.logs: dict[SessionId, LogState] = {}
         self.rows: list[tuple[Any, ...]] = []
-        self.entries: dict[SessionId, list[Entry]] = {}  # the small ones, for who follows
+        self.entries: dict[SessionId, list[Entry]] = {}  # small entries, for subscribers
         self.marked: set[SessionId] = set()  # with an events.omitted, which is signed at once
 
     def add(self, job: Append) -> Head | Exception:
-        """Link one caller's events; a refusal is theirs alone and leaves the batch as it was."""
+        """Link one caller's events. An error affects this caller only and leaves the batch unchanged."""
         try:
             payloads = [_payload(event) for event in job.events]
         except Exception as refusal:  # noqa: BLE001  no event, however odd, may harm the others
@@ -66,13 +66,13 @@ class AppendBatch:
         return log.head()
 
     def add_gap(self, session_id: SessionId) -> None:
-        """Write what is missing in a log, and nothing else."""
+        """Add only the events that could not be written earlier."""
         log = self._transaction.log(session_id)
         if log is not None and not log.ended:
             self._begin(log)
 
     def _begin(self, log: LogState) -> None:
-        """Before the first event of a log in this batch: what could not be written when it happened."""
+        """Link earlier unwritten events before the first event of a log in this batch."""
         if log.session_id in self.logs:
             return
         self.logs[log.session_id] = log
@@ -81,7 +81,7 @@ class AppendBatch:
             self._link(log, [(event, _payload(event)) for event in missing])
 
     def _link(self, log: LogState, events: Sequence[tuple[Event | UnknownEvent, bytes]]) -> None:
-        """Chain events to a log, and leave out what has no room in it."""
+        """Chain events to a log, and omit those that exceed its size limit."""
         written = []
         used, omitted = log.payload_bytes, Omitted.from_row(log.omitted)
         for event, payload in events:
@@ -101,7 +101,7 @@ class AppendBatch:
         self._chain(log, written)
 
     def _chain(self, log: LogState, events: Sequence[tuple[Event | UnknownEvent, bytes]]) -> None:
-        at_ms = max(wall_ms(), log.at_ms)  # a clock that goes back does not reorder a log
+        at_ms = max(wall_ms(), log.at_ms)  # times never decrease within a log, even if the clock is set back
         seq, prev = log.seq, log.hash
         entries = self.entries.setdefault(log.session_id, [])
         for (event, payload), salt in zip(events, new_salts(len(events)), strict=True):
@@ -166,6 +166,6 @@ def _check_order(job: Append, log: LogState | None) -> None:
     seq = log.seq if log else 0
     if job.expected_seq is not None and job.expected_seq != seq:
         raise Conflict(
-            f"Session {job.session_id} is at event {seq}, not {job.expected_seq}: somebody else wrote. "
-            "Read on from there and try again."
+            f"Session {job.session_id} is at event {seq}, not {job.expected_seq}: another writer was faster. "
+            "Read the new events and retry."
         )

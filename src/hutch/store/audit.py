@@ -1,4 +1,4 @@
-"""What was done by whom from where, as rows that are only ever added to."""
+"""The audit log: who did what from which address. Rows are only ever added."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MAX_TEXT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that was done, or tried."""
+    """One action that was done or attempted."""
 
     id: int
     at_ms: int
@@ -31,7 +31,7 @@ _COLUMNS = tuple(audit.c[name] for name in AuditEntry.__dataclass_fields__)
 
 
 class Audit:
-    """The audit: written by whoever acts, read by owners."""
+    """The audit log. Only owners read it."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -62,7 +62,7 @@ class Audit:
         await self._rows.change(lambda db: db.execute(row).rowcount)
 
     async def has(self, action: str) -> bool:
-        """Whether this was ever done."""
+        """True if this action was ever recorded."""
         wanted = select(audit.c.id).where(audit.c.action == action).limit(1)
         return await self._rows.fetch(lambda connection: connection.scalar(wanted) is not None)
 

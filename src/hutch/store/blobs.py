@@ -18,11 +18,11 @@ from obstore.store import LocalStore
 from hutch.domain.errors import RecordDamaged
 from hutch.store.hash_chain import SALT_BYTES
 
-OLD_S = 3600  # by then no commit can still be on its way
+MIN_UNUSED_AGE_S = 3600  # by then no commit can still be pending
 
 
 class BlobMissing(RecordDamaged):
-    """The file is not there: erased a moment ago, or lost."""
+    """The file does not exist: it was erased a moment ago, or lost."""
 
 
 class Blobs:
@@ -64,7 +64,7 @@ class Blobs:
         return content[SALT_BYTES:]
 
     def delete(self, name: str) -> None:
-        """Forget a blob; one that is not there is fine."""
+        """Delete a blob; a missing one is not an error."""
         try:
             obstore.delete(self._objects, _key(name))
         except FileNotFoundError:
@@ -73,11 +73,15 @@ class Blobs:
             raise OSError(str(error)) from error
 
     def delete_old(self, unwanted: Callable[[str], bool]) -> int:
-        """Delete unwanted blobs, and drafts of blobs, that have lain here for a while; how many."""
+        """Delete unused blobs and drafts older than an hour; returns how many."""
         deleted = 0
         for path in self._directory.rglob("*"):
-            # A draft has a name of its own, which is no hash: nobody wants it.
-            if path.is_file() and path.stat().st_mtime < time.time() - OLD_S and unwanted(path.name):
+            # The name of a draft is not a hash, so no event refers to it.
+            if (
+                path.is_file()
+                and path.stat().st_mtime < time.time() - MIN_UNUSED_AGE_S
+                and unwanted(path.name)
+            ):
                 path.unlink(missing_ok=True)
                 deleted += 1
         return deleted

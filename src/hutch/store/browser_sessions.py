@@ -1,4 +1,4 @@
-"""Browser sessions, as rows: who is logged in, from where, since when."""
+"""Browser sessions, as rows: the user, the address and the time of a login."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +21,7 @@ LoginMethod = Literal["password", "link", "oidc"]
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser that is logged in."""
+    """A logged-in browser."""
 
     id: BrowserId
     user_id: UserId
@@ -39,7 +39,7 @@ _COLUMNS = tuple(browser_sessions.c[name] for name in BrowserSession.__dataclass
 
 
 class BrowserSessions:
-    """Browser sessions: begun, recognised, ended."""
+    """Starts, finds and ends browser sessions."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
@@ -48,7 +48,7 @@ class BrowserSessions:
     async def begin(
         self, user_id: str, *, began_by: LoginMethod, address: str, agent: str, instead_of: str | None = None
     ) -> tuple[BrowserSession, str]:
-        """A new session and the secret for its cookie. The one that the browser had before ends."""
+        """Start a session; returns it with the secret for its cookie. The browser's previous session ends."""
         secret, now_ms = new_secret(), wall_ms()
         browser = BrowserSession(
             new_browser_id(), UserId(user_id), began_by, address, agent[:MAX_AGENT_CHARS], now_ms, now_ms
@@ -83,7 +83,7 @@ class BrowserSessions:
     async def list(
         self, user_id: str, *, before: str = "", limit: int | None = None
     ) -> "list[BrowserSession]":
-        """Those that still count, the newest first."""
+        """The valid sessions, newest first."""
         now_ms = wall_ms()
         wanted = (
             select(*_COLUMNS)
@@ -100,7 +100,7 @@ class BrowserSessions:
         return await self._rows.fetch(lambda db: [BrowserSession(*row) for row in db.execute(wanted)])
 
     async def has_address(self, user_id: str, address: str) -> bool:
-        """Whether this user is logged in from that address."""
+        """True if this user is logged in from that address."""
         wanted = select(browser_sessions.c.id).where(
             browser_sessions.c.user_id == user_id, browser_sessions.c.address == address
         )

@@ -1,4 +1,4 @@
-"""What belongs to many sessions at once: one query for each kind, however many they are."""
+"""Rows of many sessions, with one query per kind instead of one per session."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class BulkQueries:
         self._rows = rows
 
     async def newest_runs(self, session_ids: Ids, each: int) -> dict[str, list[QueuedRun]]:
-        """The newest few runs of each session; those that only make one ready are left out."""
+        """The newest few runs of each session, without preparation runs."""
         found: dict[str, list[QueuedRun]] = {}
         for row in await self._all(_newest(runs, session_ids, each, runs.c.kind == "prompt")):
             found.setdefault(row["session_id"], []).append(read_run(_without_place(row)))
@@ -48,7 +48,7 @@ class BulkQueries:
         return found
 
     async def users(self, user_ids: Ids) -> dict[str, User]:
-        """Users by their ids; who is not there is not in the answer."""
+        """Users by id; unknown ids are omitted."""
         columns = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
         found = await self._all(select(*columns).where(users.c.id.in_(user_ids)))
         return {row["id"]: User(**{**row, "disabled": bool(row["disabled"])}) for row in found}
@@ -59,14 +59,14 @@ class BulkQueries:
         return [read_session(row) for row in await self._all(wanted.limit(most))]
 
     async def heads(self, session_ids: Ids) -> dict[str, Head]:
-        """The heads of several logs; what has no log is not in the answer."""
+        """The heads of several logs; sessions without a log are omitted."""
         wanted = select(logs).where(logs.c.session_id.in_(session_ids))
         return await self._rows.fetch(
             lambda connection: {row.session_id: to_head(row) for row in connection.execute(wanted)}
         )
 
     async def visible_to(self, user_id: str | None, session_ids: Ids) -> set[str]:
-        """Those of these sessions that there are and that a user owns or shares; all of them with None."""
+        """Those of these sessions that exist and that a user owns or shares; with None, all that exist."""
         wanted = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
         if user_id is not None:
             shared = select(shares.c.session_id).where(shares.c.user_id == user_id)

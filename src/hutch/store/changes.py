@@ -19,7 +19,7 @@ async def _select(rows: Rows, wanted: Select[Any]) -> list[Change]:
 
 
 def _place(repository: str) -> str:
-    """A repository's address as it is compared."""
+    """A repository's URL, normalised for comparison."""
     return repository.rstrip("/").removesuffix(".git").lower()
 
 
@@ -47,7 +47,7 @@ def _named(connection: Connection, name: str) -> Change | None:
 
 
 class Changes:
-    """Proposed changes, kept in the installation's database."""
+    """Proposed changes."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -83,9 +83,9 @@ class Changes:
         return await self._rows.fetch(lambda connection: _find(connection, change_id))
 
     async def find(self, name: str) -> Change:
-        """A change by its id, a beginning or end of that, its branch, its address on a forge, or `last`.
+        """Find a change by its id, a prefix or suffix of it, its branch, its URL on a forge, or `last`.
 
-        An id is always that change's: branches and addresses are named by others.
+        An exact id always wins: branches and URLs are chosen by others.
         """
         found = await self._rows.fetch(lambda connection: _named(connection, name))
         if found is None:
@@ -93,8 +93,10 @@ class Changes:
         return found
 
     async def is_of_owner(self, change: Change) -> bool:
-        """Whether it is of a session of somebody who may work on any repository of the machine: an owner, or
-        who runs commands here, whose sessions are no rows."""
+        """True if its session belongs to an owner, or to a local user (whose sessions have no rows).
+
+        These may work on any repository of the machine.
+        """
         wanted = select(users.c.role, sessions.c.id)
         wanted = wanted.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
         wanted = wanted.where(sessions.c.id == change.session_id)
@@ -102,7 +104,7 @@ class Changes:
         return row is None or row[0] == "owner"
 
     async def of_number(self, number: int) -> Sequence[Change]:
-        """Those that are pull requests of this number, in whichever repository; the newest first."""
+        """Changes with this pull request number, in any repository; newest first."""
         wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
         wanted = wanted.order_by(changes.c.id.desc())
         return await _select(self._rows, wanted)
@@ -114,31 +116,31 @@ class Changes:
         return next((each for each in found if _place(each.repository) == same), None)
 
     async def of_run(self, run_id: str) -> Change | None:
-        """What a run has proposed already."""
+        """The change that a run has proposed, if any."""
         wanted = select(changes).where(changes.c.run_id == run_id).limit(1)
         return next(iter(await _select(self._rows, wanted)), None)
 
     async def open_of_session(self, session_id: str) -> Change | None:
-        """The newest of a session's that is still open: what follows goes on top of it."""
+        """The newest open change of a session. Further commits are added to it."""
         wanted = select(changes).where(changes.c.session_id == session_id, changes.c.state == "open")
         wanted = wanted.order_by(changes.c.id.desc()).limit(1)
         return next(iter(await _select(self._rows, wanted)), None)
 
     async def update(self, change: Change) -> None:
-        """What was proposed has grown: another commit, by another run."""
+        """Store a further commit by another run."""
         names = ("run_id", "commit", "title", "body", "tests", "number", "web_url", "state")
         wanted = update(changes).where(changes.c.id == change.id)
         values = {name: getattr(change, name) for name in names}
         await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
 
     async def reopen(self, change: Change) -> Change:
-        """One that was noted as closed is open again where it is."""
+        """Mark a closed change as open, because it was reopened on its forge."""
         wanted = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="open")))
         return await self.find(change.id)
 
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
-        """An open change is merged or closed; only the first who says so is right."""
+        """Mark an open change as merged or closed. Only the first call succeeds."""
         wanted = (
             update(changes)
             .where(changes.c.id == change.id, changes.c.state == "open")

@@ -1,4 +1,4 @@
-"""What is said about changes, as rows: comments on lines, and reviews."""
+"""Comments on lines of changes, and reviews, as rows."""
 
 import json
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from hutch.system.clock import wall_ms
 
 
 class Comments:
-    """Comments and reviews, kept in the installation's database."""
+    """Comments on changes."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     async def add(self, comment: Comment, also: ExtraWrite[Comment] | None = None) -> None:
-        """Keep one; `also` is written in the same stroke."""
+        """Store a comment; `also` is written in the same transaction."""
 
         def add(connection: Connection) -> None:
             add_comment(connection, comment)
@@ -33,7 +33,7 @@ class Comments:
     async def of_change(
         self, change_id: str, *, resolved: bool | None = None, after: str = "", limit: int = 1000
     ) -> list[Comment]:
-        """In the order in which they were made."""
+        """Oldest first."""
         wanted = select(comments).where(comments.c.change_id == change_id, comments.c.id > after)
         if resolved is not None:
             wanted = wanted.where(comments.c.resolved_ms > 0 if resolved else comments.c.resolved_ms == 0)
@@ -42,7 +42,7 @@ class Comments:
         return [Comment(**row) for row in found]
 
     async def resolve(self, change_id: str, comment_id: str, by: str) -> Comment:
-        """Say that a comment is dealt with; the first who says so is noted."""
+        """Mark a comment as resolved. Only the first user who resolves it is stored."""
         this = (comments.c.id == comment_id, comments.c.change_id == change_id)
         resolved = {"resolved_ms": wall_ms(), "resolved_by": by}
 
@@ -65,10 +65,10 @@ class Reviews:
     async def add(
         self, review: Review, remarks: list[Comment], also: ExtraWrite[Review] | None = None
     ) -> Review:
-        """Keep a review with its comments, in one stroke.
+        """Store a review and its comments in one transaction.
 
-        One by the agent takes the place of its last one about the same commit, comments and all; of two
-        about the same run the first stays.
+        A review by the agent replaces its previous review of the same commit, with its comments. Of two
+        reviews by the same run the first is kept.
         """
 
         def add(connection: Connection) -> Review:
@@ -86,7 +86,7 @@ class Reviews:
         return await self._rows.change(add)
 
     async def mark_posted(self, review: Review, url: str) -> Review:
-        """One that was noted before is where others see it now, in place of the last one."""
+        """Store that a pending review was posted at `url`; it replaces the previous one."""
 
         def note(connection: Connection) -> Review:
             noted = replace(review, url=url)
@@ -98,11 +98,11 @@ class Reviews:
         return await self._rows.change(note)
 
     async def delete(self, review: Review) -> None:
-        """One that was noted before was never posted."""
+        """Delete a pending review that was never posted."""
         await self._rows.change(lambda connection: _drop(connection, [review.id]))
 
     async def pending(self, pull_url: str, commit: str) -> list[Review]:
-        """Those of which it is not known whether they were posted."""
+        """Reviews that may or may not have been posted."""
         wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
         wanted = wanted.where(reviews.c.pull_url != "", reviews.c.url == "").order_by(reviews.c.id)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
@@ -112,13 +112,13 @@ class Reviews:
         return await self._rows.fetch(lambda connection: _of_run(connection, run_id))
 
     async def of_change(self, change_id: str) -> list[Review]:
-        """In the order in which they were given."""
+        """Oldest first."""
         wanted = select(reviews).where(reviews.c.change_id == change_id).order_by(reviews.c.id)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [Review(**row) for row in found]
 
     async def of_pull(self, pull_url: str, commit: str, change_id: str = "") -> Review | None:
-        """The agent's review of a pull request as it was at a commit; with `change_id`, one that counts for
+        """The agent's review of a pull request at a commit; with `change_id`, only one that belongs to
         that change."""
         wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
         if change_id:
@@ -128,13 +128,13 @@ class Reviews:
         return Review(**row) if row else None
 
     async def find_in_progress(self, names: Sequence[str], commit: str) -> str | None:
-        """The session in which an agent reads what has one of these names, at a commit, right now."""
-        told = [f'"review": {json.dumps(name)}' for name in names]
+        """The session in which an agent is reviewing one of these targets, at a commit."""
+        patterns = [f'"review": {json.dumps(name)}' for name in names]
         wanted = (
             select(sessions.c.id)
             .join(runs, runs.c.session_id == sessions.c.id)
             .where(runs.c.state != "ended", sessions.c.revision == commit)
-            .where(or_(*(sessions.c.delivery.contains(each, autoescape=True) for each in told)))
+            .where(or_(*(sessions.c.delivery.contains(each, autoescape=True) for each in patterns)))
         )
         return await self._rows.fetch(lambda connection: connection.scalars(wanted.limit(1)).first())
 
@@ -149,7 +149,7 @@ def _of_run(connection: Connection, run_id: str) -> Review | None:
 
 
 def _forget(connection: Connection, review: Review) -> None:
-    """Make room for a newer review by the agent of the same commit."""
+    """Delete the agent's earlier reviews of the same commit."""
     same = (
         reviews.c.author == AGENT,
         reviews.c.change_id == review.change_id,

@@ -1,10 +1,10 @@
-"""Copies of what events say, in the other tables: an erasure has to reach these too.
+"""Erases copies of event texts in the other tables.
 
-When a whole log is erased, so is every text of its session. What the session needs while it is open
-stays until it has ended: `WORKING_COLUMNS`. When only some events are erased, a text is erased that
-holds a text of theirs, or is a part of one. Answers that are kept for repeated
-requests are dropped altogether: any of them may quote a session. So are the hashes of these
-requests, by which a guess of what was asked could be confirmed.
+When a whole log is erased, so is every text of its session. `WORKING_COLUMNS` stay until the session
+has ended, because an open session needs them. When only some events are erased, a text is erased if it
+contains a text of theirs or is contained in one. All stored responses to idempotent requests are
+dropped, because any of them may quote a session. So are the hashes of these requests: they could
+confirm a guess of their content.
 """
 
 import json
@@ -30,8 +30,8 @@ from hutch.store.schema import (
 
 ERASED = "(erased)"
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
-CHOICES = ("type", "outcome", "scope", "kind")  # keys in JSON: their texts are words of Hutch, of no user
-# Keys in JSON whose texts are names that programs match on; with `delivery`, what an open session needs.
+CHOICES = ("type", "outcome", "scope", "kind")  # keys in JSON: their values are chosen by Hutch, not by users
+# Keys in JSON whose values programs match on; in `delivery`, those that an open session needs.
 PRESERVED_KEYS = {
     "delivery": ("review",),
     "delivered": ("change_id", "url"),
@@ -78,7 +78,7 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
 
 
 def _erase_settings(connection: Connection, session_id: SessionId) -> None:
-    """What a session was to work on, by whom and how: once it has ended, nothing needs it."""
+    """Erase what a session was to work on and how. After its end nothing needs it."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one_or_none()
     if row is None:
         return
@@ -93,13 +93,13 @@ def _erase_settings(connection: Connection, session_id: SessionId) -> None:
 
 
 def _without_texts(value: dict[str, Any], keep: Collection[str]) -> dict[str, Any]:
-    """An object whose texts and lists are empty: what it says where nothing was asked for."""
+    """The object with empty texts and lists, except under the keys in `keep`."""
     empty = {name: type(each)() for name, each in value.items() if isinstance(each, str | list)}
     return {**value, **{name: each for name, each in empty.items() if name not in keep}}
 
 
 def collect_texts(connection: Connection, blobs: Blobs, log_id: int, seqs: Collection[int]) -> set[str]:
-    """Every text in the payloads of these events, as far as they are there."""
+    """Every text in the payloads of these events, as far as they still exist."""
     here = (events.c.log_id == log_id, events.c.seq.in_(seqs), events.c.salt.is_not(None))
     found: set[str] = set()
     for row in connection.execute(select(events.c.payload_hash, events.c.payload).where(*here)).all():
@@ -141,7 +141,7 @@ def _copy_of(texts: Collection[str]) -> IsCopy:
 
 
 def _clean_json(text: str, is_copy: IsCopy, kept: Collection[str]) -> str:
-    """JSON with its copies replaced, except under the keys that are kept; the same text without copies."""
+    """JSON with its copies replaced, except under the keys in `kept`; unchanged if it has no copies."""
 
     def clean(value: Any, key: str) -> Any:
         match value:

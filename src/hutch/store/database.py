@@ -1,4 +1,4 @@
-"""Opening the database: pragmas, migrations with a backup first, and plain errors.
+"""Opens the database: pragmas, migrations after a backup, and readable errors.
 
 Many processes may open one file. WAL lets them read while one writes;
 `synchronous=FULL` makes a commit survive a power cut.
@@ -33,27 +33,27 @@ MAX_CONCURRENT_EXPORTS = 8
 WAL_INDEX_STEP_BYTES = 32 * 1024  # by which SQLite makes the index of its write-ahead file longer
 
 
-REMAINING_FILES = {  # names for people, and the files that an installation makes only after its database
+REMAINING_FILES = {  # display names, and files that exist only after the database was created
     "keys/signing.pem": "keys/signing.pem",
     "keys/local.token": "keys/local.token",
     "blobs": "blobs/*",
     "backups": "backups/hutch-*.db",
     "workspaces of sessions": "workspaces/session-*",
 }
-# Of these, what is made only after a user or a log is in the database: an empty one has lost them.
+# Of these, files that exist only after the first user or log: if they exist, an empty database lost its rows.
 MADE_BY_USERS = ("keys/local.token", "blobs", "workspaces of sessions")
 STARTED_EMPTY = 1  # as the database's user_version
 DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-PRIMARY_CODE = 0xFF  # the part of an error code of SQLite that names its kind
+PRIMARY_CODE = 0xFF  # the part of an SQLite error code that gives its kind
 
 
 class DatabaseDamaged(Unavailable):
-    """SQLite says that the file is not a sound database."""
+    """SQLite reports that the file is damaged or is not a database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migrations:
-    """The steps from an empty file to a schema: where they are, and their names, oldest first."""
+    """The directory of the migrations, and their revisions, oldest first."""
 
     directory: Path
     revisions: Sequence[str]
@@ -63,7 +63,7 @@ MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
 
 
 def replace_lost_database(path: Path) -> None:
-    """Make an empty database where an installation has lost its own; its keys and blobs stay."""
+    """Create an empty database for an installation that lost its own. Its keys and blobs stay."""
     open_database(path, start_empty=True).dispose()
 
 
@@ -74,9 +74,9 @@ def open_database(
     migrations: Migrations = MIGRATIONS,
     start_empty: bool = False,
 ) -> Engine:
-    """Connect to the database at `path`, made or migrated to the newest schema.
+    """Connect to the database at `path`; create it or migrate it to the newest schema.
 
-    Where an installation has lost its database, none is made, unless with `begin_anew`.
+    If an installation has lost its database, a new one is created only with `start_empty`.
     """
     with translate_errors(path):
         _make_directory(path.parent)
@@ -107,7 +107,7 @@ def _check_mark(path: Path) -> None:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn what the database or the disk says into what a person can act on."""
+    """Translate errors of the database and the disk into `HutchError`s with a remedy."""
     try:
         yield
     except DBAPIError as error:
@@ -152,18 +152,18 @@ def _has_room(directory: Path) -> bool:
     """False when the index of the write-ahead file does not fit: SQLite calls that an I/O error."""
     try:
         found = os.statvfs(directory)
-    except OSError:  # what is wrong with it has another name
+    except OSError:  # another error describes the cause
         return True
     return found.f_bavail * found.f_frsize >= WAL_INDEX_STEP_BYTES
 
 
 def _left_behind(data: Path) -> list[str]:
-    """What an installation makes only after its database."""
+    """The display names of files that exist only after the database was created."""
     return [name for name, pattern in REMAINING_FILES.items() if any(data.glob(pattern))]
 
 
 def _check_records(path: Path, left: Sequence[str], revision: str | None) -> None:
-    """Refuse a database that has lost what was in it."""
+    """Refuse a database that has lost its rows."""
     if revision is None:
         raise _lost(path, left, "is missing or empty")
     if any(name in MADE_BY_USERS for name in left) and not has_records(path):
@@ -171,7 +171,7 @@ def _check_records(path: Path, left: Sequence[str], revision: str | None) -> Non
 
 
 def has_records(path: Path) -> bool:
-    """True when the database holds a user or a log, which come first, or is to be empty: `hutch up --new`."""
+    """True if the database holds a user or a log, or was started empty on purpose: `hutch up --new`."""
     if not path.exists():
         return False
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
@@ -193,13 +193,13 @@ def _lost(path: Path, left: Sequence[str], problem: str) -> Unavailable:
     restore = f"put back a backup of it (cp {backups[-1]} {path})" if backups else "put back a backup of it"
     return Unavailable(
         f"The database {path} {problem}, and {path.parent} holds {' and '.join(left)} of an "
-        f"installation that had some. Stop what uses it and {restore}, or begin anew: hutch up --new"
+        f"installation that had some. Stop what uses it and {restore}, or start empty: hutch up --new"
     )
 
 
 def _make_directory(directory: Path) -> None:
-    """Make the data directory, and every one above it that is missing, for its owner's eyes only."""
-    for missing in reversed([place for place in (directory, *directory.parents) if not place.exists()]):
+    """Create the data directory and its missing parents, readable by the owner only."""
+    for missing in reversed([path for path in (directory, *directory.parents) if not path.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
     found = directory.stat()
     if found.st_mode & 0o077 and found.st_uid == os.getuid():
@@ -209,10 +209,10 @@ def _make_directory(directory: Path) -> None:
 
 
 def _check_write_ahead_file(path: Path) -> None:
-    """Refuse a database whose newest commits somebody has removed.
+    """Refuse a database whose newest commits were removed.
 
-    SQLite makes the write-ahead file before its index, and at an orderly end removes the index first: an
-    index alone is what is left after a crash when the write-ahead file was taken away.
+    SQLite creates the write-ahead file before its index, and on a clean shutdown removes the index first.
+    So an index alone means that the write-ahead file was removed after a crash.
     """
     wal, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     if not path.exists() or not index.exists():
@@ -230,10 +230,10 @@ def _check_write_ahead_file(path: Path) -> None:
 
 
 def _make_file(path: Path) -> None:
-    """Make the database's file, for its owner's eyes only.
+    """Create the database file, readable by the owner only.
 
-    One that is there is never opened but by SQLite: closing any descriptor of a file gives up every lock
-    that this process holds on it, and another process would take the log from under a writer.
+    Only SQLite opens an existing file: closing any descriptor of a file releases every lock that this
+    process holds on it, and another process could then write at the same time.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -241,10 +241,10 @@ def _make_file(path: Path) -> None:
 
 def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),  # a path may hold ? and #
+        URL.create("sqlite", database=str(path)),  # a path may contain ? and #
         pool_size=READERS_AND_WRITER,
         max_overflow=MAX_CONCURRENT_EXPORTS,
-        isolation_level="AUTOCOMMIT",  # the writer says BEGIN IMMEDIATE itself; a read is one statement
+        isolation_level="AUTOCOMMIT",  # the writer sends BEGIN IMMEDIATE itself; a read is one statement
         connect_args={"check_same_thread": False, "timeout": busy_timeout_s},
     )
 
@@ -260,7 +260,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
 
 
 def _revision(path: Path, migrations: Migrations) -> str | None:
-    """The schema revision of the file; None when it has no schema yet."""
+    """The schema revision of the file; None if it has no schema yet."""
     if not path.exists():
         return None
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
@@ -275,7 +275,7 @@ def _revision(path: Path, migrations: Migrations) -> str | None:
     revision = str(row[0])
     if revision not in migrations.revisions:
         raise Unavailable(
-            f"The database {path} was written by a newer Hutch (schema {revision}; this one knows up to "
+            f"The database {path} was written by a newer Hutch (schema {revision}; this one supports up to "
             f"{migrations.revisions[-1]}). Upgrade Hutch, or set HUTCH_HOME to another directory."
         )
     return revision

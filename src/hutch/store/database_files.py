@@ -1,11 +1,11 @@
-"""Whether the files of the database that a process has open are still those at their paths, and whole.
+"""Checks that the open database files are still the ones at their paths, and complete.
 
-A file that was deleted or moved can still be written to, and one that was cut short, too; what is
-written then is lost with the process. So the files are looked at before anything is acknowledged:
-a few calls of stat, and 36 bytes of the write-ahead file.
+A process can still write to a file that was deleted, moved or truncated, but that data is lost when
+the process ends. So the files are checked before a write is acknowledged: a few calls of stat, and
+36 bytes of the write-ahead file.
 
 Only the write-ahead file is opened here. SQLite holds its locks on the two others, and closing any
-descriptor of those would give them up.
+descriptor of those would release the locks.
 """
 
 import os
@@ -22,15 +22,15 @@ WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 
 @dataclass(slots=True)
 class _Wal:
-    """The write-ahead file as it was at the last look."""
+    """The write-ahead file at the last check."""
 
     fd: int
     size: int = 0
-    salts: bytes = b""  # another one each time that SQLite begins at the front of the file
+    salts: bytes = b""  # changes each time that SQLite restarts at the beginning of the file
 
 
 class DatabaseFiles:
-    """The database at `path`, as it was when this was made: SQLite must have it open by then."""
+    """The database at `path`. Create this object after SQLite has opened the database."""
 
     def __init__(self, path: Path, max_idle_wal_bytes: int) -> None:
         self._path = path
@@ -41,38 +41,38 @@ class DatabaseFiles:
         self._wal: _Wal | None = None
         self._gone: DataGone | None = None
         self._lock = Lock()
-        self.is_wal_in_doubt = False  # it was emptied, by SQLite or by somebody else: the next write tells
+        self.is_wal_in_doubt = False  # it was emptied, by SQLite or from outside: the next write shows which
 
     def check(self) -> None:
         """Raise `DataGone` when the files are no longer there or whole; from then on, each time."""
         with self._lock:
-            if self._gone is None and (problem := self._look()):
+            if self._gone is None and (problem := self._inspect()):
                 self._mark(problem)
                 self._gone = DataGone(
-                    f"{problem} while Hutch was using it; nothing more is written. Keep a copy of what is in "
-                    f"{self._path.parent}, put back what is missing or a backup of it, and start Hutch again."
+                    f"{problem} while Hutch was using it, so Hutch stopped writing. Save a copy of "
+                    f"{self._path.parent}, restore what is missing or a backup, and start Hutch again."
                 )
         if self._gone is not None:
             raise self._gone
 
     def _mark(self, problem: str) -> None:
-        """Leave word for the next start, which could not see what was cut off."""
+        """Create a file for the next start, which cannot detect the truncation."""
         if self._path.exists():
-            with suppress(OSError):  # the directory is gone, or full: the log of the server says it
+            with suppress(OSError):  # the directory is gone or full: the server's log reports it
                 damage_mark(self._path).write_text(f"{problem}.\n")
 
     def clear_damage_mark(self) -> None:
-        """Nothing is missing after all."""
+        """Remove the mark, because nothing is missing after all."""
         damage_mark(self._path).unlink(missing_ok=True)
 
     def fail(self, problem: Exception) -> None:
-        """The database itself says that it is damaged."""
+        """Refuse all further writes, because SQLite reports damage."""
         with self._lock:
             self._gone = self._gone or DataGone(str(problem))
 
     @property
     def can_save_wal(self) -> bool:
-        """True when only the name of the write-ahead file is gone, and nobody has begun another one."""
+        """True if only the name of the write-ahead file is gone, and no other file has replaced it."""
         found = [_identify(file) for file in self._files]
         is_same = [a is not None and a[:2] == (b and b[:2]) for a, b in zip(self._known, found, strict=True)]
         wal = found[1]
@@ -84,11 +84,11 @@ class DatabaseFiles:
                 os.close(self._wal.fd)
                 self._wal = None
 
-    def _look(self) -> str:
-        """What is wrong, or nothing."""
+    def _inspect(self) -> str:
+        """A description of the problem, or an empty string."""
         for index, file in enumerate(self._files):
             found, known = _identify(file), self._known[index]
-            if known is None and index > 0:  # SQLite had not made it yet
+            if known is None and index > 0:  # SQLite had not created it yet
                 self._known[index] = known = found
             if (found and found[:2]) != (known and known[:2]) or (found is None and index == 0):
                 happened = "vanished" if found is None else "was replaced by another file"
@@ -104,7 +104,7 @@ class DatabaseFiles:
         return ""
 
     def _is_wal_damaged(self) -> bool:
-        """Whether frames are missing from its end or its middle. Others may write to it meanwhile."""
+        """True if frames are missing at its end or in its middle. Other processes may be writing."""
         wal = self._wal
         if wal is None:
             wal = self._wal = _Wal(os.open(self._files[1], os.O_RDONLY | os.O_CLOEXEC))
@@ -130,12 +130,12 @@ class DatabaseFiles:
 
 
 def damage_mark(path: Path) -> Path:
-    """The file that says that a part of the database may be missing."""
+    """The file that marks a database of which a part may be missing."""
     return Path(f"{path}.damaged")
 
 
 def _identify(path: Path) -> tuple[int, int, int] | None:
-    """The device, the number and the size of a file."""
+    """The device, inode and size of a file."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):

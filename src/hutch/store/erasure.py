@@ -1,8 +1,8 @@
-"""Forgetting a payload while keeping the chain.
+"""Erases payloads and keeps the hash chain.
 
-The salt goes with the payload, so the hash that stays tells nothing about it.
-A signed statement says what was erased, when and why: a payload that is simply
-missing is a broken record, an erased one is not.
+The salt is erased with the payload, so the remaining hash reveals nothing about it.
+A signed statement records what was erased, when and why: a record with a missing
+payload is damaged, a record with an erased one is not.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ CHUNK_EVENTS = 1000
 
 
 def chunks(seqs: Collection[int]) -> list[Sequence[int]]:
-    """Sequence numbers in order and in portions, so that a long erasure holds up no writer."""
+    """Sorted sequence numbers in chunks, so that a long erasure does not block writers."""
     ordered = sorted(seqs)
     return [ordered[start : start + CHUNK_EVENTS] for start in range(0, len(ordered), CHUNK_EVENTS)]
 
@@ -26,7 +26,7 @@ def chunks(seqs: Collection[int]) -> list[Sequence[int]]:
 def erase_payloads(
     transaction: Transaction, signer: Signer, log: LogState, seqs: Sequence[int], reason: str
 ) -> int:
-    """Erase the payloads at these places; how many were still there."""
+    """Erase the payloads of these events; returns how many still existed."""
     wanted = set(seqs)
     found = [row for row in transaction.payloads(log.id, seqs[0], seqs[-1]) if row[0] in wanted]
     for seq, payload_hash, in_blob in found:
@@ -38,14 +38,14 @@ def erase_payloads(
 
 
 def delete_doomed_blobs(transaction: Transaction, blobs: Blobs) -> None:
-    """Delete the blobs of erased payloads; also those that a crash left behind."""
+    """Delete the blobs of erased payloads, including those that a crash left behind."""
     for name in transaction.doomed_blobs():
         blobs.delete(name)
         transaction.forget_blob(name)
 
 
 def collect_blobs(connection: Connection, blobs: Blobs) -> int:
-    """Delete blobs that no event names: their commit never came. How many there were."""
+    """Delete blobs that no event refers to, because their commit failed; returns how many."""
     in_blobs = select(events.c.payload_hash).where(events.c.payload.is_(None), events.c.salt.is_not(None))
     named = set(connection.scalars(in_blobs))
     return blobs.delete_old(lambda name: name not in named)

@@ -1,9 +1,9 @@
-"""A log as somebody else will judge it: one snapshot, signed up to its end.
+"""A consistent view of a log for third parties, signed up to its end.
 
-The snapshot is a read transaction in a thread of its own, so that a long export
-takes nothing from other readers, and one that is given up is cleaned up in order.
-What a reader may not see is left out of it: to a verifier that looks like an erasure,
-whose signed reason says that the payload was withheld from this copy.
+The view is a read transaction in its own thread, so a long export does not slow
+other readers, and a cancelled one is cleaned up. Payloads that the reader may not
+see are omitted: to a verifier that looks like an erasure, whose signed reason says
+that the payload was withheld from this copy.
 """
 
 import asyncio
@@ -73,12 +73,12 @@ class EvidenceView:
 
     def _open(self) -> Evidence:
         connection = self._connection = self._engine.connect()
-        connection.exec_driver_sql("BEGIN")  # whatever is written or erased from now on is not seen
+        connection.exec_driver_sql("BEGIN")  # later writes and erasures are invisible
         head = read_head(connection, self._session_id)
         statements = read_statements(connection, self._session_id)
-        # Events may have come since the head was signed for this: they are for the next export.
+        # Events appended since the head was signed belong to the next export.
         defects = find_defects(connection, self._session_id)
-        if defects:  # all that is left, as evidence of what is not
+        if defects:  # export everything that remains, as evidence of what is missing
             seq = max(head.seq, *(one.seq for one in statements), 0)
             withheld = self._withhold(connection, seq)
             records = self._records(seq)
@@ -98,7 +98,7 @@ class EvidenceView:
         return {**read_public_keys(connection), **own}
 
     def _withhold(self, connection: Connection, until: int) -> list[Statement]:
-        """Find what this reader may not see, and sign that it is left out."""
+        """Find the payloads that this reader may not see, and sign that they are withheld."""
         if self._reader.whole:
             return []
         log_id, _ = log_and_newest(connection, self._session_id)

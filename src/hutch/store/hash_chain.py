@@ -1,9 +1,9 @@
-"""The hash chain: why a log cannot be changed unnoticed.
+"""The hash chain, which makes changes to a log detectable.
 
-Each event's payload is hashed with a salt of its own, so that a payload can be
-erased later and its hash tells nothing. The link of an event is the hash of a
-small header that names the session, the place, the time, the type, the payload
-hash and the link before. Pure functions; `docs/record.md` is the specification.
+Each payload is hashed with its own salt, so that it can be erased later and its hash
+reveals nothing. The link of an event is the hash of a small header: session,
+position, time, type, payload hash and the previous link. Pure functions;
+`docs/record.md` is the specification.
 """
 
 import os
@@ -31,7 +31,7 @@ class Record:
 
 
 def new_salts(count: int) -> list[bytes]:
-    """Many salts for one call to the kernel."""
+    """Several salts with one call to the kernel."""
     pool = os.urandom(SALT_BYTES * count)
     return [pool[start : start + SALT_BYTES] for start in range(0, len(pool), SALT_BYTES)]
 

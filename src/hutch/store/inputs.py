@@ -1,4 +1,4 @@
-"""What was asked of sessions, numbered: an input that was acknowledged is never lost."""
+"""The numbered inputs of sessions. An acknowledged input is never lost."""
 
 from dataclasses import asdict, fields
 
@@ -51,7 +51,7 @@ class Inputs:
         audience: str | None = None,
         also: ExtraWrite[SessionInput] | None = None,
     ) -> SessionInput:
-        """Give a session its next input; refused when it has ended, or when too many inputs wait."""
+        """Add an input; refused if the session has ended or too many inputs wait."""
 
         def add(connection: Connection) -> SessionInput:
             session = find_session(connection, session_id)
@@ -59,8 +59,7 @@ class Inputs:
                 raise session_has_ended(session_id)
             if count_untaken(connection, session_id) >= max_untaken:
                 raise LimitReached(
-                    f"{max_untaken} inputs wait in the session {session_id} already. "
-                    "Wait, or cancel its run.",
+                    f"{max_untaken} inputs already wait in session {session_id}. Wait, or cancel its run.",
                     limit="inputs",
                 )
             given = add_input(connection, session_id, by, body, audience)
@@ -85,12 +84,12 @@ class Inputs:
         return [SessionInput(**row) for row in found]
 
     async def mark_taken(self, session_id: SessionId, seq: int) -> None:
-        """What was to come of it is in the log."""
+        """Mark an input whose result is in the log."""
         wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
         await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
 
     async def queue_run(self, run: QueuedRun) -> None:
-        """Queue the run that an input asks for, and take the input: both are seen at once."""
+        """Queue the run that an input requests and mark the input, in one transaction."""
 
         def take(connection: Connection) -> None:
             add_run(connection, run)
@@ -100,13 +99,13 @@ class Inputs:
         await self._rows.change(take)
 
     async def mark_all_taken(self, session_id: SessionId) -> None:
-        """Nothing more can come of those that wait."""
+        """Mark all waiting inputs, because the session cannot process them any more."""
         here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
         wanted = update(inputs).where(*here).values(taken=True)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
     async def sessions_with_untaken(self) -> list[SessionId]:
-        """Sessions with inputs that nobody has taken."""
+        """Sessions with unprocessed inputs."""
         wanted = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
         found = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
         return [SessionId(id) for id in found]

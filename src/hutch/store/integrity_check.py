@@ -1,7 +1,7 @@
-"""Whether the pages of a database fit together, looked at before a server begins.
+"""Checks the pages of a database before a server starts.
 
-SQLite notices a page that somebody has overwritten only when it reads that page, which may be
-weeks later. Its own quick check reads all of them; for a large database there is not the time.
+SQLite notices an overwritten page only when it reads that page, which may be weeks later.
+Its quick check reads all pages, so it is interrupted after a timeout for a large database.
 """
 
 import sqlite3
@@ -14,20 +14,20 @@ import structlog
 from hutch.store.database import BUSY_TIMEOUT_S, translate_errors
 
 CHECK_TIMEOUT_S = 3.0
-STEPS = 10_000  # of SQLite's machine between two looks at the clock
+STEPS_PER_CLOCK_CHECK = 10_000  # instructions of SQLite's virtual machine
 
 logger = structlog.get_logger()
 
 
 def check_integrity(path: Path, within_s: float = CHECK_TIMEOUT_S) -> None:
-    """Raise `DatabaseDamaged` for a database that is not sound, as far as there is time to see. Blocks."""
+    """Raise `DatabaseDamaged` if the check finds damage before the timeout. Blocks."""
     until = time.monotonic() + within_s
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with (
         translate_errors(path),
         closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection,
     ):
-        connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
+        connection.set_progress_handler(lambda: time.monotonic() > until, STEPS_PER_CLOCK_CHECK)
         try:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.OperationalError as error:

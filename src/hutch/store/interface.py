@@ -1,4 +1,4 @@
-"""What the rest of Hutch may ask of the event log, wherever it rests."""
+"""The interface of the event log, independent of its storage."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,7 @@ from hutch.store.signing import Statement
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest place in a session's log."""
+    """The newest position in a session's log."""
 
     session_id: SessionId
     seq: int
@@ -28,14 +28,14 @@ class Head:
 
 
 class ErasedMeanwhile(Conflict):
-    """A payload was erased while its log was being exported; the next try will not see it."""
+    """A payload was erased while its log was being exported; a retry will omit it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All that a third party needs to check a log up to `head`.
 
-    With `defects`, parts of the log are missing: the record holds what is left, and does not verify.
+    With `defects`, parts of the log are missing: the record holds the rest and does not verify.
     """
 
     head: Head
@@ -52,7 +52,7 @@ class EventLog(Protocol):
     """One append-only, hash-chained, signed log per session."""
 
     listeners: list[Listener]
-    """Told in this process of what it has appended, once that is durable; for those who count."""
+    """Called in this process with the events that it appended, once they are durable."""
 
     async def append(
         self,
@@ -62,31 +62,31 @@ class EventLog(Protocol):
         expected_seq: int | None = None,
         also: Callable[[Connection], object] | None = None,
     ) -> Head:
-        """Add events, all or none; they are durable when this returns. Rows that `also` writes are
-        there with them, or neither.
+        """Append events, all or none; they are durable when this returns. `also` writes rows in the
+        same transaction.
 
         The first event of a log is `session.opened`; nothing follows `session.ended`.
-        With `expected_seq`, refuse when somebody else has written since.
+        With `expected_seq`, refuse if another writer has appended since.
         """
         ...
 
     async def flush(self, session_id: SessionId) -> None:
-        """Wait until all that was to be appended so far is on disk; raise when something could not be."""
+        """Wait until all pending appends are on disk; raise if one failed."""
         ...
 
     def can_record(self, session_id: SessionId) -> bool:
-        """What `admit` says, as far as that is known without waiting."""
+        """False if `check_can_record` would raise, as far as that is known without waiting."""
         ...
 
     async def check_can_record(self, session_id: SessionId) -> None:
-        """Raise when something that is about to begin could not be recorded: the disk is full, say, or the
-        log is as large as it may be. Ask before an effect that is recorded only after it."""
+        """Raise if new work could not be recorded, for example because the disk is full or the log has
+        reached its size limit. Call it before an effect that is recorded only afterwards."""
         ...
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = 500) -> list[Entry]:
         """The next entries after a sequence number, oldest first.
 
-        Raises `EventsMissing` when the next one was recorded and is no longer there.
+        Raises `EventsMissing` if the next entry was recorded and is missing now.
         """
         ...
 
@@ -97,10 +97,10 @@ class EventLog(Protocol):
         ...
 
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
-        """Every entry after a sequence number, first what is there, then what comes.
+        """Every entry after a sequence number: first the existing ones, then new ones.
 
-        Without gap or repetition, whichever process writes; ends with the session. Raises
-        `EventsMissing` at an event that was recorded and is no longer there.
+        Without gaps or repetition, whichever process writes; ends with the session. Raises
+        `EventsMissing` at an event that was recorded and is missing now.
         """
         ...
 
@@ -111,18 +111,18 @@ class EventLog(Protocol):
         ...
 
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
-        """Erase payloads (all of them with None), keep the chain; how many were erased now.
+        """Erase payloads (all with None) and keep the chain; returns how many were erased now.
 
-        Goes on to its end even if the caller does not wait for it.
+        Continues to its end even if the caller is cancelled.
         """
         ...
 
     async def count_payloads(self, session_id: SessionId) -> int:
-        """How many payloads are not erased."""
+        """The number of payloads that are not erased."""
         ...
 
     async def collect_garbage(self) -> int:
-        """Delete what crashes left lying about and no event names; how many things."""
+        """Delete blobs that crashes left and no event refers to; returns how many."""
         ...
 
     async def defects(self, session_id: SessionId) -> list[str]:
@@ -130,12 +130,12 @@ class EventLog(Protocol):
         ...
 
     async def receipt(self, session_id: SessionId) -> Statement:
-        """A signed statement of the head, for somebody to keep elsewhere."""
+        """A signed statement of the head, to be stored elsewhere."""
         ...
 
     def evidence(self, session_id: SessionId, reader: Reader) -> AbstractAsyncContextManager[Evidence]:
         """A consistent view of the whole log with its signatures, signed up to its head.
 
-        A payload that this reader may not see is left out as an erased one is, and signed as withheld.
+        Payloads that this reader may not see are omitted like erased ones, and signed as withheld.
         """
         ...
