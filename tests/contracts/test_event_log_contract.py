@@ -372,7 +372,7 @@ async def test_erasing_an_event_that_does_not_exist_is_refused(log: EventLog, se
 
 async def test_an_endless_reason_is_refused(log: EventLog) -> None:
     session_id = await opened(log)
-    with pytest.raises(BadRequest, match="at most 1000 letters; this one has 1001"):
+    with pytest.raises(BadRequest, match="at most 1000 characters; this one has 1001"):
         await log.erase(session_id, None, reason="x" * 1001)
 
 

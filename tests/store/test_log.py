@@ -349,7 +349,7 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     following = asyncio.create_task(anext(log.follow(session_id, after=1), None))
-    while session_id not in log._bells._bells:  # noqa: ASYNC110  nobody is told that somebody follows
+    while session_id not in log._notifier._subscriptions:  # noqa: ASYNC110  nothing reports a new subscription
         await asyncio.sleep(0.01)
     closing = asyncio.create_task(log.close())
     await asyncio.sleep(0)

@@ -149,7 +149,7 @@ class Accounts:
         await self.attempt_was_right(actor)
         user = await self.users.get(link.user_id or "")
         if user.disabled:
-            raise Denied("This link does not work: it was used, it is too old, or it never existed.")
+            raise Denied("This link does not work: it was used, it has expired, or it never existed.")
         return user
 
     async def new_token(

@@ -1,4 +1,4 @@
-"""The event log in a database: append, read, follow, erase, prove."""
+"""The event log in a database: append, read, follow, erase, export."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Sequence
@@ -70,11 +70,11 @@ async def open_log(
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     log_bytes: int = DEFAULT_LOG_BYTES,
 ) -> AsyncIterator["SqlLog"]:
-    """The event log in the database at `path`; at the end all is written and signed."""
+    """Open the event log at `path`; on exit everything is written and signed."""
     engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
     try:
         with translate_errors(path):
-            await asyncio.to_thread(_keep_ids_in_order, engine)
+            await asyncio.to_thread(_raise_id_clock, engine)
             signer = Signer.open(signing_key)
             await asyncio.to_thread(_warn_of_new_key, engine, signer, signing_key)
             log = SqlLog(engine, path, Blobs(blobs), signer, log_bytes)
@@ -86,8 +86,8 @@ async def open_log(
         engine.dispose()
 
 
-def _keep_ids_in_order(engine: Engine) -> None:
-    """Runs are queued, and the newest of many is found, by id: a clock that was set back must not matter."""
+def _raise_id_clock(engine: Engine) -> None:
+    """Make new ids larger than all stored ids, even if the clock was set back: rows are ordered by id."""
     tables = (schema.sessions, schema.runs, schema.changes, schema.comments, schema.reviews)
     accounts = (schema.users, schema.tokens, schema.browser_sessions, schema.links)
     with engine.connect() as connection:
@@ -96,7 +96,7 @@ def _keep_ids_in_order(engine: Engine) -> None:
 
 
 def _warn_of_new_key(engine: Engine, signer: Signer, path: Path) -> None:
-    """Say that an installation has a new key: whoever checks its records knows the old one."""
+    """Warn that the installation has a new signing key: verifiers pin the old one."""
     if not signer.is_new:
         return
     with engine.connect() as connection:
@@ -107,7 +107,7 @@ def _warn_of_new_key(engine: Engine, signer: Signer, path: Path) -> None:
             file=str(path),
             new_key=signer.fingerprint,
             old_keys=before,
-            help="Put the old file back from a backup, or tell those who check records the new key.",
+            help="Restore the old file from a backup, or give the new key to those who verify records.",
         )
 
 
@@ -123,13 +123,13 @@ class SqlLog:
         self._blobs = blobs
         self._signer = signer
         self._log_bytes = log_bytes
-        self._bells = Notifier(engine)
+        self._notifier = Notifier(engine)
         self._readers = ThreadPoolExecutor(MAX_CONCURRENT_READS, thread_name_prefix="store-read")
         self._notary = Notary(signer)
         transaction = Transaction(engine)
         self.database_files = DatabaseFiles(path, MAX_IDLE_WAL_BYTES)
         self._writer = Writer(
-            transaction, path, blobs, self._notary, self._bells.notify, log_bytes, self.database_files
+            transaction, path, blobs, self._notary, self._notifier.notify, log_bytes, self.database_files
         )
         self._exports = asyncio.Semaphore(MAX_CONCURRENT_EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
@@ -147,7 +147,7 @@ class SqlLog:
         for listener in self.listeners:
             try:
                 listener(session_id, events)
-            except Exception:  # what is written is written, whoever cannot count it
+            except Exception:  # the events are durable even if a listener fails
                 logger.exception("log.listener_failed", session_id=session_id)
         return head
 
@@ -185,9 +185,9 @@ class SqlLog:
             )
         if head.ended and after == head.seq:
             return
-        with self._bells.subscribe(session_id) as bell:
+        with self._notifier.subscribe(session_id) as subscription:
             while not self._closed:
-                entries, more = bell.take(after), False
+                entries, more = subscription.take(after), False
                 if not entries:
                     entries, more = await self.page(session_id, after=after)
                 for entry in entries:
@@ -198,7 +198,7 @@ class SqlLog:
                 if head.ended and after >= head.seq:
                     raise missing_end(session_id)
                 if not more:
-                    await bell.wait(after)
+                    await subscription.wait(after)
 
     async def head(self, session_id: SessionId) -> Head:
         return await self._read(lambda connection: read_head(connection, session_id))
@@ -214,7 +214,7 @@ class SqlLog:
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
         if len(reason) > MAX_REASON_CHARS or _is_broken(reason):
             raise BadRequest(
-                f"A reason is text of at most {MAX_REASON_CHARS} letters; this one has {len(reason)}."
+                f"A reason is text of at most {MAX_REASON_CHARS} characters; this one has {len(reason)}."
             )
         head = await self.head(session_id)
         if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
@@ -232,12 +232,12 @@ class SqlLog:
         return await self._read(lambda connection: find_defects(connection, session_id))
 
     async def receipt(self, session_id: SessionId) -> Statement:
-        def look(connection: Connection) -> Head:
+        def read(connection: Connection) -> Head:
             if defects := find_defects(connection, session_id):
                 raise damaged_log(session_id, defects)
             return read_head(connection, session_id)
 
-        head = await self._read(look)
+        head = await self._read(read)
         return self._signer.sign("receipt", session_id, head.seq, head.hash)
 
     @asynccontextmanager
@@ -254,11 +254,11 @@ class SqlLog:
         return await self._read(query)
 
     async def change(self, do: Callable[[Connection], T]) -> T:
-        """`Rows`: write them, in one transaction."""
+        """`Rows`: write in one transaction."""
         return await self._writer.work(lambda transaction: do(transaction.rows))
 
     def usage_projector(self) -> Projector[UsageState, UsageChange]:
-        """Keeps the totals of what was used in step with this log."""
+        """The projector that updates the usage totals from this log."""
         return Projector(self, self._blobs, UsageProjection())
 
     async def close(self) -> None:
@@ -270,14 +270,14 @@ class SqlLog:
             await asyncio.wait(others)
         self._closed = True
         await self._writer.close()
-        await self._bells.close()
+        await self._notifier.close()
         await asyncio.to_thread(self._readers.shutdown)
         self.database_files.close()
 
     async def _erase(
         self, session_id: SessionId, seqs: Collection[int], reason: str, *, everything: bool
     ) -> int:
-        """In portions, each on disk before the next: one that a crash cuts short can be repeated."""
+        """Erase in chunks, each durable before the next, so that it can be repeated after a crash."""
 
         def erase(chunk: Sequence[int], transaction: Transaction) -> int:
             log = transaction.log(session_id)
@@ -297,14 +297,14 @@ class SqlLog:
         return erased
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """See work through to its end, also when whoever asked for it is gone."""
+        """Complete the work even if its caller is cancelled."""
         task = asyncio.get_running_loop().create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return await asyncio.shield(task)
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
-        """Run a query in a reader thread, with its errors made plain."""
+        """Run a query in a reader thread, and translate its errors."""
         if self._closed:
             raise Conflict("The event log is closed.")
 
@@ -320,7 +320,7 @@ class SqlLog:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether text holds half characters, which no JSON can."""
+    """True if the text contains lone surrogates, which JSON cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""What is missing from a log, found by what the rest of the database says about it.
+"""Finds missing parts of a log by comparing it with the rest of the database.
 
 The head in `logs` and the signed statements know how many events there were, where the chain ends,
 and what was erased. `hutch verify` checks an exported record in full; this finds what was removed
-from the database behind Hutch's back, without reading a payload.
+from the database from outside, without reading a payload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,20 +19,20 @@ HEAD_STATEMENT_KINDS = ("checkpoint", "end")  # the kinds of statement that sign
 
 
 def find_defects(connection: Connection, session_id: SessionId) -> list[str]:
-    """One sentence for each part that is missing; none when nothing is."""
+    """One sentence for each missing part."""
     log_id, newest = log_and_newest(connection, session_id)
     found = [f"{describe_missing(*gap)}." for gap in _gaps(connection, log_id, newest)]
     return [*found, *_unsigned(connection, log_id), *_unexplained(connection, log_id)]
 
 
 def missing_end(session_id: SessionId) -> RecordDamaged:
-    """For those who follow a log: nothing more will come, and the last event is not there."""
+    """The error for followers of a log whose last event is missing."""
     return damaged_log(session_id, [NO_END])
 
 
 def damaged_log(session_id: SessionId, defects: Sequence[str]) -> RecordDamaged:
     return RecordDamaged(
-        f"The log of session {session_id} is damaged. {' '.join(defects)} Save what is left, on the machine "
+        f"The log of session {session_id} is damaged. {' '.join(defects)} Export the rest on the machine "
         f"of the database: hutch export {session_id}"
     )
 
@@ -49,7 +49,7 @@ def _gaps(connection: Connection, log_id: int, newest: int) -> Iterator[tuple[in
 
 
 def _unsigned(connection: Connection, log_id: int) -> Iterator[str]:
-    """A head that was signed, and whose statement is not there; a head that is not the last event."""
+    """Signed heads whose statement is missing, and heads that are not the last event."""
     log = connection.execute(select(logs).where(logs.c.id == log_id)).one()
     vouched = select(func.max(statements.c.seq)).where(
         statements.c.log_id == log_id, statements.c.kind.in_(HEAD_STATEMENT_KINDS)
@@ -64,7 +64,7 @@ def _unsigned(connection: Connection, log_id: int) -> Iterator[str]:
 
 
 def _unexplained(connection: Connection, log_id: int) -> Iterator[str]:
-    """Payloads that are gone without a statement that they were erased."""
+    """Payloads that are missing without a signed erasure."""
     erasures = select(statements.c.seq).where(statements.c.log_id == log_id, statements.c.kind == "erasure")
     gone = (events.c.log_id == log_id, events.c.salt.is_(None), events.c.seq.not_in(erasures))
     count, first = connection.execute(select(func.count(), func.min(events.c.seq)).where(*gone)).one()

@@ -1,9 +1,9 @@
-"""What happened and could not be written: the disk was full, say.
+"""Events that could not be written, for example because the disk was full.
 
-Facts about the jail and the files are kept in memory, up to a bound, and written as
-soon as that is possible again; output and what is beyond the bound is counted. Either
-way an `events.omitted` comes before anything else that is appended to the log. Events
-that are written before their effect are not here: what they announce was refused.
+Facts about the jail and the files are buffered in memory, up to a limit, and written as
+soon as possible; output and events over the limit are only counted. In both cases an
+`events.omitted` precedes the next event in the log. Events that are written before
+their effect are not buffered: their effect was refused.
 """
 
 from collections import Counter
@@ -38,13 +38,13 @@ AnEvent = Event | UnknownEvent
 
 
 def is_storage_failure(error: object) -> bool:
-    """True when the database could not be written, whatever was to be written."""
+    """True if the database could not be written at all."""
     return isinstance(error, Unavailable) or (isinstance(error, LimitReached) and error.limit == "disk")
 
 
 @dataclass(slots=True)
 class Gap:
-    """What is missing at the end of one log."""
+    """The unwritten events at the end of one log."""
 
     reason: str
     since_ms: int
@@ -56,8 +56,8 @@ class Gap:
 
     def add(self, event: AnEvent) -> None:
         size = len(to_json(event))
-        room = len(self.buffered) < MAX_BUFFERED_EVENTS and self.buffered_bytes + size <= MAX_BUFFERED_BYTES
-        if event.type in BUFFERED_TYPES and room:
+        fits = len(self.buffered) < MAX_BUFFERED_EVENTS and self.buffered_bytes + size <= MAX_BUFFERED_BYTES
+        if event.type in BUFFERED_TYPES and fits:
             self.buffered.append(event)
             self.buffered_bytes += size
         else:
@@ -65,7 +65,7 @@ class Gap:
             self.payload_bytes += size
 
     def events(self) -> list[AnEvent]:
-        """The marker, and after it what happened meanwhile and is known."""
+        """The marker, followed by the buffered events."""
         marker = EventsOmitted(
             cause="storage",
             reason=self.reason,
@@ -80,7 +80,7 @@ class Gap:
 
 
 class Gaps:
-    """The gaps of all sessions; used by the writer's thread alone."""
+    """The gaps of all sessions. Only the writer's thread uses it."""
 
     def __init__(self) -> None:
         self._gaps: dict[SessionId, Gap] = {}
@@ -93,7 +93,7 @@ class Gaps:
         return tuple(self._gaps)
 
     def note(self, session_id: SessionId, events: Sequence[AnEvent], error: Exception) -> None:
-        """These could not be written; those of them that have happened already are a gap."""
+        """Record events that could not be written, if their effect has already happened."""
         happened = [event for event in events if event.type in BUFFERED_TYPES | COUNTED_TYPES]
         if not happened:
             return
@@ -104,11 +104,11 @@ class Gaps:
             gap.add(event)
 
     def pending(self, session_id: SessionId) -> list[AnEvent]:
-        """What must be written before anything else."""
+        """The events that must be written before any other."""
         gap = self._gaps.get(session_id)
         return gap.events() if gap else []
 
     def forget(self, session_ids: Collection[SessionId]) -> None:
-        """Theirs are written, or never can be."""
+        """Drop gaps that are written, or can never be."""
         for session_id in session_ids:
             self._gaps.pop(session_id, None)

@@ -1,9 +1,9 @@
-"""How large a log may grow, and what is left out when it has grown so large.
+"""The size limit of a log, and the events that are omitted when it is reached.
 
-Output goes first: the last quarter of the room is for facts. When that is used up, too,
-nothing new may begin, and what has begun is still recorded. What was left out is counted
-in the log's own row, so that the count survives a crash, and stands in the log as
-`events.omitted` when the bound is reached and before the next event that is written.
+Output is omitted first: the last quarter is reserved for facts. When that is full too,
+nothing new may start, but events of started work are still recorded. Omitted events are
+counted in the log's own row, so that the count survives a crash. An `events.omitted` is
+written when the limit is reached and before the next event.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ AnEvent = Event | UnknownEvent
 
 def log_is_full(session_id: SessionId, log_bytes: int) -> LimitReached:
     return LimitReached(
-        f"The log of session {session_id} has reached its {log_bytes:,} bytes; nothing more is begun in it. "
+        f"The log of session {session_id} has reached its {log_bytes:,} bytes; nothing new can start in it. "
         f"End the session, fork it, or raise {SETTING}.",
         limit=SETTING,
     )
@@ -36,7 +36,7 @@ def log_is_full(session_id: SessionId, log_bytes: int) -> LimitReached:
 
 @dataclass(slots=True)
 class Omitted:
-    """What was left out since the last marker; a marker was written before, unless this is new."""
+    """The omitted events since the last marker."""
 
     since_ms: int = 0
     until_ms: int = 0
@@ -77,13 +77,13 @@ class Omitted:
 
 
 def is_omitted(event: AnEvent, used_bytes: int, log_bytes: int) -> bool:
-    """True when this event has no room any more in a log of so many bytes."""
+    """True if this event must be omitted from a log of this size."""
     if event.type in OUTPUT_TYPES:
         return used_bytes > log_bytes - log_bytes // 4
     return event.type in FREQUENT_TYPES and used_bytes > log_bytes
 
 
 def check_capacity(session_id: SessionId, events: Sequence[AnEvent], used_bytes: int, log_bytes: int) -> None:
-    """Refuse to begin something in a log that is full."""
+    """Refuse to start new work in a full log."""
     if used_bytes > log_bytes and any(event.type in START_TYPES for event in events):
         raise log_is_full(session_id, log_bytes)

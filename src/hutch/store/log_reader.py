@@ -1,4 +1,4 @@
-"""Reading the log's rows: one page of records, a head, the proof, entries with typed events."""
+"""Reads the rows of a log: records, heads, signed statements, and entries with typed events."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from hutch.store.interface import Head
 from hutch.store.schema import events, logs, public_keys, statements
 from hutch.store.signing import Statement
 
-PAGE_BYTES = 512 * 1024  # what a follower who does not read costs
+PAGE_BYTES = 512 * 1024  # the memory cost of a follower that does not read
 
 
 def read_head(connection: Connection, session_id: SessionId) -> Head:
@@ -24,7 +24,7 @@ def read_head(connection: Connection, session_id: SessionId) -> Head:
 
 
 def read_size(connection: Connection, session_id: SessionId) -> int:
-    """The bytes of all payloads of a log; 0 when there is none."""
+    """The size of all payloads of a log; 0 if there is no log."""
     query = select(logs.c.payload_bytes).where(logs.c.session_id == session_id)
     return int(connection.scalar(query) or 0)
 
@@ -34,7 +34,7 @@ def read_records(
 ) -> tuple[list[Record], bool]:
     """The next records after a sequence number, and whether there may be more.
 
-    A page ends early when it grows heavy: a follower's memory stays bounded. It also ends before an
+    A page ends early at `PAGE_BYTES`, so that a follower's memory stays bounded. It also ends before an
     event that is missing, and a page that would begin with one raises `EventsMissing`.
     """
     log_id, newest = log_and_newest(connection, session_id)
@@ -54,7 +54,7 @@ def read_records(
             except BlobMissing as missing:
                 here = (events.c.log_id == log_id, events.c.seq == row.seq)
                 salt = connection.scalar(select(events.c.salt).where(*here))
-                if salt is not None:  # not erased since we read the row, but lost
+                if salt is not None:  # lost, not erased since the row was read
                     raise BlobMissing(f"Event {row.seq} of session {session_id}: {missing}") from None
         records.append(
             Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
@@ -86,7 +86,7 @@ def read_entries(
 
 
 def count_payloads(connection: Connection, session_id: SessionId) -> int:
-    """How many payloads of a session are not erased."""
+    """The number of payloads of a session that are not erased."""
     log_id = _log_id(connection, session_id)
     query = select(func.count()).where(events.c.log_id == log_id, events.c.salt.is_not(None))
     return int(connection.scalar(query) or 0)
@@ -111,7 +111,7 @@ def session_not_found(session_id: SessionId) -> NotFound:
 
 
 def log_and_newest(connection: Connection, session_id: SessionId) -> tuple[int, int]:
-    """The id of a log, and the newest event that its head or a signed statement knows of."""
+    """The id of a log, and the newest event that its head or a signed statement mentions."""
     stated = select(func.max(statements.c.seq)).where(statements.c.log_id == logs.c.id).scalar_subquery()
     query = select(logs.c.id, logs.c.seq, stated).where(logs.c.session_id == session_id)
     row = connection.execute(query).one_or_none()

@@ -1,7 +1,7 @@
-"""How often somebody guessed wrong, as rows, so that a restart forgives nothing.
+"""Failed login attempts, as rows, so that they survive a restart.
 
-What is counted is named by its hash: people type passwords where names belong, and
-a stranger can choose neither the size of a row nor what it says.
+Keys are stored as hashes: users sometimes type a password as a name, and an
+unauthenticated caller must control neither the size nor the content of a row.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ RETENTION_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Something that is counted: so many are free, then the wait doubles up to the longest."""
+    """A counter: the first `free` failures cost nothing, then the wait doubles up to `max_wait_s`."""
 
     name: str
     free: int
@@ -36,21 +36,21 @@ class Meter:
 
 
 class LoginAttempts:
-    """Attempts that are counted before they are made, and struck out when they were right."""
+    """Counts each attempt before it is made, and removes it from the count if it succeeds."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
         self._clock = clock
 
     async def begin(self, meters: Sequence[Meter]) -> int:
-        """Count one more on each; or, if one of them must wait, count none and say how long, in ms.
+        """Count one more on each meter; if one of them must wait, count none and return the wait in ms.
 
-        Counting first leaves nothing to those who try many at the same moment.
+        Counting first limits concurrent attempts, too.
         """
         return await self._rows.change(lambda db: _begin(db, meters, self._clock.now_ms()))
 
     async def record_success(self, forgiven: Sequence[Meter], uncounted: Sequence[Meter] = ()) -> None:
-        """It was right: forget the failures on `forgiven`, and take this one off `uncounted`."""
+        """Delete the failures on `forgiven`, and subtract this attempt from `uncounted`."""
 
         def change(db: Connection) -> None:
             for meter in forgiven:
@@ -67,7 +67,7 @@ class LoginAttempts:
 
 def _begin(db: Connection, meters: Sequence[Meter], now_ms: int) -> int:
     db.execute(delete(login_attempts).where(login_attempts.c.last_ms < now_ms - RETENTION_MS))
-    # The clock was set back: the waits begin anew, instead of lasting until it has caught up.
+    # The clock was set back: restart the waits, instead of waiting until the clock has caught up.
     left_ms = login_attempts.c.until_ms - login_attempts.c.last_ms
     ahead = update(login_attempts).where(login_attempts.c.last_ms > now_ms)
     db.execute(ahead.values(last_ms=now_ms, until_ms=now_ms + left_ms))

@@ -1,4 +1,4 @@
-"""When a log's head is signed: every 64 events, every 5 seconds, at its end, and when asked."""
+"""Signs the heads of logs: every 64 events, every 5 seconds, at the end, and on request."""
 
 import time
 
@@ -11,39 +11,39 @@ CHECKPOINT_INTERVAL_S = 5.0
 
 
 class Notary:
-    """Signs heads inside the writer's transactions, and remembers which are waiting."""
+    """Signs heads inside the writer's transactions, and tracks which are unsigned."""
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
         self._unsigned_since: dict[SessionId, float] = {}
 
     def introduce(self, transaction: Transaction) -> None:
-        """Make our public key known, so that exported records can carry it."""
+        """Store the public key, so that exported records can include it."""
         transaction.add_key(self._signer.fingerprint, self._signer.public_key)
 
     def sign_if_due(self, transaction: Transaction, log: LogState, *, now: bool = False) -> None:
-        """Sign a log that has just grown, when it is time or `now`; the caller saves the log."""
+        """Sign a log that has just grown, if a signature is due or with `now`; the caller saves the log."""
         if log.ended:
             self._sign(transaction, log, "end")
         elif now or log.seq - log.signed_seq >= CHECKPOINT_EVENTS:
             self._sign(transaction, log, "checkpoint")
 
     def sign_head(self, transaction: Transaction, session_id: SessionId) -> None:
-        """Vouch for a log's head, unless that is done already."""
+        """Sign a log's head unless it is signed already."""
         log = transaction.log(session_id)
         if log and log.signed_seq < log.seq:
             self._sign(transaction, log, "checkpoint")
             transaction.save_log(log)
 
     def remember(self, log: LogState) -> None:
-        """After a commit: what is still unsigned will be due."""
+        """After a commit, track whether the log is unsigned."""
         if log.signed_seq < log.seq:
             self._unsigned_since.setdefault(log.session_id, time.monotonic())
         else:
             self._unsigned_since.pop(log.session_id, None)
 
     def due_in_s(self) -> float | None:
-        """How long until a signature is due; None when nothing waits for one."""
+        """Seconds until the next signature is due; None if all heads are signed."""
         if not self._unsigned_since:
             return None
         return max(0.0, min(self._unsigned_since.values()) + CHECKPOINT_INTERVAL_S - time.monotonic())

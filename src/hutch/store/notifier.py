@@ -1,9 +1,8 @@
-"""How followers learn that a log has grown.
+"""Notifies subscribers when a log has grown.
 
-In one process the writer rings, and hands over what it wrote: a follower who keeps up
-never asks the database. What other processes commit is seen by a thread that asks
-SQLite whether its file has changed, every few milliseconds while anybody follows, and
-rings too.
+The writer of the same process passes on the new entries, so a subscriber that keeps up
+never queries the database. For commits of other processes, a thread polls SQLite every
+few milliseconds while there are subscribers.
 """
 
 import asyncio
@@ -24,97 +23,95 @@ from hutch.domain.ids import SessionId
 WATCH_INTERVAL_S = 0.008
 NEWEST = "SELECT max(position) FROM events"
 GROWN = "SELECT session_id, seq FROM logs WHERE id IN (SELECT DISTINCT log_id FROM events WHERE position > ?)"
-MAX_BUFFERED_ENTRIES = (
-    32  # entries that a bell holds; they are small ones, and who is further behind reads the log
-)
+MAX_BUFFERED_ENTRIES = 32  # small ones; a subscriber that is further behind reads the log
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class LogGrowth:
-    """How far a log has grown, and the entries it grew by, as far as they are at hand."""
+    """The new length of a log, and its new entries if they are in memory."""
 
     seq: int
     entries: Sequence[Entry] = ()
 
 
 class Subscription:
-    """One follower's."""
+    """The buffer of one subscriber."""
 
     def __init__(self) -> None:
         self._seq = 0
-        self._must_look = False
-        self._fresh: deque[Entry] = deque(maxlen=MAX_BUFFERED_ENTRIES)
-        self._rung = asyncio.Event()
+        self._must_check = False
+        self._buffered: deque[Entry] = deque(maxlen=MAX_BUFFERED_ENTRIES)
+        self._notified = asyncio.Event()
 
-    def notify(self, news: LogGrowth | None = None) -> None:
-        """The log has grown; without news: look whether it has."""
-        if news is None:
-            self._must_look = True
+    def notify(self, growth: LogGrowth | None = None) -> None:
+        """Report growth; without `growth`, the subscriber checks the log itself."""
+        if growth is None:
+            self._must_check = True
         else:
-            self._seq = max(self._seq, news.seq)
-            self._fresh.extend(news.entries)
-        self._rung.set()
+            self._seq = max(self._seq, growth.seq)
+            self._buffered.extend(growth.entries)
+        self._notified.set()
 
     async def wait(self, seq: int) -> None:
-        """Until the log has grown beyond this number, or may have."""
-        while self._seq <= seq and not self._must_look:
-            self._rung.clear()
-            await self._rung.wait()
-        self._must_look = False
+        """Wait until the log has, or may have, grown beyond this number."""
+        while self._seq <= seq and not self._must_check:
+            self._notified.clear()
+            await self._notified.wait()
+        self._must_check = False
 
     def take(self, after: int) -> list[Entry]:
-        """The next entries after a number, if they are at hand."""
+        """The next entries after a number, if they are buffered."""
         found: list[Entry] = []
-        for entry in self._fresh:
+        for entry in self._buffered:
             if entry.seq == after + len(found) + 1:
                 found.append(entry)
-        self._fresh.clear()
+        self._buffered.clear()
         return found
 
 
 class Notifier:
-    """The bells of all followers."""
+    """The subscriptions to all logs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self._bells: dict[SessionId, set[Subscription]] = {}
+        self._subscriptions: dict[SessionId, set[Subscription]] = {}
         self._followed = Event()
         self._closed = False
         self._thread: Thread | None = None
 
     @contextmanager
     def subscribe(self, session_id: SessionId) -> Iterator[Subscription]:
-        """A bell for one follower of this session."""
+        """Subscribe to the log of this session."""
         if self._thread is None:
             self._thread = Thread(target=self._watch, name="store-watch", daemon=True)
             self._thread.start()
-        bell = Subscription()
-        self._bells.setdefault(session_id, set()).add(bell)
+        subscription = Subscription()
+        self._subscriptions.setdefault(session_id, set()).add(subscription)
         self._followed.set()
         try:
-            yield bell
+            yield subscription
         finally:
-            self._bells[session_id].discard(bell)
-            if not self._bells[session_id]:
-                del self._bells[session_id]
-            if not self._bells and not self._closed:  # else the thread would never see that it is over
+            self._subscriptions[session_id].discard(subscription)
+            if not self._subscriptions[session_id]:
+                del self._subscriptions[session_id]
+            if not self._subscriptions and not self._closed:  # otherwise the thread would never see the end
                 self._followed.clear()
 
     def notify(self, grown: Mapping[SessionId, LogGrowth]) -> None:
-        for session_id, news in grown.items():
-            for bell in self._bells.get(session_id, ()):
-                bell.notify(news)
+        for session_id, growth in grown.items():
+            for subscription in self._subscriptions.get(session_id, ()):
+                subscription.notify(growth)
 
     def notify_all(self) -> None:
-        for bells in self._bells.values():
-            for bell in bells:
-                bell.notify()
+        for subscriptions in self._subscriptions.values():
+            for subscription in subscriptions:
+                subscription.notify()
 
     async def close(self) -> None:
-        """Stop watching; followers are rung once more so that they see the end."""
+        """Stop watching; notify all subscribers once more so that they see the end."""
         self._closed = True
         self._followed.set()
         if self._thread:
@@ -129,16 +126,16 @@ class Notifier:
             try:
                 with self._engine.connect() as connection:
                     self._watch_while_followed(connection, pause)
-            except Exception:  # followers depend on it: whatever it was, look again
+            except Exception:  # subscribers depend on it: retry after any error
                 logger.warning("store.watch_failed", exc_info=True)
                 pause.wait(1.0)
 
     def _watch_while_followed(self, connection: Connection, pause: Event) -> None:
-        # Without SQLAlchemy: it is asked 125 times a second.
+        # Without SQLAlchemy: this runs 125 times a second.
         database = cast(sqlite3.Connection, connection.connection.driver_connection)
         version = _version(database)
         position = _newest(database)
-        self._loop.call_soon_threadsafe(self.notify_all)  # for what came before this thread looked
+        self._loop.call_soon_threadsafe(self.notify_all)  # for commits before this thread started
         while self._followed.is_set() and not self._closed:
             pause.wait(WATCH_INTERVAL_S)
             now = _version(database)
@@ -148,11 +145,11 @@ class Notifier:
             newest = _newest(database)
             if newest == position:
                 continue
-            if newest < position:  # somebody has deleted rows: let followers find out
+            if newest < position:  # rows were deleted: subscribers must check
                 self._loop.call_soon_threadsafe(self.notify_all)
-            news = {SessionId(id): LogGrowth(seq) for id, seq in database.execute(GROWN, (position,))}
+            grown = {SessionId(id): LogGrowth(seq) for id, seq in database.execute(GROWN, (position,))}
             position = newest
-            self._loop.call_soon_threadsafe(self.notify, news)
+            self._loop.call_soon_threadsafe(self.notify, grown)
 
 
 def _version(database: sqlite3.Connection) -> int:

@@ -1,4 +1,4 @@
-"""One-time links, as rows: one logs a user in, or invites somebody. Each works once, and not for long."""
+"""One-time links, as rows: for a login or an invite. Each works once and expires."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,12 +16,12 @@ from hutch.store.shares import set_share
 from hutch.store.users import add_user
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
-RETENTION_MS = 30 * 24 * 3600 * 1000  # after they are over
+RETENTION_MS = 30 * 24 * 3600 * 1000  # after they expire
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link is for; not the link itself."""
+    """The purpose of a link, without its secret."""
 
     id: LinkId
     kind: Literal["login", "invite"]
@@ -40,14 +40,14 @@ _COLUMNS = tuple(links.c[name] for name in Link.__dataclass_fields__)
 
 
 class OneTimeLinks:
-    """Links: made, spent, withdrawn."""
+    """Creates, redeems and withdraws links."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
         self._clock = clock
 
     async def login(self, user_id: str, *, life_ms: int, created_by: str) -> tuple[Link, str]:
-        """A link that logs this user in. Any that the user had before no longer works."""
+        """Create a login link for this user. Earlier ones stop working."""
         earlier = delete(links).where(links.c.user_id == user_id, links.c.used_ms.is_(None))
         now_ms = wall_ms()
         link = Link(
@@ -79,7 +79,7 @@ class OneTimeLinks:
         return await self._add(link, INVITE)
 
     async def invites(self, *, before: str = "", limit: int | None = None) -> list[Link]:
-        """Those that still work, the newest first."""
+        """The valid invites, newest first."""
         wanted = (
             select(*_COLUMNS)
             .where(links.c.kind == "invite", links.c.used_ms.is_(None), links.c.expires_ms > wall_ms())
@@ -91,14 +91,14 @@ class OneTimeLinks:
         return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(wanted)])
 
     async def redeem(self, secret: str, kind: Literal["login", "invite"]) -> Link:
-        """Use a link: of many who try at once, one is let through."""
-        return await self._rows.change(lambda db: _spend(db, secret, kind))
+        """Use a link; of concurrent callers, one succeeds."""
+        return await self._rows.change(lambda db: _redeem(db, secret, kind))
 
     async def accept(self, secret: str, *, name: str, password_hash: str) -> tuple[Link, User]:
-        """Spend an invite, make its user and give the share that it holds: all of it or nothing."""
+        """Redeem an invite, create its user and grant its share, in one transaction."""
 
         def change(db: Connection) -> tuple[Link, User]:
-            link = _spend(db, secret, "invite", used_by=name[:64])
+            link = _redeem(db, secret, "invite", used_by=name[:64])
             user = add_user(db, name, link.role or "observer", password_hash=password_hash)
             if link.session_id and link.share_role:
                 set_share(db, link.session_id, user.id, link.share_role, link.created_by)
@@ -107,23 +107,23 @@ class OneTimeLinks:
         return await self._rows.change(change)
 
     async def join(self, secret: str, user_id: str) -> Link:
-        """Spend an invite of somebody who is a user already, and give the share that it holds."""
+        """Redeem an invite for an existing user, and grant its share."""
 
         def change(db: Connection) -> Link:
-            link = _spend(db, secret, "invite", used_by=user_id)
+            link = _redeem(db, secret, "invite", used_by=user_id)
             if not link.session_id or not link.share_role:
-                raise BadRequest("This invite is for somebody new; you are a user already.")
+                raise BadRequest("This invite is for a new user; you already have an account.")
             set_share(db, link.session_id, user_id, link.share_role, link.created_by)
             return link
 
         return await self._rows.change(change)
 
     async def check(self, secret: str, kind: Literal["login", "invite"]) -> None:
-        """Refuse a link that does not work, and leave one that does as it is."""
-        await self._rows.fetch(lambda db: _good(db, secret, kind))
+        """Raise if a link is invalid; does not redeem it."""
+        await self._rows.fetch(lambda db: _find_valid(db, secret, kind))
 
     async def withdraw(self, link_id: str) -> Link:
-        """Make sure that an invite is not used any more."""
+        """Delete an invite, so that it no longer works."""
 
         def change(db: Connection) -> Link:
             row = db.execute(select(*_COLUMNS).where(links.c.id == link_id, links.c.kind == "invite")).first()
@@ -148,19 +148,19 @@ class OneTimeLinks:
         return link, secret
 
 
-def _spend(
+def _redeem(
     db: Connection, secret: str, kind: Literal["login", "invite"], *, used_by: str | None = None
 ) -> Link:
-    """Use a link inside a transaction of the caller's."""
-    link = _good(db, secret, kind)
+    """Use a link inside the caller's transaction."""
+    link = _find_valid(db, secret, kind)
     db.execute(
         update(links).where(links.c.id == link.id).values(used_ms=wall_ms(), used_by=used_by or link.user_id)
     )
     return link
 
 
-def _good(db: Connection, secret: str, kind: Literal["login", "invite"]) -> Link:
-    """A link that works; all that can be wrong with one looks the same."""
+def _find_valid(db: Connection, secret: str, kind: Literal["login", "invite"]) -> Link:
+    """A valid link. All reasons for refusal give the same message."""
     row = db.execute(
         select(*_COLUMNS).where(
             links.c.hash == hash_of(secret),
@@ -170,5 +170,5 @@ def _good(db: Connection, secret: str, kind: Literal["login", "invite"]) -> Link
         )
     ).first()
     if row is None:
-        raise Denied("This link does not work: it was used, it is too old, or it never was one.")
+        raise Denied("This link does not work: it was used, it has expired, or it never existed.")
     return Link(*row)

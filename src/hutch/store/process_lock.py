@@ -1,4 +1,4 @@
-"""A lock that ends with its process, however that ends."""
+"""A lock that is released when its process ends, even after a crash."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from hutch.system.file_lock import try_lock
 
 @contextmanager
 def hold_process_lock(path: Path, *, holder: str) -> Iterator[None]:
-    """Hold the lock at `path`, or say who does. The file stays; only the lock counts."""
+    """Hold the lock at `path`, or raise with the holder's process id. The file itself stays."""
     with translate_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = try_lock(path)

@@ -1,11 +1,11 @@
-"""Projections: rows that are folded from all logs, in the order in which their events were committed.
+"""Projections: rows that are computed from the events of all logs, in commit order.
 
-A projection has a cursor: the position of the last event that is in its rows. Rows and cursor are
-written in one transaction, so that a crash leaves both or neither. Events are read and folded in a reader's
-thread; the writer gets only the few rows that come of a batch.
+A projection has a cursor: the position of the last event that its rows include. Rows and cursor are
+written in one transaction, so a crash leaves both or neither. Events are read and folded in a reader
+thread; the writer gets only the few resulting rows of a batch.
 
-An erasure notes its log in the same transaction, and takes the log's rows away. The log is then folded
-anew from what is left of it, so a projection that has caught up is a fold over the logs as they are now.
+An erasure marks its log and deletes the log's rows in the same transaction. The rest of the log is then
+folded again, so a projection that has caught up equals a fold over the current logs.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from hutch.store.rows import Rows
 from hutch.store.schema import events, logs, projections, refolds
 
 BATCH_EVENTS = 500
-MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read holds up the checkpoints of the database
-COALESCE_DELAY_S = 0.5  # after an append: those that follow it share a commit
-POLL_INTERVAL_S = 5.0  # for what other processes have written or erased
+MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read delays the checkpoints of the database
+COALESCE_DELAY_S = 0.5  # after an append: later appends share a commit
+POLL_INTERVAL_S = 5.0  # for changes by other processes
 RETRY_DELAY_S = 5.0
 logger = structlog.get_logger()
 
@@ -36,24 +36,24 @@ Change = TypeVar("Change")
 
 
 class Projection(Protocol[State, Change]):
-    """A fold, and the rows that it makes. Its rows belong to sessions each."""
+    """A fold and its rows. Each row belongs to one session."""
 
     name: str
-    version: int  # rises when the same events give other rows: then all are folded anew
+    version: int  # increased when the same events give different rows: then all logs are folded again
     types: Collection[str]  # of the events that matter to it
 
     def read_state(self, connection: Connection, session_ids: Collection[str]) -> State:
-        """What earlier events of these sessions have left for later ones; for none: the first state."""
+        """The state after the earlier events of these sessions; without sessions, the initial state."""
         ...
 
     def fold(self, state: State, entries: Sequence[Entry]) -> Change:
-        """What entries change. `state` moves on; nothing else is touched."""
+        """The changes by these entries. Updates `state` and nothing else."""
         ...
 
     def write(
         self, connection: Connection, state: State, changes: Sequence[Change], without: Collection[str]
     ) -> None:
-        """Add changes to the rows, and keep the state, but not for the sessions in `without`."""
+        """Add changes to the rows and store the state, except for the sessions in `without`."""
         ...
 
     def clear(self, connection: Connection, session_id: str | None) -> None:
@@ -62,13 +62,13 @@ class Projection(Protocol[State, Change]):
 
 
 class ProjectedLog(Rows, Protocol):
-    """The log, as far as a projection needs it."""
+    """The part of the log that a projection needs."""
 
     listeners: list[Listener]
 
 
 def note_erasure(connection: Connection, session_id: str) -> None:
-    """Have every projection fold a log anew, since payloads of it are erased in this transaction."""
+    """Make every projection fold a log again, because this transaction erases payloads of it."""
     more = {"erasures": refolds.c.erasures + 1}
     for name in connection.scalars(select(projections.c.name)).all():
         noted = insert(refolds).values(projection=name, session_id=session_id, erasures=1)
@@ -77,7 +77,7 @@ def note_erasure(connection: Connection, session_id: str) -> None:
 
 
 class Projector(Generic[State, Change]):
-    """Keeps the rows of one projection in step with the logs."""
+    """Keeps the rows of one projection up to date with the logs."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Projector(Generic[State, Change]):
                 except (HutchError, OSError) as error:
                     logger.warning("projection.failed", name=self._projection.name, problem=str(error))
                     await asyncio.sleep(RETRY_DELAY_S)
-                except Exception:  # a bug in here must not be the end of it
+                except Exception:  # a bug must not end the projector
                     logger.exception("projection.failed", name=self._projection.name)
                     await asyncio.sleep(RETRY_DELAY_S)
                 await self._wait()
@@ -114,7 +114,7 @@ class Projector(Generic[State, Change]):
             self._log.listeners.remove(self._wake)
 
     async def catch_up(self) -> None:
-        """Fold all that is there and is not in the rows yet."""
+        """Fold all events that the rows do not include yet."""
         if await self._log.fetch(self._is_other_version):
             await self._log.change(self._reset)
         while await self._fold_erased() or await self._fold_next():
@@ -137,7 +137,7 @@ class Projector(Generic[State, Change]):
             return
 
     def _is_other_version(self, connection: Connection) -> bool:
-        """Whether the rows are those of another version, or were never begun."""
+        """True if the rows were written by another version, or do not exist."""
         version = select(projections.c.version).where(projections.c.name == self._projection.name)
         return connection.scalar(version) != self._projection.version
 
@@ -148,10 +148,10 @@ class Projector(Generic[State, Change]):
         made = insert(projections).values(name=self._projection.name, **fresh)
         connection.execute(made.on_conflict_do_update(index_elements=["name"], set_=fresh))
 
-    # --- one batch: read in a reader's thread, written by the writer if nothing has moved meanwhile ---
+    # --- one batch: read in a reader thread, written by the writer if the cursor has not moved ---
 
     async def _fold_next(self) -> bool:
-        """Fold the events after the cursor; whether there were any."""
+        """Fold the events after the cursor; True if there were any."""
         write = await self._log.fetch(self._read_next)
         if write is None:
             return False
@@ -179,7 +179,7 @@ class Projector(Generic[State, Change]):
         return write
 
     async def _fold_erased(self) -> bool:
-        """Fold one log anew that has lost payloads; whether there was one."""
+        """Fold one log again that has lost payloads; True if there was one."""
         write = await self._log.fetch(self._read_erased)
         if write is None:
             return False
@@ -204,7 +204,7 @@ class Projector(Generic[State, Change]):
             same = (refolds.c.session_id == marked.session_id) & (refolds.c.erasures == marked.erasures)
             moved = read_position(connection, self._projection.name) != cursor
             if moved or not connection.execute(delete(refolds).where(self._is_own, same)).rowcount:
-                return  # something was folded or erased meanwhile: it is read once more
+                return  # something was folded or erased since the read: read again
             self._projection.clear(connection, marked.session_id)
             self._projection.write(connection, state, changes, ())
 
@@ -213,7 +213,7 @@ class Projector(Generic[State, Change]):
     def _read(
         self, connection: Connection, here: ColumnElement[bool], order: ColumnElement[int]
     ) -> list[tuple[int, Entry]]:
-        """A batch of the events that matter, each with its position."""
+        """A batch of the relevant events, each with its position."""
         wanted = (
             select(events, logs.c.session_id)
             .join(logs, logs.c.id == events.c.log_id)
@@ -227,7 +227,7 @@ class Projector(Generic[State, Change]):
             if payload is None and row.salt is not None:
                 try:
                     payload = self._blobs.get(row.payload_hash)
-                except BlobMissing:  # lost, or erased since: then the log is folded anew
+                except BlobMissing:  # lost, or erased since: then the log is folded again
                     logger.warning("projection.blob_missing", session_id=row.session_id, seq=row.seq)
             event = ErasedEvent(row.type, 0, "") if payload is None else from_json(payload, row.type)
             entry = Entry(SessionId(row.session_id), row.seq, row.at_ms, event, row.hash)
