@@ -1,4 +1,4 @@
-"""A follower is handed what was written, and reads only what it was not handed."""
+"""A subscriber receives new entries directly, and reads only what it did not receive."""
 
 import asyncio
 from contextlib import aclosing
@@ -23,49 +23,49 @@ def entries(*seqs: int) -> list[Entry]:
     return [Entry(SESSION, seq, 0, MessageSent(author="agent", text=str(seq)), "") for seq in seqs]
 
 
-def test_only_what_follows_without_a_gap_is_taken_and_once() -> None:
-    bell = Subscription()
-    bell.notify(LogGrowth(5, entries(3, 4, 5)))
-    bell.notify(LogGrowth(8, entries(7, 8)))
-    assert [entry.seq for entry in bell.take(3)] == [4, 5]
-    assert bell.take(5) == []
+def test_only_consecutive_entries_are_taken_and_only_once() -> None:
+    subscription = Subscription()
+    subscription.notify(LogGrowth(5, entries(3, 4, 5)))
+    subscription.notify(LogGrowth(8, entries(7, 8)))
+    assert [entry.seq for entry in subscription.take(3)] == [4, 5]
+    assert subscription.take(5) == []
 
 
-def test_nothing_is_taken_when_the_next_one_is_not_at_hand() -> None:
-    bell = Subscription()
-    bell.notify(LogGrowth(5, entries(4, 5)))
-    assert bell.take(2) == []
+def test_nothing_is_taken_when_the_next_entry_is_not_buffered() -> None:
+    subscription = Subscription()
+    subscription.notify(LogGrowth(5, entries(4, 5)))
+    assert subscription.take(2) == []
 
 
-def test_a_bell_that_nobody_hears_holds_little() -> None:
-    bell = Subscription()
+def test_an_unread_subscription_buffers_little() -> None:
+    subscription = Subscription()
     for seq in range(1, 1000):
-        bell.notify(LogGrowth(seq, entries(seq)))
-    assert bell.take(0) == []
+        subscription.notify(LogGrowth(seq, entries(seq)))
+    assert subscription.take(0) == []
     for seq in range(1, 1000):
-        bell.notify(LogGrowth(seq, entries(seq)))
-    assert len(bell.take(999 - MAX_BUFFERED_ENTRIES)) == MAX_BUFFERED_ENTRIES
+        subscription.notify(LogGrowth(seq, entries(seq)))
+    assert len(subscription.take(999 - MAX_BUFFERED_ENTRIES)) == MAX_BUFFERED_ENTRIES
 
 
-async def test_a_bell_is_not_heard_for_what_is_known() -> None:
-    bell = Subscription()
-    bell.notify(LogGrowth(5))
-    waiting = asyncio.ensure_future(bell.wait(5))
+async def test_a_subscription_does_not_wake_for_known_events() -> None:
+    subscription = Subscription()
+    subscription.notify(LogGrowth(5))
+    waiting = asyncio.ensure_future(subscription.wait(5))
     await asyncio.sleep(0)
-    bell.notify(LogGrowth(5))
+    subscription.notify(LogGrowth(5))
     await asyncio.sleep(0.01)
     assert not waiting.done()
-    bell.notify(LogGrowth(6))
+    subscription.notify(LogGrowth(6))
     await waiting
 
 
-async def test_a_bell_without_news_is_heard_once() -> None:
-    bell = Subscription()
-    bell.notify(LogGrowth(5))
-    bell.notify()
-    await bell.wait(5)
+async def test_a_subscription_without_news_is_heard_once() -> None:
+    subscription = Subscription()
+    subscription.notify(LogGrowth(5))
+    subscription.notify()
+    await subscription.wait(5)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(bell.wait(5), 0.01)
+        await asyncio.wait_for(subscription.wait(5), 0.01)
 
 
 async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
 
 async def test_a_follower_who_leaves_during_the_end_does_not_hold_that_up(tmp_path: Path) -> None:
     engine = open_database(tmp_path / "hutch.db")
-    bells = Notifier(engine)
-    with bells.subscribe(new_session_id()):
-        closing = asyncio.create_task(bells.close())
+    subscriptions = Notifier(engine)
+    with subscriptions.subscribe(new_session_id()):
+        closing = asyncio.create_task(subscriptions.close())
         await asyncio.sleep(0)
     async with asyncio.timeout(DEADLINE_S):
         await closing

@@ -112,7 +112,7 @@ def test_record_that_was_packed_again_is_refused(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    assert _refused(verify_record(path), "as Hutch packs it. Use the file as it was exported.")
+    assert _refused(verify_record(path), "in Hutch's format. Use the file as it was exported.")
 
 
 def test_files_must_be_exactly_ours(path: Path) -> None:
@@ -151,13 +151,13 @@ def test_no_second_directory_can_be_seen_by_other_readers(path: Path) -> None:
     end64 += struct.pack("<4sLQL", b"PK\6\7", 0, len(raw) - 22, 1)
     for place in ((length, start), (1, 2), (0xFFFFFFFF, 0xFFFFFFFF)):
         path.write_bytes(raw[:-22] + end64 + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 5, 5, *place, 0))
-        assert _refused(verify_record(path), "directory is not that of its files")
+        assert _refused(verify_record(path), "directory does not match its files")
 
 
 @pytest.mark.parametrize("spoil", [lambda raw: raw + b"more", lambda raw: raw + raw], ids=["more", "twice"])
 def test_anything_after_the_end_is_refused(path: Path, spoil: Callable[[bytes], bytes]) -> None:
     path.write_bytes(spoil(path.read_bytes()))
-    assert _refused(verify_record(path), "something stands beside it")
+    assert _refused(verify_record(path), "is followed by other data")
 
 
 def test_comment_is_refused(path: Path) -> None:
@@ -191,14 +191,14 @@ def test_data_after_a_files_end_is_refused(path: Path) -> None:
             ]
         )
     )
-    assert _refused(verify_record(path), "events.ndjson does not fill the place")
+    assert _refused(verify_record(path), "events.ndjson does not have the size")
 
 
 def test_file_that_unpacks_to_less_than_it_declares_is_refused(path: Path) -> None:
     files = [(name, deflated(content), content) for name, content in unpack(path).items()]
     files[3] = (*files[3][:2], files[3][2] + b"\n")
     path.write_bytes(laid_out(files))
-    assert _refused(verify_record(path), "keys.json does not fill the place")
+    assert _refused(verify_record(path), "keys.json does not have the size")
 
 
 def test_wrong_checksum_is_refused_and_blames_no_event(path: Path) -> None:
@@ -216,7 +216,7 @@ def test_bomb_that_says_so_is_not_unpacked(path: Path) -> None:
     pack(path, files)
     with _cheap():
         report = verify_record(path, size_limit_bytes=32 * MIB)
-    assert _refused(report, "over the limit of 33554432. If you expect one so large, raise size_limit_bytes.")
+    assert _refused(report, "over the limit of 33554432. If you expect this size, raise size_limit_bytes.")
 
 
 def test_bomb_of_one_endless_line_stops_at_the_limit_for_lines(path: Path) -> None:

@@ -142,12 +142,12 @@ except Unavailable as error:
 """
     arguments = [sys.executable, "-c", script, str(Path(__file__).parent), str(tmp_path)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    assert "could not be written to" in done.stdout and "make room" in done.stdout
+    assert "could not be written to" in done.stdout and "free some space" in done.stdout
     assert (done.stderr, _names(tmp_path)) == ("", [])
 
 
 def test_missing_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match=r"The folder .*/nowhere does not exist\. Make it first"):
+    with pytest.raises(BadRequest, match=r"The folder .*/nowhere does not exist\. Create it first"):
         _write(tmp_path / "nowhere" / "record.zip", stream(chain(story(1))))
 
 

@@ -43,7 +43,7 @@ async def test_a_run_a_session_or_a_change_is_found_by_a_part_of_its_id(
 async def test_a_part_that_fits_many_is_refused_and_one_that_fits_none_is_none(
     log: SqlLog, session: SessionId
 ) -> None:
-    with pytest.raises(BadRequest, match="fits 2 runs, sessions and changes"):
+    with pytest.raises(BadRequest, match="matches 2 runs, sessions and changes"):
         await find_work_id(log, "run_01jd2m")
     with pytest.raises(BadRequest, match="Give more of the id"):
         await find_work_id(log, "01jd2m4c9k7w6t0q8n5x3v")

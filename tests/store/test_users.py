@@ -80,10 +80,10 @@ async def test_an_identity_is_somebody_new_or_whom_an_owner_expected(users: User
 
 async def test_an_identity_does_not_take_over_an_account(users: Users) -> None:
     ada = await users.add("ada@example.org", "owner", password_hash="x")
-    with pytest.raises(Conflict, match="another way in"):
+    with pytest.raises(Conflict, match="another login method"):
         await users.link_identity("https://id.example", "666", "ada@example.org", "member")
     await users.link_identity("https://id.example", "1", "bob@example.org", "member")
-    with pytest.raises(Conflict, match="another way in"):
+    with pytest.raises(Conflict, match="another login method"):
         await users.link_identity("https://id.example", "666", "bob@example.org", "member")
     assert await users.find_by_identity("https://id.example", "666") is None
     assert await users.get(ada.id) == ada

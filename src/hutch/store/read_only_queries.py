@@ -1,8 +1,8 @@
-"""A glance into the database: quick, without the rest of the store, and without a trace.
+"""Quick read-only queries that create no files and need no other part of the store.
 
-For the doctor, who looks at what may be broken, and for completion, which cannot
-wait. A reader in WAL mode would leave files of its own beside the database, or
-fail where it may not; one that is told that nobody writes does neither.
+For `hutch doctor`, which inspects a possibly damaged database, and for shell
+completion, which must be fast. A reader in WAL mode would create files beside the
+database, or fail without write permission; an immutable one does neither.
 """
 
 import sqlite3
@@ -16,36 +16,36 @@ T = TypeVar("T")
 
 
 class DatabaseUnreadable(Exception):
-    """SQLite could not look: that says nothing about the database itself."""
+    """SQLite could not read the file. The database itself may be intact."""
 
 
 class DatabaseUnsound(Exception):
-    """SQLite has looked, and the database is damaged, or none at all."""
+    """SQLite reports that the file is damaged or is not a database."""
 
 
 def newest_logs(file: Path, limit: int, *, within_s: float) -> list[tuple[str, int, bool, int]]:
-    """Session id, time of opening, whether it has ended, number of events; none when that cannot be read."""
+    """Session id, opening time, whether it has ended, number of events; empty if unreadable."""
     query = "SELECT session_id, opened_ms, ended, seq FROM logs ORDER BY session_id DESC LIMIT ?"
     return _read(file, query, limit, within_s)
 
 
 def newest_sessions(file: Path, limit: int, *, within_s: float) -> list[tuple[str, int, str, str]]:
-    """Id, time of creation, state and purpose; none when that cannot be read."""
+    """Id, time of creation, state and purpose; empty if the file cannot be read."""
     query = "SELECT id, created_ms, state, purpose FROM sessions ORDER BY id DESC LIMIT ?"
     return _read(file, query, limit, within_s)
 
 
 def newest_event_ms(file: Path, *, within_s: float) -> int | None:
-    """When the newest event was written; None when there is none, or when that cannot be read."""
+    """When the newest event was written; None if there is none, or the file cannot be read."""
     found = _read(file, "SELECT max(at_ms) FROM logs LIMIT ?", 1, within_s)
     newest = found[0][0] if found else None
     return newest if isinstance(newest, int) else None
 
 
 def check_integrity(file: Path, *, within_s: float) -> tuple[str | None, bool]:
-    """The schema of a sound database, and whether there was the time to look at all of it."""
+    """The schema revision of an intact database, and whether the check finished in time."""
 
-    def look(connection: sqlite3.Connection) -> tuple[str | None, bool]:
+    def check(connection: sqlite3.Connection) -> tuple[str | None, bool]:
         schema = None
         if _one(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"):
             schema = _one(connection, "SELECT version_num FROM alembic_version")
@@ -60,25 +60,25 @@ def check_integrity(file: Path, *, within_s: float) -> tuple[str | None, bool]:
         return schema, True
 
     try:
-        return query_read_only(file, look, within_s=within_s)
+        return query_read_only(file, check, within_s=within_s)
     except sqlite3.OperationalError as error:
         raise DatabaseUnreadable(str(error)) from error
     except sqlite3.Error as error:
         raise DatabaseUnsound(str(error)) from error
 
 
-def query_read_only(file: Path, ask: Callable[[sqlite3.Connection], T], *, within_s: float) -> T:
-    """What `ask` finds in the database; the last error when it cannot be read in any way.
+def query_read_only(file: Path, query: Callable[[sqlite3.Connection], T], *, within_s: float) -> T:
+    """The result of `query`; raises the last error if no way of opening the file works.
 
     A query that takes longer than `within_s` is interrupted.
     """
     problem: sqlite3.Error | None = None
-    for way in _open_modes(file):
+    for parameters in _open_parameters(file):
         try:
-            uri = f"{file.absolute().as_uri()}?{way}"
+            uri = f"{file.absolute().as_uri()}?{parameters}"
             with closing(sqlite3.connect(uri, uri=True, timeout=within_s)) as connection:
-                connection.set_progress_handler(_past(time.monotonic() + within_s), 10_000)
-                return ask(connection)
+                connection.set_progress_handler(_is_after(time.monotonic() + within_s), 10_000)
+                return query(connection)
         except sqlite3.Error as error:
             problem = error
     assert problem
@@ -99,27 +99,27 @@ def _one(connection: sqlite3.Connection, query: str) -> Any:
     return row[0] if row else None
 
 
-def _past(deadline: float) -> Callable[[], bool]:
+def _is_after(deadline: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > deadline
 
 
-def _open_modes(file: Path) -> Iterator[str]:
-    """The parameters to open it with, best first; the next is asked for only when one has failed."""
-    if not _beside(file):
+def _open_parameters(file: Path) -> Iterator[str]:
+    """URI parameters for opening the file, best first; each is used only if the previous one failed."""
+    if not _companion_files(file):
         yield "mode=ro&immutable=1"
-        if not _beside(file):
-            return  # nobody began to write meanwhile, so the other way would find the same
-    # An index is not written to: after a crash, it is the witness of what was committed last.
-    yield "mode=ro&readonly_shm=1" if "-shm" in _beside(file) else "mode=ro"
-    sizes_bytes = _beside(file)
+        if not _companion_files(file):
+            return  # no writer has started, so the other parameters would give the same result
+    # Do not write to the index: after a crash, it shows what was committed last.
+    yield "mode=ro&readonly_shm=1" if "-shm" in _companion_files(file) else "mode=ro"
+    sizes_bytes = _companion_files(file)
     if "-journal" not in sizes_bytes and sizes_bytes.get("-wal", 0) == 0:
         yield "mode=ro&immutable=1"
 
 
-def _beside(file: Path) -> dict[str, int]:
-    """The files in which SQLite keeps what is not in the database yet, with their sizes."""
+def _companion_files(file: Path) -> dict[str, int]:
+    """The sizes of the files in which SQLite stores data that is not in the database yet."""
     sizes_bytes = {}
-    for ending in ("-wal", "-shm", "-journal"):
+    for suffix in ("-wal", "-shm", "-journal"):
         with suppress(OSError):
-            sizes_bytes[ending] = file.with_name(file.name + ending).stat().st_size
+            sizes_bytes[suffix] = file.with_name(file.name + suffix).stat().st_size
     return sizes_bytes

@@ -1,4 +1,4 @@
-"""Whether the database can do its work: its schema is the newest, and it takes what is written."""
+"""Readiness checks: the schema is current, and the database is writable."""
 
 from sqlalchemy import Connection, delete, insert, text
 
@@ -9,7 +9,7 @@ from hutch.system.clock import wall_ms
 
 
 async def check_schema(rows: Rows) -> None:
-    """Raise when another version of Hutch has changed the schema meanwhile."""
+    """Raise if another version of Hutch has changed the schema."""
     wanted = text("SELECT version_num FROM alembic_version")
     revision = await rows.fetch(lambda connection: connection.scalar(wanted))
     if revision != REVISIONS[-1]:
@@ -19,7 +19,7 @@ async def check_schema(rows: Rows) -> None:
 
 
 async def check_writable(rows: Rows) -> None:
-    """Write a row and delete it in the same transaction; raise when that cannot be done."""
+    """Write a row and delete it in the same transaction; raise if that fails."""
 
     def write(connection: Connection) -> None:
         mark = {"user_id": "", "key": "readyz"}

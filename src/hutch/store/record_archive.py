@@ -1,10 +1,10 @@
-"""The zip of an exported record: how it is laid out, and how a stranger's is opened.
+"""The zip file of an exported record: its layout, and how an untrusted one is read.
 
-One layout, to the byte: each header follows from the names, sizes, checksums and
-places of the files, so a reader rebuilds all of them and compares. Only the packed
-data is free, and no two programs can see different records in one file. Nothing is
-unpacked further than it is read, and never beyond a limit. Lines are handed out
-before the checksum at the end, so damage is named by its event.
+The layout is fixed to the byte: each header follows from the names, sizes, checksums
+and offsets of the files, so a reader rebuilds all headers and compares. Only the
+compressed data varies, and no two programs can see different records in one file.
+Data is decompressed only as it is read, and never beyond a limit. Lines are returned
+before the final checksum is verified, so that damage is attributed to its event.
 """
 
 import os
@@ -31,15 +31,15 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _VERSION = 45  # of zip itself: the first with 64-bit sizes
 _UNIX = 3 << 8
 _DEFLATED = 8
-_DATE = 33  # 1 January 1980, the first day there is
+_DATE = 33  # 1 January 1980, the earliest date of the format
 _MODE = 0o100644 << 16
-_MAX_32_BIT = 2**31 - 1  # where zip libraries go over to 64 bits
+_MAX_32_BIT = 2**31 - 1  # where zip libraries switch to 64 bits
 _IN_EXTRA = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """A file in the zip: what its headers say of it."""
+    """A file in the zip, as its headers describe it."""
 
     name: str
     offset: int
@@ -57,7 +57,7 @@ class ZipMember:
 
 
 def header(file: ZipMember) -> bytes:
-    """What stands before the data of a file."""
+    """The header before the data of a file."""
     name, wide = file.name.encode(), (_IN_EXTRA, _IN_EXTRA)
     fixed = _LOCAL.pack(
         b"PK\3\4", _VERSION, 0, _DEFLATED, 0, _DATE, file.checksum, *wide, len(name), _LOCAL_EXTRA.size
@@ -66,7 +66,7 @@ def header(file: ZipMember) -> bytes:
 
 
 def directory(files: Sequence[ZipMember]) -> bytes:
-    """What stands after the last file, up to the end of the zip."""
+    """The central directory after the last file, up to the end of the zip."""
     start, entries = files[-1].end, b"".join(map(_entry, files))
     count, wide = len(files), b""
     if start > _MAX_32_BIT:
@@ -78,17 +78,17 @@ def directory(files: Sequence[ZipMember]) -> bytes:
 
 def _entry(file: ZipMember) -> bytes:
     name, extra = file.name.encode(), []
-    size, packed, place = file.size_bytes, file.packed_bytes, file.offset
+    size, packed, offset = file.size_bytes, file.packed_bytes, file.offset
     if max(size, packed) > _MAX_32_BIT:
         extra += [size, packed]
         size = packed = _IN_EXTRA
-    if place > _MAX_32_BIT:
-        extra.append(place)
-        place = _IN_EXTRA
+    if offset > _MAX_32_BIT:
+        extra.append(offset)
+        offset = _IN_EXTRA
     more = struct.pack(f"<2H{len(extra)}Q", 1, 8 * len(extra), *extra) if extra else b""
     versions = (_UNIX | _VERSION, _VERSION)
     sizes = (file.checksum, packed, size, len(name), len(more))
-    fixed = _ENTRY.pack(b"PK\1\2", *versions, 0, _DEFLATED, 0, _DATE, *sizes, 0, 0, 0, _MODE, place)
+    fixed = _ENTRY.pack(b"PK\1\2", *versions, 0, _DEFLATED, 0, _DATE, *sizes, 0, 0, 0, _MODE, offset)
     return fixed + name + more
 
 
@@ -97,7 +97,7 @@ def _header_bytes(name: str) -> int:
 
 
 class Archive:
-    """The files of a record, unpacked as they are read."""
+    """The files of a record, decompressed as they are read."""
 
     def __init__(self, source: BinaryIO, *, size_limit_bytes: int) -> None:
         self._source = source
@@ -106,7 +106,7 @@ class Archive:
         if total > size_limit_bytes:
             raise InvalidRecord(
                 f"The record unpacks to {total} bytes, over the limit of {size_limit_bytes}. "
-                "If you expect one so large, raise size_limit_bytes."
+                "If you expect this size, raise size_limit_bytes."
             )
 
     def read(self, name: str, limit_bytes: int) -> bytes:
@@ -119,19 +119,19 @@ class Archive:
 
     def lines(self, name: str, limit_bytes: int) -> Iterator[bytes]:
         """The lines of a file without their newlines; each must have one."""
-        count, begun = 0, bytearray()
+        count, partial = 0, bytearray()
         for block in self._blocks(name):
             *whole, rest = block.split(b"\n")
             for line in whole:
-                if len(begun) + len(line) > limit_bytes:
+                if len(partial) + len(line) > limit_bytes:
                     raise _too_long(name, count + 1, limit_bytes)
-                yield bytes(begun) + line
+                yield bytes(partial) + line
                 count += 1
-                begun.clear()
-            begun += rest
-            if len(begun) > limit_bytes:
+                partial.clear()
+            partial += rest
+            if len(partial) > limit_bytes:
                 raise _too_long(name, count + 1, limit_bytes)
-        if begun:
+        if partial:
             raise InvalidRecord(f"{name} is cut short: line {count + 1} has no end.")
 
     def _blocks(self, name: str) -> Iterator[bytes]:
@@ -140,7 +140,7 @@ class Archive:
         packed = b""
         while not inflater.eof:
             if not packed:
-                self._source.seek(at)  # each time: two files are read in turns
+                self._source.seek(at)  # each time: two files are read alternately
                 packed = self._source.read(min(BLOCK_BYTES, left))
                 at, left = at + len(packed), left - len(packed)
             try:
@@ -155,49 +155,49 @@ class Archive:
             packed = inflater.unconsumed_tail
             yield block
         if left + len(inflater.unused_data) or size != file.size_bytes:
-            raise InvalidRecord(f"{name} does not fill the place that the zip's directory gives it.")
+            raise InvalidRecord(f"{name} does not have the size that the zip's directory gives.")
         if checksum != file.checksum:
             raise InvalidRecord(f"{name} does not match its checksum in the zip.")
 
 
 @contextmanager
 def open_archive(path: Path, *, size_limit_bytes: int) -> Iterator[Archive]:
-    """Open a record. Raises `BadRequest` when it is no zip at all, `InvalidRecord` when it is a bad one."""
-    shown = repr(str(path))  # a name may hold what steers a terminal
+    """Open a record. Raises `BadRequest` if it is not a zip, `InvalidRecord` if it is a bad one."""
+    name = repr(str(path))  # a name may contain terminal control characters
     try:
         if not path.exists():
-            raise NotFound(f"{shown} does not exist. Give the path of an exported record.")
+            raise NotFound(f"{name} does not exist. Give the path of an exported record.")
         if not path.is_file():  # a pipe would never end
-            raise BadRequest(f"{shown} is not a file. Give the path of an exported record.")
+            raise BadRequest(f"{name} is not a file. Give the path of an exported record.")
         source = path.open("rb")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
-        raise BadRequest(f"{shown} cannot be read ({reason}). Give one that you may read.") from None
+        raise BadRequest(f"{name} cannot be read ({reason}). Give a path that you can read.") from None
     with source:
         if source.read(4) not in (b"PK\3\4", b"PK\5\6"):
-            raise BadRequest(f"{shown} is not a zip file. Give the path of an exported record.")
+            raise BadRequest(f"{name} is not a zip file. Give the path of an exported record.")
         yield Archive(source, size_limit_bytes=size_limit_bytes)
 
 
 def _files(source: BinaryIO) -> list[ZipMember]:
-    """The files of the zip, as they follow each other; and not a byte that is not theirs."""
+    """The consecutive files of the zip. Any other byte is an error."""
     size = source.seek(0, os.SEEK_END)
     files: list[ZipMember] = []
     for name in FILES:
-        place = files[-1].end if files else 0
-        source.seek(place)
+        offset = files[-1].end if files else 0
+        source.seek(offset)
         found = source.read(_header_bytes(name))
         if len(found) < _header_bytes(name):
             raise InvalidRecord(f"The zip is cut short: it ends where {name} should begin.")
         (checksum,) = struct.unpack_from("<L", found, 14)
         size_bytes, packed_bytes = struct.unpack_from("<2Q", found, len(found) - 16)
-        file = ZipMember(name, place, packed_bytes, size_bytes, checksum)
+        file = ZipMember(name, offset, packed_bytes, size_bytes, checksum)
         if found != header(file):
             raise InvalidRecord(
-                f"The zip does not hold {name} where a record has it, as Hutch packs it. "
+                f"The zip does not hold {name} at the expected offset and in Hutch's format. "
                 "Use the file as it was exported."
             )
-        if file.end > size:  # before anybody seeks there
+        if file.end > size:  # before any seek to it
             raise InvalidRecord(f"The zip is cut short: it ends within {name}.")
         files.append(file)
     source.seek(files[-1].end)
@@ -206,7 +206,7 @@ def _files(source: BinaryIO) -> list[ZipMember]:
     if len(found) < len(expected) and expected.startswith(found):
         raise InvalidRecord("The zip is cut short: it ends within its directory.")
     if found != expected:
-        raise InvalidRecord("The zip's directory is not that of its files, or something stands beside it.")
+        raise InvalidRecord("The zip's directory does not match its files, or is followed by other data.")
     return files
 
 

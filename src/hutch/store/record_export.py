@@ -1,4 +1,4 @@
-"""The record of a session, written to a file that a stranger can verify."""
+"""Exports the record of a session to a file that a third party can verify."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ async def export_record(
 ) -> Evidence:
     """Write the record of a session, as this reader may see it, to `path`.
 
-    A log that parts are missing from is refused, unless `damaged`: then what is left is written.
+    An incomplete log is refused, unless `damaged`: then the rest of it is written.
     """
     try:
         return await _export(log, session_id, path, reader, overwrite=overwrite, damaged=damaged)

@@ -1,8 +1,8 @@
 """The exported form of a log: its files and lines, written and read back.
 
-Whoever reads a record does not trust it, so nothing is used before its type,
-range and characters are checked. Every line is canonical JSON: there is one way
-to write it, and repeated names or stray spaces are refused. `docs/record.md` is
+Readers do not trust a record, so nothing is used before its type, range and
+characters are checked. Every line is canonical JSON: there is one way to write it,
+and repeated names or extra spaces are refused. `docs/record.md` is
 the specification.
 """
 
@@ -31,11 +31,11 @@ Get the fingerprint, and a receipt if there is one, from somebody you trust and 
 The format is specified in docs/record.md of Hutch, so that anybody can write a verifier.
 """
 
-MAX_INT = 2**53 - 1  # what every JSON reader agrees on
+MAX_INT = 2**53 - 1  # the range that all JSON readers support
 MAX_MS = 253_402_300_799_999  # the end of the year 9999
 MAX_PAYLOAD_BYTES = 16 * 1024**2
 STATEMENT_LIMIT_BYTES = 64 * 1024
-MAX_PAYLOAD_VALUES = 1_000_000  # names too; a short text of brackets becomes large when it is read
+MAX_PAYLOAD_VALUES = 1_000_000  # including names; a short text of brackets becomes large when parsed
 EVENT_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,99}")
 
 _EVENT = ("at_ms", "hash", "payload", "payload_hash", "salt", "seq", "type")
@@ -46,7 +46,7 @@ _STRING = re.compile(rb'"[^"]*+"?')
 
 
 class InvalidRecord(Exception):
-    """What is wrong with a record, as a sentence; `seq` is the event to blame, when there is one."""
+    """Describes what is wrong with a record; `seq` is the invalid event, if there is one."""
 
     def __init__(self, message: str, *, seq: int | None = None) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class InvalidRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a record says of itself. It is not signed: it must agree with what is."""
+    """The summary of a record. It is not signed, so it must agree with the signed parts."""
 
     session_id: SessionId
     events: int
@@ -63,7 +63,7 @@ class Manifest:
 
 
 def event_line(record: Record) -> bytes:
-    """One event; its payload as a string, so that nobody has to serialise it again to hash it."""
+    """One event; its payload as a string, so that it need not be serialised again to be hashed."""
     return _line(
         {
             "at_ms": record.at_ms,
@@ -134,7 +134,7 @@ def parse_statement(line: bytes) -> Statement:
 
 
 def parse_keys(line: bytes) -> dict[str, bytes]:
-    """Public keys by fingerprint. A key under a name that is not its own is refused."""
+    """Public keys by fingerprint. A key under another name is refused."""
     keys = {}
     for name, text in _object(line, None).items():
         raw = _base64(text, 32, f"the key {_show(name)}")
@@ -162,15 +162,15 @@ def parse_manifest(line: bytes) -> Manifest:
 
 
 def check_type(value: object) -> str:
-    """Refuse what is not the type of an event: it stands unescaped in the header that is hashed."""
+    """Refuse invalid event types: the type is part of the hashed header without escaping."""
     if not isinstance(value, str) or not EVENT_TYPE.fullmatch(value):
         raise InvalidRecord(f"its type is {_show(value)}; one looks like 'session.opened'")
     return value
 
 
 def check_payload(payload: bytes, type_: str) -> None:
-    """Refuse a payload that readers could take in two ways, that costs them much, or of another type."""
-    if len(payload) > MAX_PAYLOAD_VALUES:  # a shorter one passes neither limit
+    """Refuse a payload that is ambiguous, too expensive to parse, or of another type."""
+    if len(payload) > MAX_PAYLOAD_VALUES:  # a shorter one exceeds neither limit
         _check_size(payload)
     try:
         event = orjson.loads(payload)
@@ -183,7 +183,7 @@ def check_payload(payload: bytes, type_: str) -> None:
         raise InvalidRecord(
             f"its payload is of type {_show(event.get('type'))}, but it is filed as '{type_}'"
         )
-    if again != payload:  # allowed; but of a name that is repeated only the last was read
+    if again != payload:  # allowed; but of a repeated name only the last value was read
         del event
         if _structure(again).count(b":") != _structure(payload).count(b":"):
             raise InvalidRecord("a name is repeated in its payload")
@@ -197,9 +197,9 @@ def _check_size(payload: bytes) -> None:
 
 
 def _structure(text: bytes) -> bytes:
-    """JSON without its strings: what is left has one colon for each name."""
+    """JSON without its strings: the rest has one colon for each name."""
     plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    if plain.count(b'"') > 2 * MAX_PAYLOAD_VALUES:  # each piece between them takes memory
+    if plain.count(b'"') > 2 * MAX_PAYLOAD_VALUES:  # each part between them takes memory
         raise _too_many_values()
     return _STRING.sub(b"", plain)
 
@@ -213,7 +213,7 @@ def _line(fields: Mapping[str, Any]) -> bytes:
 
 
 def recanonical(text: bytes) -> bytes:
-    """JSON laid out in any way, as one canonical line."""
+    """Any JSON as one canonical line."""
     try:
         return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)
     except (ValueError, TypeError) as error:
@@ -225,7 +225,7 @@ def _object(line: bytes, names: Collection[str] | None) -> dict[str, Any]:
     try:
         fields = orjson.loads(line)
         canonical = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) == line
-    except (ValueError, TypeError) as error:  # TypeError: read, but nested too deep to be written
+    except (ValueError, TypeError) as error:  # TypeError: parsed, but nested too deep to be written
         raise InvalidRecord(f"it is not good JSON ({str(error)[:100]})") from None
     if not isinstance(fields, dict):
         raise InvalidRecord(f"it is {_show(fields)}, not an object")
@@ -244,10 +244,10 @@ def _expect(fields: Mapping[str, Any], names: Collection[str]) -> None:
         raise InvalidRecord(f"it {which} {_show(wrong[0])}")
 
 
-def _whole(fields: Mapping[str, Any], name: str, least: int, most: int) -> int:
+def _whole(fields: Mapping[str, Any], name: str, minimum: int, maximum: int) -> int:
     value = fields[name]
-    if type(value) is not int or not least <= value <= most:  # a bool is an int, but not here
-        raise InvalidRecord(f"its {name} is {_show(value)}, not a whole number from {least} to {most}")
+    if type(value) is not int or not minimum <= value <= maximum:  # a bool is an int in Python
+        raise InvalidRecord(f"its {name} is {_show(value)}, not a whole number from {minimum} to {maximum}")
     return value
 
 
@@ -270,14 +270,14 @@ def _base64(value: object, size_bytes: int, what: str) -> bytes:
         raw = base64.b64decode(value, validate=True) if isinstance(value, str) else b""
     except (binascii.Error, ValueError):
         raw = b""
-    # Written again, because the last character has bits that do not count.
+    # Encode again, because the last character has unused bits.
     if len(raw) != size_bytes or base64.b64encode(raw).decode() != value:
         raise InvalidRecord(f"{what} is {_show(value)}, not {size_bytes} bytes in base64")
     return raw
 
 
 def _show(value: object) -> str:
-    """A value from outside in a message: short, on one line, and plain ASCII."""
+    """An untrusted value for a message: short, on one line, and ASCII."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     text = ascii(value)

@@ -1,8 +1,8 @@
-"""Checking an exported record offline, by somebody who trusts neither it nor us.
+"""Verifies an exported record offline, for a reader who trusts neither it nor its server.
 
-Events and statements are read side by side, once, in order; nothing is kept, so
-size does not matter. The first event that fails a check is named, and nothing
-after it is looked at. `docs/record.md` gives the checks in this order.
+Events and statements are read in parallel, once, in order; nothing is stored, so
+size does not matter. The first event that fails a check is reported, and nothing
+after it is read. `docs/record.md` gives the checks in this order.
 """
 
 import re
@@ -32,7 +32,7 @@ from hutch.store.record_format import (
 from hutch.store.signing import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
-LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of nothing but quotes, and the rest
+LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of only quotes, and the other fields
 KEYS_LIMIT_BYTES = 64 * 1024
 MANIFEST_LIMIT_BYTES = 4 * 1024
 
@@ -41,7 +41,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a record proves. When it is not `ok`, the counts go as far as it was read."""
+    """The result of a verification. If it is not `ok`, the counts cover only the part that was read."""
 
     ok: bool
     session: str | None
@@ -50,9 +50,9 @@ class Report:
     gaps: int  # markers in the record that say that events before them were not recorded
     omitted: int  # events that were not recorded, as far as the markers count them
     ended: bool
-    keys: tuple[str, ...]  # fingerprints of those who signed
-    pinned: bool  # the reader said which keys to accept
-    receipts: int  # how many the record agrees with
+    keys: tuple[str, ...]  # fingerprints of the signing keys
+    pinned: bool  # the reader gave the accepted keys
+    receipts: int  # the number of matching receipts
     first_bad: int | None
     problem: str | None
     warnings: tuple[str, ...]
@@ -66,9 +66,9 @@ def verify_record(
     size_limit_bytes: int = SIZE_LIMIT_BYTES,
     line_limit_bytes: int = LINE_LIMIT_BYTES,
 ) -> Report:
-    """Check the record at `path` and say what is wrong with it, if anything.
+    """Verify the record at `path`.
 
-    With `keys`, fingerprints from somebody trusted, only their signatures count. A record that
+    With `keys`, fingerprints from a trusted source, only their signatures count. A record that
     is shorter than a receipt, or differs from it, is refused.
     """
     check = _Check(frozenset(map(_fingerprint, keys)), receipts)
@@ -81,7 +81,7 @@ def verify_record(
 
 
 class _Check:
-    """One reading of one record: what is known so far."""
+    """The state of one verification."""
 
     def __init__(self, pins: frozenset[str], receipts: Sequence[Statement]) -> None:
         self.pins = pins
@@ -108,7 +108,7 @@ class _Check:
             self._check_place(record)
             self._check_payload(record)
             self._count_gap(record)
-            self._check_promises(record, self._check_statements(statements.take(record.seq), record))
+            self._check_required(record, self._check_statements(statements.take(record.seq), record))
             while receipts and receipts[0].seq == record.seq:
                 _check_receipt_hash(receipts.pop(0), record)
         self._check_end(manifest, statements.next, receipts)
@@ -127,20 +127,20 @@ class _Check:
             receipts=0 if damage else len(self.receipts),
             first_bad=damage.seq if damage else None,
             problem=str(damage) if damage else None,
-            warnings=() if damage else tuple(self._doubts()),
+            warnings=() if damage else tuple(self._warnings()),
         )
 
     def _open(self, archive: Archive) -> Manifest:
-        """The three small files: all that can be said before the first event."""
+        """Read the three small files, before the first event."""
         readme = archive.read("README.txt", len(README))
         keys = archive.read("keys.json", KEYS_LIMIT_BYTES)
         manifest = archive.read("manifest.json", MANIFEST_LIMIT_BYTES)
         if readme != README:
             raise InvalidRecord("README.txt is not the one that Hutch writes: do not follow what it says.")
-        with _blaming("manifest.json"):
+        with _attributing("manifest.json"):
             parsed = parse_manifest(_only_line(manifest))
         self.session = parsed.session_id
-        with _blaming("keys.json"):
+        with _attributing("keys.json"):
             self.public_keys = parse_keys(_only_line(keys))
         return parsed
 
@@ -150,16 +150,16 @@ class _Check:
             seq = self.events + 1
             try:
                 line = next(lines, None)
-            except InvalidRecord as damage:  # past the last event, none of them is to blame
+            except InvalidRecord as damage:  # after the last event, no event is invalid
                 raise InvalidRecord(str(damage), seq=seq if seq <= manifest.events else None) from None
             if line is None:
                 return
-            with _blaming(f"Event {seq}", seq):
+            with _attributing(f"Event {seq}", seq):
                 record = parse_event(line, manifest.session_id)
             yield record
 
     def _check_place(self, record: Record) -> None:
-        """Number, time, type and link: that the event belongs here, after the one before."""
+        """Check number, time, type and link: the event follows the previous one."""
         seq = self.events + 1
         if record.seq != seq:
             raise InvalidRecord(f"Event {seq} is missing: event {record.seq} stands in its place.", seq=seq)
@@ -200,7 +200,7 @@ class _Check:
             )
         if hash_payload(record.salt, record.payload) != record.payload_hash:
             raise InvalidRecord(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
-        with _blaming(f"Event {seq}", seq):
+        with _attributing(f"Event {seq}", seq):
             check_payload(record.payload, record.type)
 
     def _count_gap(self, record: Record) -> None:
@@ -212,7 +212,7 @@ class _Check:
         self.omitted += count if type(count) is int and count > 0 else 0
 
     def _check_statements(self, statements: Iterator[Statement], record: Record) -> set[Kind]:
-        """The kinds of statement about an event, each once: there is a bound to what is to be checked."""
+        """The kinds of statement about an event. Each may occur once, which limits the work."""
         kinds: set[Kind] = set()
         for statement in statements:
             kind = self._check_statement(statement, record)
@@ -222,7 +222,7 @@ class _Check:
         return kinds
 
     def _check_statement(self, statement: Statement, record: Record) -> Kind:
-        """A statement about an event that was found good so far; its kind, when it holds."""
+        """Check a statement about a valid event; returns its kind."""
         seq = record.seq
         self._check_signer(statement, seq)
         if statement.kind == "erasure":
@@ -248,8 +248,8 @@ class _Check:
         self.covered = seq
         return statement.kind
 
-    def _check_promises(self, record: Record, kinds: set[Kind]) -> None:
-        """What must be said about this event, was said."""
+    def _check_required(self, record: Record, kinds: set[Kind]) -> None:
+        """Check that the required statements about this event exist."""
         seq = record.seq
         if record.payload is None and "erasure" not in kinds:
             raise InvalidRecord(
@@ -259,7 +259,7 @@ class _Check:
             raise InvalidRecord(f"Event {seq} is session.ended, but no end statement signs it.", seq=seq)
 
     def _check_signer(self, statement: Statement, seq: int | None) -> None:
-        """Of this session, by an accepted key, with a good signature."""
+        """Check the session, the key and the signature of a statement."""
         what = f"The {statement.kind} statement for event {statement.seq}"
         if statement.session_id != self.session:
             raise InvalidRecord(
@@ -278,7 +278,7 @@ class _Check:
         self.signers.add(statement.key)
 
     def _check_receipt(self, receipt: Statement) -> None:
-        """Before the events: a receipt that proves nothing blames none of them."""
+        """Check a receipt before the events, because an invalid receipt is no defect of an event."""
         if receipt.kind != "receipt":
             raise InvalidRecord(
                 f"The {receipt.kind} statement for event {receipt.seq} was given as a receipt."
@@ -286,7 +286,7 @@ class _Check:
         self._check_signer(receipt, None)
 
     def _check_end(self, manifest: Manifest, late: Statement | None, receipts: Sequence[Statement]) -> None:
-        """The end is where the signatures, the receipts and the manifest say it is."""
+        """Check that the record ends where the signatures, receipts and manifest say."""
         after = self.events + 1
         if late:
             self._check_signer(late, after)
@@ -314,8 +314,8 @@ class _Check:
                 f"manifest.json gives another hash for the last event, {self.events}.", seq=self.events
             )
 
-    def _doubts(self) -> Iterator[str]:
-        """What a good record does not prove."""
+    def _warnings(self) -> Iterator[str]:
+        """What a valid record does not prove."""
         if not self.pins:
             yield (
                 "No key was given, and anybody can sign a record with a key of their own. "
@@ -345,7 +345,7 @@ class _Statements:
         self.next = self._read()
 
     def take(self, seq: int) -> Iterator[Statement]:
-        """Those about this event; the ones before it are taken."""
+        """The statements about this event."""
         while self.next and self.next.seq <= seq:
             if self.next.seq < seq:
                 raise InvalidRecord(
@@ -360,7 +360,7 @@ class _Statements:
         number, line = next(self._lines, (0, None))
         if line is None:
             return None
-        with _blaming(f"Line {number} of statements.ndjson"):
+        with _attributing(f"Line {number} of statements.ndjson"):
             return parse_statement(line)
 
 
@@ -374,7 +374,7 @@ def _check_receipt_hash(receipt: Statement, record: Record) -> None:
 
 
 @contextmanager
-def _blaming(what: str, seq: int | None = None) -> Iterator[None]:
+def _attributing(what: str, seq: int | None = None) -> Iterator[None]:
     try:
         yield
     except InvalidRecord as damage:

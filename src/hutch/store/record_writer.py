@@ -1,9 +1,9 @@
-"""Writing a log out as a record: one file that a stranger can verify.
+"""Writes a log as a record: one file that a third party can verify.
 
 The same log gives the same bytes. The file appears under its name only when it
-is whole and on disk; until then it is a draft beside it, and an error or a
-cancellation takes the draft away. Events pass through in chunks, so a long log
-needs no more memory than a short one.
+is complete and on disk; until then it is a draft beside it, which an error or a
+cancellation removes. Events are written in chunks, so a long log needs no more
+memory than a short one.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ async def write_record(
 ) -> None:
     """Write the record of a session to `path`, readable by its owner only.
 
-    `statements` are those about the events in `records`; the last event must be covered by one, or the
+    `statements` are those about the events in `records`; one of them must cover the last event, or the
     record does not verify.
     """
     for statement in statements:
@@ -64,7 +64,7 @@ async def write_record(
         await asyncio.to_thread(_write_rest, draft, statements, public_keys, manifest)
         await asyncio.to_thread(draft.commit)
     finally:
-        # Shielded, and after the thread that may still be writing: nothing stays behind.
+        # Shielded, and after the thread that may still be writing, so that no draft remains.
         await asyncio.shield(asyncio.to_thread(draft.discard))
 
 
@@ -86,7 +86,7 @@ async def _write_events(draft: "_Draft", session_id: SessionId, records: AsyncIt
 def _write_rest(
     draft: "_Draft", statements: Sequence[Statement], public_keys: Mapping[str, bytes], manifest: Manifest
 ) -> None:
-    # By event, so that a verifier reads them beside the events and keeps none.
+    # Sorted by event, so that a verifier can read them in parallel with the events.
     lines = sorted((statement.seq, statement_line(statement)) for statement in statements)
     draft.add("statements.ndjson", b"".join(line for _, line in lines))
     draft.add("keys.json", keys_line(public_keys))
@@ -94,7 +94,7 @@ def _write_rest(
 
 
 class _Draft:
-    """The zip before it has its name. Used from threads; a cancelled caller may leave one of them inside."""
+    """The unfinished zip. Used from threads, one of which may still run after a cancellation."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = path
@@ -103,13 +103,13 @@ class _Draft:
         self._closed = False
         self._draft: Path | None = None
         self._file: IO[bytes] | None = None
-        self._packing: _ZipMemberWriter | None = None
+        self._member: _ZipMemberWriter | None = None
         self._packed: list[ZipMember] = []
 
     def open(self) -> None:
         with self._working():
             if self._path.is_dir():
-                raise BadRequest(f"{self._path} is a directory. Name a file in it.")
+                raise BadRequest(f"{self._path} is a directory. Give the path of a file in it.")
             self._refuse_to_overwrite()
             descriptor, draft = tempfile.mkstemp(prefix=".hutch-record-", dir=self._path.parent)
             self._draft = Path(draft)
@@ -120,19 +120,19 @@ class _Draft:
         self.write(content)
 
     def begin(self, name: str) -> None:
-        """Start the next file; what is written from now on goes there."""
+        """Start the next file; `write` adds to it."""
         with self._working():
             assert self._file
             self._finish()
-            self._packing = _ZipMemberWriter(self._file, name)
+            self._member = _ZipMemberWriter(self._file, name)
 
     def write(self, content: bytes) -> None:
         with self._working():
-            assert self._packing
-            self._packing.write(content)
+            assert self._member
+            self._member.write(content)
 
     def commit(self) -> None:
-        """Bring the draft to disk and give it its name."""
+        """Sync the draft and rename it to its final name."""
         with self._working():
             assert self._file and self._draft
             self._finish()
@@ -148,18 +148,18 @@ class _Draft:
                 os.close(folder)
 
     def discard(self) -> None:
-        """Remove what has no name yet; nothing happens to a file that was kept."""
+        """Remove the draft; a committed file stays."""
         with self._lock:
             self._closed = True
             if self._file:
-                with suppress(OSError):  # the disk may be full, which is why we are here
+                with suppress(OSError):  # the disk may be full, which may be the reason for the discard
                     self._file.close()
             if self._draft:
                 self._draft.unlink(missing_ok=True)
 
     def _finish(self) -> None:
-        if self._packing:
-            self._packed.append(self._packing.finish())
+        if self._member:
+            self._packed.append(self._member.finish())
 
     def _name(self, draft: Path) -> None:
         if not self._overwrite:
@@ -167,7 +167,7 @@ class _Draft:
                 self._path.hardlink_to(draft)  # unlike a rename, this never replaces a file
                 draft.unlink()
                 return
-            except OSError:  # it exists; or the file system has no hard links, as on a memory stick
+            except OSError:  # it exists; or the file system has no hard links
                 self._refuse_to_overwrite()
         draft.replace(self._path)
 
@@ -183,16 +183,16 @@ class _Draft:
             try:
                 yield
             except FileNotFoundError:
-                raise BadRequest(f"The folder {self._path.parent} does not exist. Make it first.") from None
+                raise BadRequest(f"The folder {self._path.parent} does not exist. Create it first.") from None
             except OSError as error:
                 raise Unavailable(
                     f"The record could not be written to {self._path} ({error.strerror}). "
-                    "Choose another place or make room there."
+                    "Choose another path or free some space."
                 ) from None
 
 
 class _ZipMemberWriter:
-    """A file on its way into the zip. Its header comes first, and is known last."""
+    """Writes one file of the zip. Its header comes first, but is known only at the end."""
 
     def __init__(self, target: IO[bytes], name: str) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""How long payloads are kept."""
+"""Erases payloads after a retention time."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A session past its time, and how many of its payloads were erased."""
+    """A session past its retention time, and how many of its payloads were erased."""
 
     session_id: SessionId
     payloads: int
 
 
 async def prune(log: EventLog, *, days: int, dry_run: bool = False) -> list[Pruned]:
-    """Erase the payloads of sessions that ended more than `days` days ago; their proof stays."""
+    """Erase the payloads of sessions that ended more than `days` days ago; their hash chain stays."""
     cutoff_ms = wall_ms() - days * DAY_MS
     pruned: list[Pruned] = []
     before: SessionId | None = None

@@ -1,6 +1,6 @@
-"""Rows beside the event log: what is asked for, and who may ask.
+"""Access to the tables beside the event log.
 
-What happened is in the log. Rows hold what must be found fast or is no event:
+The log records what happened. Tables hold what must be found fast or is no event:
 sessions with their state, the queue of runs, inputs, users, tokens.
 """
 
@@ -14,18 +14,18 @@ Made = TypeVar("Made", contravariant=True)
 
 
 class Rows(Protocol):
-    """The database, for the modules of this room: others hand it on to them."""
+    """The database. Only the modules of this package query it; others pass it on."""
 
     async def fetch(self, query: Callable[[Connection], T]) -> T:
         """Read in a thread; the query sees one state of the database per statement."""
         ...
 
     async def change(self, do: Callable[[Connection], T]) -> T:
-        """Write in one transaction: durable when this returns, and nothing of it when it raises."""
+        """Write in one transaction: durable when this returns, rolled back if it raises."""
         ...
 
 
 class ExtraWrite(Protocol[Made]):
-    """A further row for the transaction that makes something: both are written, or neither is."""
+    """A further write in the transaction that creates an object: both are written, or neither."""
 
     def write(self, connection: Connection, made: Made) -> None: ...

@@ -1,8 +1,8 @@
-"""Runs that one process keeps for itself.
+"""Runs that are reserved for one process.
 
-`hutch run` opens a host of its own and works on its own session there. Its runs carry the
-name of that process from the beginning, so that a server on the same database leaves them
-alone. When the process is gone they are paused: nobody pays for work that no one watches.
+`hutch run` opens its own host and works on its own session. Its runs carry the name of
+that process from the start, so that a server on the same database does not claim them.
+When the process has ended they are paused, so that no unwatched work costs money.
 """
 
 import os
@@ -14,7 +14,7 @@ PREFIX = "run@"
 
 
 def reservation_name() -> str:
-    """The name by which this process reserves runs."""
+    """The worker name under which this process reserves runs."""
     pid = os.getpid()
     return f"{PREFIX}{socket.gethostname()}:{pid}:{start_stamp(pid)}"
 
@@ -24,7 +24,7 @@ def is_reserved(worker: str) -> bool:
 
 
 def is_gone(worker: str) -> bool:
-    """Whether the process of a reservation has ended. Of another machine's nothing is known."""
+    """True if the process of a reservation has ended. False for processes of other machines."""
     host, _, process = worker.removeprefix(PREFIX).rpartition(":")[0].rpartition(":")
     birth = worker.rpartition(":")[2]
     return host == socket.gethostname() and process.isdigit() and start_stamp(int(process)) != birth

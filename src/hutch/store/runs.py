@@ -1,7 +1,7 @@
-"""The queue of runs: who waits, who works on what under which lease, and what came of it.
+"""The queue of runs: waiting, running under a lease, and ended.
 
-A run is claimed by one worker at a time. The lease is renewed while it works; when
-the worker is gone, the lease is not renewed and the run is taken up again by another.
+A run is claimed by one worker at a time, which renews its lease while it works. If the
+worker dies, the lease expires and another worker claims the run.
 """
 
 import json
@@ -22,12 +22,12 @@ from hutch.system.clock import wall_ms
 
 NOT_STARTABLE = ("paused", "ended")  # states of a session
 IDLE_STATES = ("idle", "parked")
-ABANDONED = "The process that worked on it is gone. Resume it to go on."
+ABANDONED = "The process that worked on it has ended. Resume it to continue."
 
 
 @dataclass(frozen=True, slots=True)
 class RunCapacity:
-    """How many runs there may be at one time."""
+    """The maximum number of concurrent runs."""
 
     total: int
     per_user: int
@@ -38,26 +38,26 @@ def add_run(connection: Connection, run: QueuedRun) -> None:
 
 
 def read_run(row: Mapping[Any, Any]) -> QueuedRun:
-    """A run as its row has it."""
-    told = row["delivered"]
-    return QueuedRun(**{**row, "delivered": DeliveryResult(**json.loads(told)) if told else None})
+    """Convert a row to a run."""
+    delivered = row["delivered"]
+    return QueuedRun(**{**row, "delivered": DeliveryResult(**json.loads(delivered)) if delivered else None})
 
 
 class Runs:
-    """Runs in the order in which they were asked for."""
+    """Runs in the order of their requests."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     async def claim(self, worker: str, *, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
-        """Take up the oldest run that may begin now, or None.
+        """Claim the oldest run that may start now; None if there is none.
 
-        A worker that reserves runs takes those alone, and the others leave them to it.
+        A worker with reservations claims only its own runs, and other workers never claim those.
         """
         return await self._rows.change(lambda connection: _claim(connection, worker, lease_ms, capacity))
 
     async def renew(self, worker: str, run_ids: Collection[str], *, lease_ms: int) -> list[str]:
-        """Hold on to runs; those that were lost meanwhile are not in the answer."""
+        """Renew the leases of runs; returns the ids that are still held."""
         mine = (runs.c.id.in_(run_ids), runs.c.worker == worker, runs.c.state == "running")
 
         def renew(connection: Connection) -> list[str]:
@@ -67,53 +67,53 @@ class Runs:
         return await self._rows.change(renew)
 
     async def end(self, run_id: str, outcome: str, reason: str = "") -> None:
-        """It is over; the first end is the one that counts."""
+        """Mark a run as ended; only the first call has an effect."""
         values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": wall_ms()}
         await self._move(run_id, ("queued", "running", "held"), **values, worker="")
 
     async def end_all(self, session_id: str, outcome: str, reason: str = "") -> None:
-        """All of a session that were not over are."""
+        """End all unfinished runs of a session."""
         here = (runs.c.session_id == session_id, runs.c.state != "ended")
         values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": wall_ms(), "worker": ""}
         wanted = update(runs).where(*here).values(values)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
     async def hold(self, run_id: str) -> None:
-        """It was stopped by a pause."""
+        """Mark a run as stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
 
     async def hold_queued(self, run_id: str) -> bool:
-        """Keep workers from taking it up; False when one works on it already, or it is over."""
+        """Keep workers from claiming a run; False if it is running already or has ended."""
         here = update(runs).where(runs.c.id == run_id, runs.c.state.in_(("queued", "held")))
         return await self._rows.change(
             lambda connection: connection.execute(here.values(state="held")).rowcount > 0
         )
 
     async def hold_all(self, session_id: str) -> None:
-        """None of a session that wait is begun any more."""
+        """Keep workers from claiming the waiting runs of a session."""
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "queued")
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="held")))
 
     async def release(self, run_id: str, worker: str) -> None:
-        """A worker gives back what it cannot finish now."""
+        """Return a run that its worker cannot finish now to the queue."""
         mine = (runs.c.id == run_id, runs.c.worker == worker, runs.c.state == "running")
         wanted = update(runs).where(*mine).values(state="queued", worker="", lease_until_ms=0)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
     async def requeue_unpaused(self) -> None:
-        """After a crash: only a pause holds a run; what held others for a moment is over."""
+        """After a crash, requeue held runs unless their session is paused."""
         paused = select(sessions.c.id).where(sessions.c.state == "paused")
         wanted = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
 
     async def requeue(self, session_id: str, *, worker: str = "") -> None:
-        """What a pause has stopped may begin again, in its old place; reserved for `worker`, if given."""
+        """Requeue runs that a pause stopped, in their old position; reserved for `worker`, if given."""
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
         values = {"state": "queued", "worker": worker}
         await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
 
     async def requeue_ended(self, run_id: str, *, worker: str = "") -> None:
-        """One that has ended waits once more, and its session with it; reserved for `worker`, if given."""
+        """Requeue an ended run, and its session with it; reserved for `worker`, if given."""
         wanted = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
         of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
         resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(IDLE_STATES))
@@ -126,12 +126,12 @@ class Runs:
         await self._rows.change(again)
 
     async def record_delivery(self, run_id: str, delivered: DeliveryResult) -> None:
-        """Note how handing it over ended."""
+        """Store the result of delivering a run."""
         wanted = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
         await self._rows.change(lambda connection: connection.execute(wanted))
 
     async def last_delivered(self, session_ids: Collection[str]) -> dict[str, QueuedRun]:
-        """Of each session, the newest run that was to be handed over."""
+        """For each session, the newest run with a delivery result."""
         tried = (runs.c.session_id.in_(session_ids), runs.c.delivered != "")
         newest = select(func.max(runs.c.id)).where(*tried).group_by(runs.c.session_id)
         wanted = select(runs).where(runs.c.id.in_(newest))
@@ -139,7 +139,7 @@ class Runs:
         return {row["session_id"]: read_run(row) for row in found}
 
     async def leases(self, *, excluding: str) -> dict[str, int]:
-        """The leases of the runs that other workers than this one are at."""
+        """The leases of the runs of other workers."""
         wanted = select(runs.c.id, runs.c.lease_until_ms).where(
             runs.c.state == "running", runs.c.worker != excluding
         )
@@ -147,7 +147,7 @@ class Runs:
         return {row[0]: row[1] for row in found}
 
     async def pause_abandoned(self) -> list[str]:
-        """Pause the sessions whose runs are reserved for a process that is gone; their ids."""
+        """Pause the sessions whose runs are reserved for an ended process; returns their ids."""
         reserved = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
         wanted = select(runs.c.session_id, runs.c.worker).where(*reserved).distinct()
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
@@ -165,7 +165,7 @@ class Runs:
         return sorted(set(gone.values()))
 
     async def take_over(self, run_id: str) -> None:
-        """Pause a run whose server is gone, so that it can be resumed elsewhere."""
+        """Pause a run whose server has ended, so that it can be resumed elsewhere."""
         mine = (runs.c.id == run_id, runs.c.state == "running", runs.c.worker.not_like(f"{PREFIX}%"))
         of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
 
@@ -177,13 +177,13 @@ class Runs:
         await self._rows.change(pause)
 
     async def reserved_sessions(self) -> list[str]:
-        """The sessions that processes of their own work on now."""
+        """The sessions with reserved runs."""
         here = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
         wanted = select(runs.c.session_id).where(*here).distinct()
         return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
 
     async def reclaim(self, lost: Collection[tuple[str, int]]) -> list[QueuedRun]:
-        """Runs wait again whose worker is gone, unless their lease was renewed since it was read."""
+        """Requeue runs whose worker has ended, unless their lease was renewed since it was read."""
 
         def reclaim(connection: Connection) -> list[QueuedRun]:
             found: list[QueuedRun] = []
@@ -195,14 +195,14 @@ class Runs:
         return await self._rows.change(reclaim)
 
     async def reclaim_all(self) -> list[QueuedRun]:
-        """All runs that are worked on wait again: no worker is left from before.
+        """Requeue all running runs, because no worker has survived.
 
-        Those that another process has reserved are not meant.
+        Reserved runs are not affected.
         """
 
         def reclaim(connection: Connection) -> list[QueuedRun]:
             found = _reclaim(connection)
-            # A worker that held others for a moment was killed.
+            # A worker that held further runs for a moment was killed.
             paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_STARTABLE))
             held = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
             connection.execute(held.values(state="queued"))
@@ -226,7 +226,7 @@ class Runs:
         before: str = "",
         limit: int = 50,
     ) -> list[QueuedRun]:
-        """The newest first; with `preparing`, those too that only make a session ready."""
+        """The newest first; with `preparing`, preparation runs are included."""
         wanted = select(runs).order_by(runs.c.id.desc()).limit(limit)
         if not preparing:
             wanted = wanted.where(runs.c.kind == "prompt")
@@ -240,7 +240,7 @@ class Runs:
         return [read_run(row) for row in found]
 
     async def of_inputs(self, session_id: str, inputs: Collection[int]) -> dict[int, str]:
-        """The runs that inputs of a session have come to, so far."""
+        """The runs that the inputs of a session have started, by input number."""
         wanted = select(runs.c.input, runs.c.id).where(
             runs.c.session_id == session_id, runs.c.kind == "prompt", runs.c.input.in_(inputs)
         )
@@ -248,14 +248,14 @@ class Runs:
         return {row[0]: row[1] for row in found}
 
     async def queue_positions(self, run_ids: Collection[str]) -> dict[str, int]:
-        """Where in the queue runs are that wait: 1 is next."""
+        """The positions of waiting runs in the queue: 1 is next."""
         wanted = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
         queue = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
-        asked = frozenset(run_ids)
-        return {id: place for place, id in enumerate(queue, start=1) if id in asked}
+        requested = frozenset(run_ids)
+        return {id: position for position, id in enumerate(queue, start=1) if id in requested}
 
     async def unfinished(self, session_id: str) -> list[QueuedRun]:
-        """Of a session, the oldest first."""
+        """The unfinished runs of a session, oldest first."""
         wanted = select(runs).where(runs.c.session_id == session_id, runs.c.state != "ended")
         found = await self._rows.fetch(
             lambda connection: connection.execute(wanted.order_by(runs.c.id)).mappings().all()
@@ -263,7 +263,7 @@ class Runs:
         return [read_run(row) for row in found]
 
     async def counts(self) -> dict[str, int]:
-        """How many there are in each state."""
+        """The number of runs in each state."""
         wanted = select(runs.c.state, func.count()).group_by(runs.c.state)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
         return {row[0]: row[1] for row in found}
@@ -289,10 +289,10 @@ def _text(delivered: DeliveryResult | None) -> str:
 
 
 def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapacity) -> QueuedRun | None:
-    at_work = select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running")
-    if is_reserved(worker):  # what others are at, or left, is no matter: their room is not this one's
-        at_work = at_work.where(runs.c.worker == worker)
-    busy = [(row.session_id, row.owner) for row in connection.execute(at_work)]
+    running = select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running")
+    if is_reserved(worker):  # runs of other workers do not count towards its capacity
+        running = running.where(runs.c.worker == worker)
+    busy = [(row.session_id, row.owner) for row in connection.execute(running)]
     if len(busy) >= capacity.total:
         return None
     of_user = Counter(owner for _, owner in busy)
@@ -310,7 +310,7 @@ def _claim(connection: Connection, worker: str, lease_ms: int, capacity: RunCapa
     for row in connection.execute(waiting).mappings():
         run = read_run(row)
         if run.session_id in busy_sessions or of_user[run.owner] >= capacity.per_user:
-            busy_sessions.add(run.session_id)  # what comes later in a session does not overtake
+            busy_sessions.add(run.session_id)  # later runs of a session must not overtake
             continue
         now = wall_ms()
         taken = replace(

@@ -1,4 +1,4 @@
-"""The tables, once, for every database Hutch can rest on.
+"""The tables, for every supported database.
 
 `logs` has one row per session and holds the head of its chain; `events` has the
 chain itself. An event's payload is inline, or in a blob named by its payload
@@ -36,7 +36,7 @@ logs = Table(
     Column("ended", Boolean, nullable=False),
     Column("signed_seq", BigInteger, nullable=False),
     Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
-    Column("omitted", Text, nullable=False),  # what was left out since the last marker; see `log_limit`
+    Column("omitted", Text, nullable=False),  # omitted events since the last marker; see `log_limit`
 )
 Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)
 
@@ -112,31 +112,31 @@ reviews = Table(
     Column("created_ms", BigInteger, nullable=False),
 )
 
-# What a forge told us, once each: what is wanted, and how far it came.
+# Webhook deliveries of forges, once each: the request and its progress.
 deliveries = Table(
     "deliveries",
     metadata,
-    Column("id", Text, primary_key=True),  # as the forge names it
-    Column("digest", Text, nullable=False, unique=True),  # of what it said, whatever name it came under
+    Column("id", Text, primary_key=True),  # the forge's id
+    Column("digest", Text, nullable=False, unique=True),  # of the content, independent of the id
     Column("at_ms", BigInteger, nullable=False, index=True),
     Column("event", Text, nullable=False),
     Column("state", Text, nullable=False, index=True),  # queued, working, ended, ignored
     Column("wish", Text, nullable=False),  # JSON
     *texts("reason session_id run_id"),
-    Column("input", BigInteger, nullable=False),  # to the session, when it was there before; else 0
-    Column("comment_id", BigInteger, nullable=False),  # the one that tells how it goes; 0 until it is there
+    Column("input", BigInteger, nullable=False),  # number of the input to an existing session; else 0
+    Column("comment_id", BigInteger, nullable=False),  # of the progress comment; 0 until it exists
     Column("attempts", Integer, nullable=False),
-    Column("next_ms", BigInteger, nullable=False),  # not to be tried before
+    Column("next_ms", BigInteger, nullable=False),  # earliest time of the next attempt
 )
 
-# --- Users and how they come in. What lets somebody in is kept as a hash only; times are milliseconds. ---
+# --- Users and logins. Secrets are stored only as hashes; times are milliseconds. ---
 
 users = Table(
     "users",
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("name_key", Text, nullable=False, unique=True),  # the name as it is compared
+    Column("name_key", Text, nullable=False, unique=True),  # the name, normalised for comparison
     Column("role", Text, nullable=False),
     Column("password_hash", Text, nullable=False),  # empty when there is no password
     Column("created_ms", BigInteger, nullable=False),
@@ -174,8 +174,8 @@ links = Table(
     Column("id", Text, primary_key=True),
     Column("hash", Text, nullable=False, unique=True),
     Column("kind", Text, nullable=False),  # login, invite
-    Column("user_id", ForeignKey(users.c.id)),  # who is logged in by it
-    Column("role", Text),  # of the user that an invite makes
+    Column("user_id", ForeignKey(users.c.id)),  # the user that it logs in
+    Column("role", Text),  # of the user that an invite creates
     Column("session_id", Text),  # what an invite shares
     Column("share_role", Text),
     Column("created_by", Text, nullable=False),
@@ -205,10 +205,10 @@ shares = Table(
 login_attempts = Table(
     "login_attempts",
     metadata,
-    Column("key", Text, primary_key=True),  # a hash of who tries from where
+    Column("key", Text, primary_key=True),  # hash of the name and address
     Column("failures", Integer, nullable=False),
     Column("last_ms", BigInteger, nullable=False, index=True),
-    Column("until_ms", BigInteger, nullable=False),  # no further try before
+    Column("until_ms", BigInteger, nullable=False),  # no further attempt before
 )
 
 audit = Table(
@@ -222,7 +222,7 @@ audit = Table(
     *texts("detail trace_id"),
 )
 
-# --- Sessions of a server: what is asked of them. What happened in them is in their logs. ---
+# --- Sessions and their requests. Their events are in the logs. ---
 
 sessions = Table(
     "sessions",
@@ -233,7 +233,7 @@ sessions = Table(
     Column("network", Text, nullable=False),  # JSON
     Column("limits", Text, nullable=False),  # JSON
     Column("deliver", Boolean, nullable=False),
-    Column("delivery", Text, nullable=False),  # JSON: how it is to be delivered
+    Column("delivery", Text, nullable=False),  # JSON: delivery options
     Column("workspace_id", Text, nullable=False),  # empty until it is prepared
     Column("forked_from", Text, nullable=False),  # a session and a snapshot of it, or empty
     Column("state", Text, nullable=False, index=True),
@@ -256,11 +256,11 @@ runs = Table(
     Column("started_ms", BigInteger, nullable=False),  # 0 until then
     Column("ended_ms", BigInteger, nullable=False),
     *texts("outcome reason"),
-    Column("trace_id", Text, nullable=False),  # of the request that wanted it
-    Column("delivered", Text, nullable=False),  # JSON: how handing it over ended; empty before that
+    Column("trace_id", Text, nullable=False),  # of the request that started it
+    Column("delivered", Text, nullable=False),  # JSON: the delivery result; empty before that
 )
 
-removals = Table("removals", metadata, Column("session_id", Text, primary_key=True))  # that have begun
+removals = Table("removals", metadata, Column("session_id", Text, primary_key=True))  # in progress
 
 inputs = Table(
     "inputs",
@@ -287,7 +287,7 @@ answered_requests = Table(
     "answered_requests",
     metadata,
     Column("user_id", Text, primary_key=True),
-    Column("key", Text, primary_key=True),  # as a hash: whoever made it up may have put anything in it
+    Column("key", Text, primary_key=True),  # hashed: clients may put anything into it
     Column("request_hash", Text, nullable=False),  # empty when it was erased
     Column("status", Integer, nullable=False),  # 0 while it is being answered
     Column("headers", Text, nullable=False),  # JSON
@@ -295,7 +295,7 @@ answered_requests = Table(
     Column("at_ms", BigInteger, nullable=False, index=True),
 )
 
-# --- Projections: rows that are folded from the logs, and can be dropped and folded again. ---
+# --- Projections: rows computed from the logs; they can be deleted and computed again. ---
 
 projections = Table(
     "projections",
@@ -310,7 +310,7 @@ refolds = Table(
     "refolds",
     metadata,
     *text_keys("projection session_id"),
-    Column("erasures", BigInteger, nullable=False),  # how many: one that comes during a fold is noticed
+    Column("erasures", BigInteger, nullable=False),  # the count: an erasure during a fold is noticed
 )
 
 usage = Table(

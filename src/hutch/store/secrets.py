@@ -1,4 +1,4 @@
-"""The secrets of an installation, for those who may have none."""
+"""Reads the secrets of an installation that may have no vault."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -9,7 +9,7 @@ def read_secrets(vault: Path, keys: Path, names: Collection[str] | None = None) 
     if not vault.exists():
         return {}
     from hutch.store.vault import (
-        Vault,  # ciphers take a while, and an installation without a vault needs none
+        Vault,  # imported late: loading ciphers is slow
     )
 
     opened = Vault(vault, keys)

@@ -1,4 +1,4 @@
-"""Sessions that nobody has touched for long: found, ended, and without a workspace from then on."""
+"""Ends sessions that were idle for long, and clears their workspaces."""
 
 from sqlalchemy import Connection, func, select, update
 
@@ -9,20 +9,20 @@ from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import read_session
 
-IDLE_STATES: tuple[SessionState, ...] = ("parked", "ended")  # nothing is under way in these
-ONCE = '%"once": true%'  # as JSON has it; a quotation mark in a text has a backslash before it
+IDLE_STATES: tuple[SessionState, ...] = ("parked", "ended")  # no work is in progress in these
+ONCE = '%"once": true%'  # as serialised in JSON; a quote inside a text is escaped
 
 
 class SessionExpiry:
-    """The sessions of a server that are past their time."""
+    """Finds and ends expired sessions."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     async def list_idle(self, before_ms: int, *, once: bool, limit: int, after: str = "") -> list[Session]:
-        """Sessions at rest with a workspace that were last touched before then, in the order of their ids.
+        """Idle sessions with a workspace that were last used before `before_ms`, in the order of their ids.
 
-        With `once`, only those that were made for a single request.
+        With `once`, only those that were created for a single request.
         """
         wanted = select(sessions).where(
             sessions.c.workspace_id != "",
@@ -37,11 +37,11 @@ class SessionExpiry:
         return [read_session(row) for row in found]
 
     async def end_idle(self, session: Session, reason: str) -> bool:
-        """End a session at rest; False when somebody has begun something in it since it was looked at."""
+        """End an idle session; False if it was used since it was read."""
         return await self._rows.change(lambda connection: _end_idle(connection, session, reason))
 
     async def clear_workspace(self, session_id: SessionId) -> None:
-        """Its files are gone."""
+        """Record that the files of a session were deleted."""
         gone = update(sessions).where(sessions.c.id == session_id).values(workspace_id="")
         await self._rows.change(lambda connection: connection.execute(gone))
 
@@ -57,8 +57,8 @@ def _end_idle(connection: Connection, session: Session, reason: str) -> bool:
         sessions.c.state == session.state,
         sessions.c.updated_ms == session.updated_ms,
     )
-    told = session.reason if reason in session.reason else f"{session.reason} {reason}".strip()
-    if session.state == "parked":  # why that was is no matter any more
-        told = reason
-    ended = update(sessions).where(*same).values(state="ended", reason=told)
+    text = session.reason if reason in session.reason else f"{session.reason} {reason}".strip()
+    if session.state == "parked":  # the reason for parking is obsolete
+        text = reason
+    ended = update(sessions).where(*same).values(state="ended", reason=text)
     return connection.execute(ended).rowcount == 1

@@ -1,4 +1,4 @@
-"""A session that is opened: its row, its first run and the beginning of its log, in one transaction."""
+"""Opens a session: its row, its first run and the start of its log, in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hutch.store.sessions import add_session
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """A session with the run that it begins with."""
+    """A new session with its first run."""
 
     session: Session
     run: QueuedRun

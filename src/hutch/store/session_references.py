@@ -1,4 +1,4 @@
-"""What the tables still say about a session whose log is erased."""
+"""Finds rows that still refer to a session whose log is erased."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from hutch.store.schema import answered_requests, changes, reviews, runs, sessio
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a change of the session lies."""
+    """The branch of a change of the session."""
 
     name: str
     repository: str
@@ -20,7 +20,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Rows that name a session, or that its erasure does not reach."""
+    """Rows that refer to a session, or that its erasure does not cover."""
 
     state: str | None  # None for a session without a row
     is_running: bool
@@ -53,7 +53,7 @@ def _find(connection: Connection, session_id: SessionId) -> References:
 
 def _forks(connection: Connection, session_id: str) -> list[str]:
     found = [session_id]
-    for id in found:  # it grows meanwhile
+    for id in found:  # the list grows during the loop
         forked = sessions.c.forked_from.startswith(f"{id}@", autoescape=True)
         found += connection.scalars(select(sessions.c.id).where(forked).order_by(sessions.c.id))
     return found[1:]

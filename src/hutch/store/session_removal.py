@@ -1,4 +1,4 @@
-"""A session that is removed: its rows go, its log stays."""
+"""Removes sessions: deletes their rows, and keeps their logs."""
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
@@ -9,14 +9,14 @@ from hutch.store.schema import inputs, removals, runs, sessions, shares
 
 
 class PendingRemoval:
-    """The note that a session is to be removed, written with the input that ends it."""
+    """Marks a session for removal in the transaction of the input that ends it."""
 
     def write(self, connection: Connection, made: SessionInput) -> None:
         _note(connection, made.session_id)
 
 
 class PendingRemovals:
-    """Removals that have begun and not ended, whatever happens to this process."""
+    """Unfinished removals, which survive a restart."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -35,7 +35,7 @@ class PendingRemovals:
 
 
 async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
-    """Take a session out of all lists, with its shares; the ids of the users who could see it."""
+    """Delete the rows of a session; returns the ids of the users who could see it."""
 
     def remove(connection: Connection) -> frozenset[str]:
         shared = connection.scalars(select(shares.c.user_id).where(shares.c.session_id == session.id))

@@ -31,7 +31,7 @@ def find_session(connection: Connection, session_id: str) -> Session | None:
 
 
 class Sessions:
-    """Sessions with their state, found fast."""
+    """Sessions and their states."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -51,7 +51,7 @@ class Sessions:
         before: str = "",
         limit: int = 50,
     ) -> list[Session]:
-        """The newest first: those that a user owns or was let into; all with None."""
+        """Sessions that a user owns or shares, newest first; with None, all."""
         wanted = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
         if user_id is not None:
             shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
@@ -66,19 +66,19 @@ class Sessions:
         return [read_session(row) for row in found]
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, Session]:
-        """Several at once."""
+        """Several sessions by id; unknown ids are omitted."""
         wanted = select(sessions).where(sessions.c.id.in_(ids))
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return {row["id"]: read_session(row) for row in found}
 
     async def counts(self) -> dict[str, int]:
-        """How many there are in each state."""
+        """The number of sessions in each state."""
         wanted = select(sessions.c.state, func.count()).group_by(sessions.c.state)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
         return {row[0]: row[1] for row in found}
 
     async def set(self, session_id: SessionId, **values: Any) -> None:
-        """Change columns of a session; one that has ended stays so."""
+        """Update columns of a session, unless it has ended."""
         wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(ENDED_STATES))
         await self._rows.change(
             lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
@@ -87,7 +87,7 @@ class Sessions:
     async def set_run_options(
         self, session_id: SessionId, *, limits: RunLimits, model: str, deliver: bool
     ) -> None:
-        """What its runs may do from now on."""
+        """Change the limits, model and delivery of future runs."""
         await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
 
     async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
@@ -102,7 +102,8 @@ class Sessions:
         without_runs: bool = False,
         excluding: Collection[str] = (),
     ) -> list[SessionId]:
-        """After a crash: sessions that cannot be what they say they are; or only those with no run to do."""
+        """After a crash, move sessions with an impossible state to `to`; with `without_runs`, only those
+        without unfinished runs."""
         here: ColumnElement[bool] = sessions.c.state.in_(states) & sessions.c.id.not_in(excluding)
         if without_runs:
             here &= sessions.c.id.not_in(select(runs.c.session_id).where(runs.c.state != "ended"))

@@ -1,4 +1,4 @@
-"""Who else may see or work in a session, as rows."""
+"""Shares of sessions with other users, as rows."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from hutch.system.clock import wall_ms
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A session that a user has a part in."""
+    """The role of a user in a shared session."""
 
     session_id: str
     user_id: UserId
@@ -44,7 +44,7 @@ class Shares:
             raise NotFound(f"The session is not shared with {echo(user_id, 80)}.")
 
     async def role(self, session_id: str, user_id: str) -> ShareRole | None:
-        """What a user is in a session that belongs to somebody else."""
+        """The role of a user in a session of another user."""
         wanted = select(shares.c.role).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
         return await self._rows.fetch(lambda db: db.execute(wanted).scalar_one_or_none())
 

@@ -73,12 +73,12 @@ class Statement:
 
 
 def fingerprint(public_key: bytes) -> str:
-    """How people name a key: the SHA-256 of its 32 raw bytes, in hex."""
+    """The SHA-256 of the 32 raw bytes of a key, in hex."""
     return sha256(public_key).hexdigest()
 
 
 def is_signed_by(statement: Statement, public_key: bytes) -> bool:
-    """Whether this key, and no other, signed the statement as it stands."""
+    """True if this key signed the statement."""
     if statement.key != fingerprint(public_key):
         return False
     try:
@@ -93,13 +93,13 @@ class Signer:
 
     def __init__(self, private_key: Ed25519PrivateKey, *, is_new: bool = False) -> None:
         self._private_key = private_key
-        self.is_new = is_new  # it was made just now
+        self.is_new = is_new  # it was created just now
         self.public_key = private_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.fingerprint = fingerprint(self.public_key)
 
     @classmethod
     def open(cls, path: Path) -> "Signer":
-        """Load the key at `path`, or make one there that only its owner can read."""
+        """Load the key at `path`, or create one that only its owner can read."""
         is_new = False
         try:
             try:
@@ -107,7 +107,7 @@ class Signer:
             except FileNotFoundError:
                 is_new = True
                 _create(path)
-                pem = _read(path)  # of several processes that made one, all use the one that got there
+                pem = _read(path)  # of concurrent processes, all use the key that was linked first
         except OSError as error:
             raise Unavailable(f"The signing key {path} cannot be read or made: {error.strerror}.") from None
         try:
@@ -131,7 +131,7 @@ class Signer:
         *,
         at_ms: int | None = None,
     ) -> Statement:
-        """A statement, signed; at this moment unless another is given."""
+        """A signed statement, by default with the current time."""
         unsigned = Statement(
             kind=kind,
             session_id=session_id,
@@ -157,10 +157,10 @@ def _read(path: Path) -> bytes:
 
 
 def _create(path: Path) -> None:
-    """Write a new key and link it into place, whole and on disk; a key that is there stays."""
+    """Write a new key, sync it and link it to `path`; an existing key stays."""
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A name that nobody else has, and 0600. Not the pid: containers that share a volume share that.
+    # A unique name with mode 0600. Not the pid: containers on one volume may have the same pid.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     draft = Path(name)
     try:

@@ -1,4 +1,4 @@
-"""API tokens, as rows. A token itself is told once and is not here; its hash is."""
+"""API tokens, as rows. Only the hash of a token is stored; its text is shown once."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from hutch.system.clock import wall_ms
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token; enough to tell it from others, not to use it."""
+    """The data of a token, without its secret."""
 
     id: TokenId
     user_id: UserId
@@ -38,7 +38,7 @@ _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
 
 
 class Tokens:
-    """Tokens: made, listed, recognised, revoked."""
+    """Creates, lists, finds and revokes tokens."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -46,7 +46,7 @@ class Tokens:
     async def create(
         self, user_id: str, *, name: str, scopes: frozenset[Scope], expires_ms: int | None
     ) -> tuple[Token, str]:
-        """A new token, and the text that is told this once."""
+        """Create a token; returns it with its secret, which is not stored."""
         secret = new_secret(TOKEN)
         token = Token(
             new_token_id(),
@@ -78,7 +78,7 @@ class Tokens:
     async def list(
         self, user_id: str | None = None, *, before: str = "", limit: int | None = None
     ) -> "list[Token]":
-        """The newest first; of one user, or of all."""
+        """Tokens of one user, or of all; newest first."""
         wanted = select(*_COLUMNS).order_by(tokens.c.id.desc()).limit(limit)
         if before:
             wanted = wanted.where(tokens.c.id < before)
@@ -87,7 +87,7 @@ class Tokens:
         return await self._rows.fetch(lambda db: [_token(row) for row in db.execute(wanted)])
 
     async def recognise(self, secret: str) -> tuple[Token, User] | None:
-        """The token and its user; whether it is still good is for the caller to ask."""
+        """The token and its user. The caller checks whether it is still valid."""
         wanted = (
             select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
             .join(users, users.c.id == tokens.c.user_id)
@@ -100,7 +100,7 @@ class Tokens:
         return token, User(token.user_id, row[-4], row[-3], row[-2], bool(row[-1]))
 
     async def revoke(self, token_id: str, *, user_id: str | None = None) -> Token:
-        """End a token, by id or by the beginning that is shown; of this user only, if one is named."""
+        """Revoke a token by its id or displayed prefix; with `user_id`, only a token of this user."""
         named = (tokens.c.id == token_id) | (tokens.c.prefix == token_id)
         if user_id is not None:
             named &= tokens.c.user_id == user_id
@@ -116,7 +116,7 @@ class Tokens:
         return await self._rows.change(change)
 
     async def touch(self, token_id: str, now_ms: int) -> None:
-        """Note that a token was used."""
+        """Store the time of the last use."""
         wanted = update(tokens).where(tokens.c.id == token_id).values(last_used_ms=now_ms)
         await self._rows.change(lambda db: db.execute(wanted).rowcount)
 

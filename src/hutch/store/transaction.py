@@ -1,7 +1,7 @@
 """One write transaction on the event log: every statement that changes the database.
 
-The hottest path of the house: statements are compiled once from the schema and
-run on the bare driver, which costs a third of going through SQLAlchemy.
+This is the hottest path of Hutch: statements are compiled once from the schema and
+run on the driver, which takes a third of the time of SQLAlchemy.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from hutch.store.interface import Head
 from hutch.store.schema import doomed_blobs, events, logs, public_keys, statements
 from hutch.store.signing import Statement
 
-SAVE_WAL_MS = 2000  # for readers to end, while a server without its files goes down
+SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
 
 
 @dataclass(slots=True)
@@ -34,14 +34,14 @@ class LogState:
     ended: bool  # SQLite answers 0 or 1
     signed_seq: int
     payload_bytes: int = 0
-    omitted: str = ""  # what was left out since the last marker; see `log_limit`
+    omitted: str = ""  # omitted events since the last marker; see `log_limit`
 
     def head(self) -> Head:
         return Head(self.session_id, self.seq, self.hash, self.at_ms, self.opened_ms, bool(self.ended))
 
 
 class Transaction:
-    """A connection of its own, used by one thread for one transaction after the other."""
+    """A dedicated connection, used by one thread for one transaction after the other."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -75,7 +75,7 @@ class Transaction:
         return str(statement.compile(dialect=self._dialect, column_keys=columns.split() or None))
 
     def _connect(self) -> None:
-        self.rows = self._engine.connect()  # the same connection, for statements that are not hot
+        self.rows = self._engine.connect()  # the same connection, for infrequent statements
         self._driver = cast(sqlite3.Connection, self.rows.connection.driver_connection)
 
     def begin(self) -> None:
@@ -85,33 +85,33 @@ class Transaction:
         self._driver.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Undo what was begun. A connection that cannot even do that is given up for a new one."""
+        """Roll back. A connection that fails to do so is replaced."""
         try:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
         except sqlite3.Error:
-            given_up = self.rows
+            broken = self.rows
             self._connect()  # first: SQLite removes the write-ahead file with its last connection
-            given_up.invalidate()
-            given_up.close()
+            broken.invalidate()
+            broken.close()
 
     def truncate_wal(self) -> bool:
-        """Fold the write-ahead file into the database and cut it to nothing, so that what was erased is gone.
+        """Copy the write-ahead file into the database and truncate it, so that erased data is gone.
 
-        A reader with an old snapshot is in the way; then this answers False at once. SQLite
-        could wait for it, but all writers would wait along.
+        Returns False at once if a reader still uses an old snapshot. SQLite could wait for it,
+        but then all writers would wait, too.
         """
-        (patience_ms,) = self._driver.execute("PRAGMA busy_timeout").fetchone()
+        (timeout_ms,) = self._driver.execute("PRAGMA busy_timeout").fetchone()
         self._driver.execute("PRAGMA busy_timeout=0")
         try:
             return bool(self._driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
         except sqlite3.OperationalError:  # another process is writing
             return False
         finally:
-            self._driver.execute(f"PRAGMA busy_timeout={patience_ms}")
+            self._driver.execute(f"PRAGMA busy_timeout={timeout_ms}")
 
     def save_wal(self) -> bool:
-        """Bring all that the write-ahead file holds into the database, though its name may be gone."""
+        """Copy the whole write-ahead file into the database, even if its name was deleted."""
         self._driver.execute(f"PRAGMA busy_timeout={SAVE_WAL_MS}")
         busy, frames, saved = self._driver.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
         return not busy and frames == saved
@@ -121,7 +121,7 @@ class Transaction:
         self.rows.close()
 
     def try_to_write(self) -> None:
-        """Write something that leaves no trace, to see whether that is possible."""
+        """Write and delete a row, to test whether the database is writable."""
         self.doom_blob("")
         self.forget_blob("")
 
@@ -146,8 +146,17 @@ class Transaction:
     def add_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._driver.executemany(self._insert_event, rows)
 
-    def add_statement(self, log_id: int, said: Statement) -> None:
-        values = (log_id, said.kind, said.seq, said.hash, said.at_ms, said.reason, said.key, said.signature)
+    def add_statement(self, log_id: int, statement: Statement) -> None:
+        values = (
+            log_id,
+            statement.kind,
+            statement.seq,
+            statement.hash,
+            statement.at_ms,
+            statement.reason,
+            statement.key,
+            statement.signature,
+        )
         self._driver.execute(self._insert_statement, values)
 
     def add_key(self, fingerprint: str, public_key: bytes) -> None:
@@ -161,7 +170,7 @@ class Transaction:
         self._driver.execute(self._erase_event, (None, None, log_id, seq))
 
     def doom_blob(self, name: str) -> None:
-        """Note a blob for deletion once this transaction is safe."""
+        """Mark a blob for deletion after this transaction is durable."""
         self._driver.execute(self._insert_doomed, (name,))
 
     def doomed_blobs(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What was open in a jail when the last event of a log was written: terminals, and commands."""
+"""Terminals and commands that were open in a jail when the last event of a log was written."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ END_TYPES = ("terminal.ended", "command.ended")
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedWork:
-    """Terminals by their ids, and how many commands, whose end is not in the log."""
+    """The ids of terminals, and the number of commands, whose end is not in the log."""
 
     terminals: tuple[str, ...] = ()
     commands: int = 0
@@ -27,7 +27,7 @@ class UnfinishedWork:
 
 
 async def find_unfinished_work(rows: Rows, session_id: SessionId) -> UnfinishedWork:
-    """What the jail that was open last has begun and not ended; erased events are not seen."""
+    """Find terminals and commands that the last jail started and did not end. Ignores erased events."""
     log_id = select(logs.c.id).where(logs.c.session_id == session_id).scalar_subquery()
     here = events.c.log_id == log_id
     since = select(func.max(events.c.seq)).where(here, events.c.type.in_(JAIL_TYPES)).scalar_subquery()
@@ -40,13 +40,13 @@ async def find_unfinished_work(rows: Rows, session_id: SessionId) -> UnfinishedW
     wanted = wanted.order_by(events.c.seq)
     open_: Counter[tuple[str, str]] = Counter()
     for type_, payload in await rows.fetch(lambda connection: connection.execute(wanted).all()):
-        said = json.loads(payload)
+        event = json.loads(payload)
         if type_ == "events.omitted":
-            if said.get("cause") == "crash":  # all that was open then is over, and that was said
+            if event.get("cause") == "crash":  # everything that was open has ended, and this is recorded
                 open_.clear()
             continue
         kind, _, happened = type_.partition(".")
-        name = said.get("terminal" if kind == "terminal" else "shell", "")
+        name = event.get("terminal" if kind == "terminal" else "shell", "")
         open_[kind, name] += -1 if happened == "ended" else 1
     terminals = tuple(name for (kind, name), count in open_.items() if kind == "terminal" and count > 0)
     return UnfinishedWork(

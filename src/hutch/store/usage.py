@@ -1,4 +1,4 @@
-"""The totals of what was used, as rows: a projection of all logs, and how it is read."""
+"""Usage totals, as rows: a projection of all logs, and its queries."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """What was used by one user, with one model, by one persona, on one day or in one session."""
+    """The usage of one user, model, persona, day or session."""
 
     key: str
     runs: int
@@ -35,7 +35,7 @@ class UsageTotal:
     input_tokens: int
     cached_tokens: int
     output_tokens: int
-    cost_usd: float  # of the replies that have a price
+    cost_usd: float  # of replies with a price
     unpriced: int  # replies without one
     tool_calls: int
     tool_errors: int
@@ -102,7 +102,7 @@ class UsageProjection:
 
 
 def erase_usage(connection: Connection, session_id: str) -> None:
-    """Take a session out of the totals, until what is left of its log is counted anew."""
+    """Remove a session from the totals, until the rest of its log is counted again."""
     note_erasure(connection, session_id)
     UsageProjection().clear(connection, session_id)
 
@@ -138,7 +138,7 @@ class Usage:
         return [_total(dict(row)) for row in found]
 
     async def count_unprocessed(self) -> int:
-        """How many of the newest events are not in the totals yet."""
+        """The number of newest events that are not in the totals yet."""
         return await self._rows.fetch(
             lambda connection: max(0, read_newest(connection) - read_position(connection, NAME))
         )

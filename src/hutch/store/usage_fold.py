@@ -1,4 +1,4 @@
-"""What models and tools were used, counted from events. Nothing in here knows a database."""
+"""Counts the use of models and tools from events, without a database."""
 
 import math
 from collections.abc import Iterable
@@ -28,11 +28,11 @@ TYPES = (
     "run.ended",
 )
 NANO = 1_000_000_000
-MAX_COUNT = 2**40  # that one event can add: a provider may report anything
+MAX_COUNT = 2**40  # per event: a provider may report any number
 
 
 class UsageKey(NamedTuple):
-    """What a row of totals is about."""
+    """The key of a row of totals."""
 
     session_id: str
     user_id: str
@@ -50,7 +50,7 @@ class Totals:
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
-    cost_nano_usd: int = 0  # of the replies that have a price
+    cost_nano_usd: int = 0  # of replies with a price
     unpriced: int = 0  # replies without one
     tool_calls: int = 0
     tool_errors: int = 0
@@ -62,16 +62,16 @@ COUNTS = tuple(each.name for each in fields(Totals))
 
 @dataclass(slots=True)
 class RunState:
-    """What later events of a run need to know of earlier ones."""
+    """State of a run that its later events need."""
 
     model: str = ""
     persona: str = ""
-    duration_ms: int = 0  # that is in the totals: a run that was resumed counts on from there
+    duration_ms: int = 0  # already in the totals: a resumed run continues from there
 
 
 @dataclass(slots=True)
 class UsageState:
-    """What the next events need to know of earlier ones, by session; and by session and run."""
+    """State for the next events: owners by session, and runs by session and run."""
 
     users: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, str], RunState] = field(default_factory=dict)
@@ -81,7 +81,7 @@ UsageChange = dict[UsageKey, Totals]
 
 
 def fold_usage(state: UsageState, entries: Iterable[Entry]) -> UsageChange:
-    """The totals that entries add, in the order of their logs; `state` moves on with them.
+    """The totals that entries add, in the order of their logs; updates `state`.
 
     An entry whose event was erased, is missing or cannot be read adds nothing.
     """

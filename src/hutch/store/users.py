@@ -17,7 +17,7 @@ _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.
 
 
 class Users:
-    """Accounts: made, found, changed; never deleted, so that the audit keeps its names."""
+    """Creates, finds and changes accounts. They are never deleted, so that the audit log keeps its names."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -26,7 +26,7 @@ class Users:
         return await self._rows.change(lambda db: add_user(db, name, role, password_hash=password_hash))
 
     async def add_first_owner(self, name: str) -> User | None:
-        """An owner of that name, if there is no user at all yet; of many who ask at once, one gets it."""
+        """Create an owner if there are no users yet; of concurrent callers, one succeeds."""
 
         def change(db: Connection) -> User | None:
             if db.execute(select(func.count()).select_from(users)).scalar_one():
@@ -36,7 +36,7 @@ class Users:
         return await self._rows.change(change)
 
     async def list(self, *, after: str = "", limit: int | None = None) -> "list[User]":
-        """The oldest first, from behind the one that is named."""
+        """Oldest first, starting after the id `after`."""
         wanted = select(*_COLUMNS).where(users.c.id > after).order_by(users.c.id).limit(limit)
         return await self._rows.fetch(lambda db: [_user(row) for row in db.execute(wanted)])
 
@@ -48,13 +48,13 @@ class Users:
         return next((user for user in await self.list() if user.role == "owner" and not user.disabled), None)
 
     async def names(self, user_ids: Collection[str]) -> dict[str, str]:
-        """What people call these users; empty for an id that is nobody's."""
+        """The names of these users; empty for unknown ids."""
         wanted = select(users.c.id, users.c.name).where(users.c.id.in_(user_ids))
         found = await self._rows.fetch(lambda db: {row.id: row.name for row in db.execute(wanted)})
         return {user_id: found.get(user_id, "") for user_id in user_ids}
 
     async def find(self, name: str) -> User:
-        """A user by id or name, as people say it on the command line."""
+        """A user by id or name, for the command line."""
         wanted = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
         if row is None:
@@ -62,7 +62,7 @@ class Users:
         return _user(row)
 
     async def find_with_password_hash(self, name: str) -> tuple[User, str] | None:
-        """A user and the hash of the password, which may be empty; None when nobody is called so."""
+        """A user and the hash of the password, which may be empty; None if there is no such user."""
         wanted = select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(name))
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
         return None if row is None else (_user(row[:-1]), str(row[-1]))
@@ -77,7 +77,7 @@ class Users:
         return await self._rows.change(lambda db: self._set(db, user_id, disabled=disabled))
 
     async def find_by_identity(self, issuer: str, subject: str) -> User | None:
-        """Whom an identity provider knows by this subject."""
+        """The user of this subject of an identity provider."""
         wanted = (
             select(*_COLUMNS)
             .join(identities, identities.c.user_id == users.c.id)
@@ -87,10 +87,10 @@ class Users:
         return None if row is None else _user(row)
 
     async def link_identity(self, issuer: str, subject: str, email: str, role: Role) -> User:
-        """Tie an identity to the user that has its e-mail address as name, or to a new one.
+        """Link an identity to the user that has its e-mail address as name, or to a new user.
 
-        An account that has a password or another identity is somebody's already: a provider
-        that says the same address does not get it.
+        An account with a password or another identity already belongs to a person: another
+        provider that reports the same address does not get it.
         """
 
         def change(db: Connection) -> User:
@@ -103,7 +103,7 @@ class Users:
                 user = _user(found[:-1])
                 theirs = select(func.count()).where(identities.c.user_id == user.id)
                 if found[-1] or db.execute(theirs).scalar_one():
-                    raise Conflict(f"The account {email!r} has another way in already. Log in with that.")
+                    raise Conflict(f"The account {email!r} already has another login method. Use that.")
             db.execute(
                 insert(identities).values(
                     issuer=issuer, subject=subject, user_id=user.id, email=email, created_ms=wall_ms()
@@ -119,12 +119,14 @@ class Users:
             raise user_not_found(user_id)
 
     def _set(self, db: Connection, user_id: str, **values: Any) -> User:
-        """Change a user, and refuse what would leave nobody in charge."""
+        """Change a user, but refuse to leave the installation without an owner."""
         get_user(db, user_id)
         db.execute(update(users).where(users.c.id == user_id).values(**values))
         in_charge = select(func.count()).where(users.c.role == "owner", users.c.disabled.is_(False))
         if not db.execute(in_charge).scalar_one():
-            raise BadRequest("This is the last owner, and somebody must be. Make another one first.")
+            raise BadRequest(
+                "This is the last owner, and there must be one. Make another user an owner first."
+            )
         return get_user(db, user_id)
 
 

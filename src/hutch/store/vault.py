@@ -1,11 +1,10 @@
-"""Secrets, encrypted where they rest.
+"""Secrets, encrypted at rest.
 
-`vault.json` maps names to Fernet tokens; the keys lie apart, in a file that only
-its owner can read, so that a copy of the one is worth nothing without the other.
-The first key encrypts, all of them decrypt, and a rotation never passes through a
-moment in which something cannot be read.
+`vault.json` maps names to Fernet tokens; the keys are in another file that only its
+owner can read, so that a copy of one file is useless without the other. The first
+key encrypts, all of them decrypt, and every secret stays readable during a rotation.
 
-The methods are synchronous: each reads or writes two small files and is done.
+The methods are synchronous: each reads or writes two small files.
 """
 
 import os
@@ -36,11 +35,11 @@ class Vault:
         self._keys_path = keys_path
 
     def set(self, name: str, value: str) -> None:
-        """Keep a secret, in place of the one that had this name."""
+        """Store a secret; replaces an earlier one of this name."""
         check_name(name)
         if not value:
             raise BadRequest(
-                f"The secret {name!r} is empty. To forget it, use `hutch config unset-secret {name}`."
+                f"The secret {name!r} is empty. To delete it, use `hutch config unset-secret {name}`."
             )
         if len(value.encode()) > MAX_SECRET_BYTES:
             raise BadRequest(f"The secret {name!r} is larger than {MAX_SECRET_BYTES // 1024} KiB.")
@@ -55,7 +54,7 @@ class Vault:
             self._write(tokens)
 
     def get(self, name: str) -> str | None:
-        """A secret's value, or None when there is none of this name."""
+        """A secret's value; None if there is no such secret."""
         check_name(name)
         if not self._path.exists():
             return None
@@ -64,11 +63,11 @@ class Vault:
             return None if token is None else self._open(name, token, self._keys(needed=True))
 
     def names(self) -> list[str]:
-        """What there is, without the values; needs no key."""
+        """The names of all secrets; needs no key."""
         return sorted(self._tokens())
 
     def delete(self, name: str) -> None:
-        """Forget a secret; needs no key."""
+        """Delete a secret; needs no key."""
         check_name(name)
         with self._locked():
             tokens = self._tokens()
@@ -79,7 +78,7 @@ class Vault:
             self._write(tokens)
 
     def rotate(self) -> int:
-        """Encrypt everything under a new key, forget the old ones, and say how many secrets there are."""
+        """Encrypt everything with a new key and delete the old ones; returns the number of secrets."""
         with self._locked():
             tokens = self._tokens()
             old = self._keys(needed=bool(tokens))
@@ -104,8 +103,8 @@ class Vault:
             ) from None
         if sealed_name != name:
             raise Unavailable(
-                f"The secret {name!r} in {self._path} was stored as {sealed_name!r}: somebody changed the "
-                f"file. Set the secret again: hutch config set-secret {name}"
+                f"The secret {name!r} in {self._path} was stored as {sealed_name!r}: the file was "
+                f"changed. Set the secret again: hutch config set-secret {name}"
             )
         return value
 
@@ -126,7 +125,7 @@ class Vault:
         return dict(tokens)
 
     def _keys(self, *, needed: bool) -> list[bytes]:
-        """The keys, newest first. None at all is an error when there is something to decrypt."""
+        """The keys, newest first. With `needed`, no keys are an error."""
         path = self._keys_path
         try:
             with path.open("rb") as file:
@@ -177,8 +176,8 @@ class Vault:
 def check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadRequest(
-            f"{echo(name, 80)} is not a secret's name: small letters, digits and _, at most 64, a letter "
-            "first; anthropic_api_key is one."
+            f"{echo(name, 80)} is not a secret's name: use a-z, 0-9 and _, at most 64 characters, a letter "
+            "first; for example anthropic_api_key."
         )
 
 

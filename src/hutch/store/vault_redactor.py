@@ -1,8 +1,8 @@
-"""A redactor that learns of secrets which are set while it is at work.
+"""A redactor that loads secrets which are set while it runs.
 
-A server runs for months, and `hutch config set-secret` beside it. Whenever a text is
-cleaned, the vault's file is looked at, at most twenty times a second, and read again
-when it is another. What was a secret once stays one.
+A server runs for months, and users run `hutch config set-secret` meanwhile. When a text
+is redacted, the vault's file is checked, at most twenty times a second, and read again if
+it has changed. A value that was a secret once is always redacted.
 """
 
 import time
@@ -17,46 +17,46 @@ POLL_INTERVAL_S = 0.05
 
 
 class VaultRedactor(Redactor):
-    """Knows some values, and those of the vault as it is by now."""
+    """Redacts the given values and the current secrets of the vault."""
 
     def __init__(self, vault: Path, keys: Path, values: Iterable[str] = ()) -> None:
         self._vault, self._keys = vault, keys
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         self._mark = _mark(vault)
         self._known = _stripped([*values, *self._secrets()])
         super().__init__(self._known)
 
     def redact(self, text: str) -> str:
-        self._look()
+        self._refresh()
         return super().redact(text)
 
     def mask(self, data: bytes) -> bytes:
-        self._look()
+        self._refresh()
         return super().mask(data)
 
     def redact_after(self, text: str, place: int) -> str:
-        self._look()
+        self._refresh()
         return super().redact_after(text, place)
 
     def partial_secret_start(self, text: str) -> int:
-        self._look()
+        self._refresh()
         return super().partial_secret_start(text)
 
     def add_values(self, values: Iterable[str]) -> None:
         self._known |= _stripped(values)
         self.set_values(self._known)
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         now = time.monotonic()
-        if now - self._looked < POLL_INTERVAL_S:
+        if now - self._checked_at < POLL_INTERVAL_S:
             return
-        self._looked = now
+        self._checked_at = now
         mark = _mark(self._vault)
         if mark == self._mark:
             return
         try:
             found = _stripped(self._secrets())
-        except HutchError:  # who uses a secret is told what is wrong; what is known stays hidden meanwhile
+        except HutchError:  # whoever uses a secret gets this error; known values stay redacted
             return
         self._mark = mark
         if not found <= self._known:
@@ -68,12 +68,12 @@ class VaultRedactor(Redactor):
 
 
 def _stripped(values: Iterable[str]) -> set[str]:
-    """Without the line's end that many a file has: what is left is in the whole, too."""
+    """The values without surrounding whitespace, such as the newline at the end of a file."""
     return {value.strip() for value in values if value.strip()}
 
 
 def _mark(path: Path) -> object:
-    """What changes when the file does."""
+    """A value that changes when the file changes."""
     try:
         found = path.stat()
     except OSError:

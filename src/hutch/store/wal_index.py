@@ -1,9 +1,9 @@
-"""What the index of a write-ahead file says about it after a crash.
+"""Compares a write-ahead file with its index after a crash.
 
-SQLite keeps the number and the checksum of the last committed frame in `hutch.db-shm`. The next
-process that opens the database makes the index anew from the frames that it finds, so a write-ahead
-file that was emptied, cut, overwritten or replaced by an older one only looks like a shorter history.
-The old index is the one witness of what is missing: it is read here, before SQLite opens anything.
+SQLite stores the number and the checksum of the last committed frame in `hutch.db-shm`. The next
+process that opens the database rebuilds the index from the existing frames, so a write-ahead file
+that was emptied, truncated, overwritten or replaced by an older one only looks like a shorter history.
+Only the old index shows what is missing, so it is read here before SQLite opens anything.
 
 The layouts are described at https://www.sqlite.org/walformat.html and
 https://www.sqlite.org/fileformat2.html#walformat.
@@ -22,7 +22,7 @@ from hutch.system.clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000
 IN_USE_BYTE = 128  # of the index: locked as long as any process has the database open
-MAX_ATTEMPTS = 3  # at files that change meanwhile
+MAX_ATTEMPTS = 3  # the files may change during a read
 MASK = 0xFFFF_FFFF
 _HEADER = struct.Struct("=IIIBBHIIIIIIII")  # in the byte order of the machine
 _INDEX_BYTES = 2 * _HEADER.size + 4
@@ -34,7 +34,7 @@ class Index:
     """The last commit that the write-ahead file held."""
 
     frames: int
-    copied_frames: int  # of these, so many are in the database already
+    copied_frames: int  # of these, already in the database
     page_bytes: int
     checksum: tuple[int, int]  # up to the last frame
     salts: bytes
@@ -44,9 +44,9 @@ class Index:
 
 
 def find_missing_frames(path: Path) -> str:
-    """What is wrong with the write-ahead file of the database at `path`; empty when nothing is missing.
+    """The problem with the write-ahead file of the database at `path`; empty if nothing is missing.
 
-    Only after a crash: while any process uses the database, the files change, and that process watches them.
+    Only after a crash: a process that uses the database changes the files, and checks them itself.
     """
     wal = Path(f"{path}-wal")
     problem = ""
@@ -61,10 +61,10 @@ def find_missing_frames(path: Path) -> str:
 
 
 def _read_index(file: Path) -> Index | None:
-    """An index that no process uses, if it is whole.
+    """The index, if it is complete and no process uses it.
 
-    Closing a descriptor of the file would give up the locks that this process holds on it: where this process
-    has the database open, the file is left alone.
+    Closing a descriptor of the file would release the locks that this process holds on it, so the file is
+    not opened if this process has the database open.
     """
     try:
         if _is_open_here(file):
@@ -73,8 +73,8 @@ def _read_index(file: Path) -> Index | None:
     except FileNotFoundError:
         return None
     try:
-        asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, IN_USE_BYTE, 1, 0)
-        kind = _LOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))[0]
+        query = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, IN_USE_BYTE, 1, 0)
+        kind = _LOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, query))[0]
         is_stale = os.fstat(fd).st_mtime_ns // 1_000_000 < wall_ms() - boot_ms()
         return _parse(os.pread(fd, _INDEX_BYTES, 0), is_stale=is_stale) if kind == fcntl.F_UNLCK else None
     finally:
@@ -94,7 +94,7 @@ def _is_open_here(file: Path) -> bool:
 
 
 def _parse(found: bytes, *, is_stale: bool) -> Index | None:
-    """The index, if it was whole when its process ended."""
+    """The index, if it was complete when its process ended."""
     if len(found) < _INDEX_BYTES:
         return None
     first, second = found[: _HEADER.size], found[_HEADER.size : 2 * _HEADER.size]
@@ -125,7 +125,7 @@ def _read(wal: Path, file: BinaryIO, index: Index) -> str:
     if len(header) < WAL_HEADER_BYTES or header[:4] not in WAL_MAGICS:
         return f"The file {wal} was emptied or overwritten"
     is_big_endian = header[:4] == WAL_MAGICS[1]
-    if header[16:24] != index.salts:  # new ones each time that SQLite begins at the front
+    if header[16:24] != index.salts:  # they change each time that SQLite restarts at the beginning
         return "" if index.is_stale else f"The file {wal} was replaced by another one"
     checksum = _sum(header[:24], (0, 0), is_big_endian=is_big_endian)
     for number in range(1, index.frames + 1):
@@ -133,12 +133,12 @@ def _read(wal: Path, file: BinaryIO, index: Index) -> str:
         checksum = _sum(frame[:8], checksum, is_big_endian=is_big_endian)
         checksum = _sum(frame[FRAME_HEADER_BYTES:], checksum, is_big_endian=is_big_endian)
         if frame[8:24] != header[16:24] + struct.pack(">II", *checksum):
-            return f"The file {wal} is whole up to frame {number - 1:,} of {index.frames:,} only"
+            return f"The file {wal} is intact only up to frame {number - 1:,} of {index.frames:,}"
     return "" if checksum == index.checksum else f"The file {wal} was replaced by another one"
 
 
 def _sum(content: bytes, before: tuple[int, int], *, is_big_endian: bool) -> tuple[int, int]:
-    """The checksum of SQLite: two sums that each take in the other."""
+    """SQLite's checksum: two sums that include each other."""
     first, second = before
     words = struct.unpack(
         f"{'>' if is_big_endian else '<'}{len(content) // 8 * 2}I", content[: len(content) // 8 * 8]

@@ -1,4 +1,4 @@
-"""What forges told us, as rows: each is taken once, whatever name it comes under."""
+"""Webhook deliveries of forges, as rows: each is accepted once, under any id."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,34 +13,34 @@ from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 400 * 24 * 3600 * 1000
-MAX_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
+MAX_WAIT_MS = 1800 * 1000  # before a retry
 
 
 class WebhookInbox:
-    """The queue of wishes, and the memory of those that were taken."""
+    """The queue of received webhooks, and the record of processed ones."""
 
     def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
         self._clock = clock
 
-    async def add(self, told: WebhookDelivery) -> bool:
-        """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
-        same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
+    async def add(self, delivery: WebhookDelivery) -> bool:
+        """Store a delivery; False if its id or its content was received before."""
+        same = or_(deliveries.c.id == delivery.id, deliveries.c.digest == delivery.digest)
 
         def take(connection: Connection) -> bool:
             old = deliveries.c.at_ms < self._clock.now_ms() - RETENTION_MS
             connection.execute(delete(deliveries).where(old))
             if connection.execute(select(deliveries.c.id).where(same)).first():
                 return False
-            connection.execute(insert(deliveries).values(asdict(told)))
+            connection.execute(insert(deliveries).values(asdict(delivery)))
             return True
 
         return await self._rows.change(take)
 
     async def list_open(self, *, limit: int = 100) -> list[WebhookDelivery]:
-        """Those that are to be begun or are worked on, the oldest first."""
+        """Deliveries that are due or in progress, oldest first."""
         now = wall_ms()
-        # One that waits for longer than any was told to was put off before the clock was set back.
+        # A wait longer than the maximum was scheduled before the clock was set back.
         put_off = deliveries.c.next_ms.between(now + 1, now + MAX_WAIT_MS)
         due = (deliveries.c.state == "queued") & ~put_off
         wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
@@ -59,7 +59,7 @@ class WebhookInbox:
 
 @dataclass(frozen=True, slots=True)
 class StartedInSession:
-    """The note that a delivery is worked on, written with the session that was opened for it."""
+    """Marks a delivery as in progress, in the transaction that opens its session."""
 
     delivery_id: str
 
@@ -69,7 +69,7 @@ class StartedInSession:
 
 @dataclass(frozen=True, slots=True)
 class StartedByInput:
-    """The note that a delivery is worked on, written with the input that a session was given for it."""
+    """Marks a delivery as in progress, in the transaction that adds its input to a session."""
 
     delivery_id: str
 
@@ -78,7 +78,7 @@ class StartedByInput:
 
 
 def note(connection: Connection, id: str, **values: Any) -> None:
-    """Write down how far a wish came; what is over needs its words no more."""
+    """Update the progress of a delivery; a finished one no longer needs its text."""
     if values.get("state") in ("ended", "ignored"):
         values["wish"] = ""
     connection.execute(update(deliveries).where(deliveries.c.id == id).values(values))

@@ -1,9 +1,9 @@
-"""The one writer: many callers, one transaction, one sync to disk.
+"""The single writer: many callers, one transaction, one sync to disk.
 
-Callers hand their events over and wait. A thread takes all that has gathered,
-links it into the chains, and commits; whoever comes meanwhile goes into the
-next commit. The heads are read inside the write transaction, so that several
-processes on one file cannot fork a log.
+Callers queue their events and wait. A thread takes all queued events, links them
+into the chains and commits; events that arrive meanwhile go into the next commit.
+The heads are read inside the write transaction, so that several processes on one
+file cannot fork a log.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from hutch.store.transaction import Transaction
 
 BATCH_EVENTS = 1024
 SCRUB_RETRY_DELAY_S = 0.5
-GAP_RETRY_DELAY_S = 0.5  # while something that happened could not be written
+GAP_RETRY_DELAY_S = 0.5  # while there are unwritten events
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ logger = structlog.get_logger()
 
 @dataclass(slots=True)
 class Work:
-    """Anything else that changes the database; it gets a transaction of its own."""
+    """Any other change of the database, in its own transaction."""
 
     do: Callable[[Transaction], Any]
     done: "asyncio.Future[Any]"
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(slots=True)
 class Scrub:
-    """Take what was erased out of the write-ahead file, now or as soon as that can be done."""
+    """Remove erased data from the write-ahead file, now or as soon as possible."""
 
     done: "asyncio.Future[bool]"
 
@@ -62,7 +62,7 @@ Job = Append | Work | Scrub
 
 
 class Writer:
-    """A thread that owns the only connection this process writes with."""
+    """A thread that owns the only write connection of this process."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class Writer:
         self._on_commit = on_commit
         self._log_bytes = log_bytes
         self._gaps = Gaps()
-        self._full: set[SessionId] = set()  # logs that are as large as they may be
+        self._full: set[SessionId] = set()  # logs that have reached their size limit
         self._gaps_at = 0.0
-        self._failing = False  # nothing was written since a write failed
+        self._failing = False  # the last write failed
         self._appending: dict[SessionId, asyncio.Future[Head]] = {}  # the last one of each log
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
@@ -105,7 +105,7 @@ class Writer:
         self._submit(Append(session_id, tuple(events), expected_seq, done, also))
         self._appending[session_id] = done
         done.add_done_callback(lambda _: self._appended(session_id, done))
-        return await asyncio.shield(done)  # a caller who gives up does not take its events back
+        return await asyncio.shield(done)  # a cancelled caller does not withdraw its events
 
     async def work(self, do: Callable[[Transaction], T]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -113,29 +113,29 @@ class Writer:
         return await done
 
     async def flush(self, session_id: SessionId) -> None:
-        """Wait until all that was to be appended to a log is on disk; raise when something could not be."""
+        """Wait until all pending appends to a log are on disk; raise if one failed."""
         if appending := self._appending.get(session_id):
             await asyncio.wait([appending])
         await self.check()
 
     def can_record(self, session_id: SessionId) -> bool:
-        """False when it is known that nothing new can be recorded in a log."""
+        """False if new events of a log are known to fail."""
         return not self._failing and session_id not in self._full
 
     async def check(self) -> None:
-        """Raise what is in the way of the next write, as far as that is known; at once when all is well."""
+        """Raise the error that blocks writes, if a write has failed; otherwise return at once."""
         if self._failing or self._gaps:
             await self.work(Transaction.try_to_write)
             self._failing = False
 
     async def scrub(self) -> bool:
-        """Whether nothing erased is left in the write-ahead file; if not, it is tried again and again."""
+        """True if the write-ahead file holds no erased data any more; otherwise it is retried later."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._submit(Scrub(done))
         return await done
 
     async def close(self) -> None:
-        """Write what is waiting, sign what is unsigned, and stop."""
+        """Write the queued events, sign all heads, and stop."""
         if not self._closing:
             self._closing = True
             self._queue.put(None)
@@ -145,7 +145,7 @@ class Writer:
         if self._appending.get(session_id) is done:
             del self._appending[session_id]
         if not done.cancelled():
-            done.exception()  # nobody may be left to hear it
+            done.exception()  # the caller may be cancelled, and would not retrieve it
 
     def _submit(self, job: Job) -> None:
         if self._closing:
@@ -163,15 +163,15 @@ class Writer:
                 jobs, open_ = self._gather()
                 try:
                     self._serve(jobs)
-                    self._clean_up(everything=not open_)
-                except Exception as error:  # a bug in here must not leave anybody waiting
+                    self._maintain(everything=not open_)
+                except Exception as error:  # a bug must not leave callers waiting
                     logger.exception("store.writer_failed")
                     self._settle([(job.done, error) for job in jobs])
         finally:
             self._transaction.close()
 
     def _gather(self) -> tuple[list[Job], bool]:
-        """All jobs that wait now, up to a batch; wait for the first, or until there is something to tidy."""
+        """All queued jobs, up to a batch; waits for the first, or until maintenance is due."""
         jobs: list[Job] = []
         events = 0
         waits = [self._notary.due_in_s()]
@@ -198,7 +198,7 @@ class Writer:
         if together := [job for job in appends if job.also is None]:
             self._append_all(together)
         for append in appends:
-            if append.also is not None:  # in a transaction of its own: it may fail
+            if append.also is not None:  # in its own transaction: it may fail
                 self._append_all([append])
         for job in jobs:
             if isinstance(job, Work):
@@ -207,7 +207,7 @@ class Writer:
                 self._settle([(job.done, self._scrub())])
 
     def _attempt(self, do: Callable[[Transaction], T]) -> T | Exception:
-        """Do something in a transaction of its own. An error is an answer too, and leaves nothing behind."""
+        """Run `do` in its own transaction. Errors are returned after a rollback."""
         try:
             with translate_errors(self._path):
                 self._database_files.check()
@@ -216,7 +216,7 @@ class Writer:
                 self._transaction.commit()
                 self._database_files.check()
                 return result
-        except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
+        except Exception as error:  # noqa: BLE001  every error goes to the caller
             self._failing = self._failing or is_storage_failure(error)
             if isinstance(error, DatabaseDamaged):
                 self._database_files.fail(error)
@@ -226,7 +226,7 @@ class Writer:
             return error
 
     def _save_wal(self) -> None:
-        """Save what was acknowledged when somebody has deleted the write-ahead file that holds it."""
+        """Save acknowledged events after their write-ahead file was deleted."""
         if self._database_files.can_save_wal:
             try:
                 saved = self._transaction.save_wal()
@@ -258,7 +258,7 @@ class Writer:
         self._settle(results, self._committed(batch))
 
     def _write_gaps(self) -> None:
-        """Write what happened while nothing could be written, as soon as that is possible again."""
+        """Write the events that could not be written earlier."""
         batch = AppendBatch(self._transaction, self._blobs, self._gaps, self._log_bytes)
         sessions = self._gaps.sessions
 
@@ -269,7 +269,7 @@ class Writer:
 
         problem = self._attempt(write)
         if problem is None:
-            self._gaps.forget(sessions)  # also those of logs that have ended or were removed
+            self._gaps.forget(sessions)  # including those of logs that have ended or were removed
             self._settle([], self._committed(batch))
         else:
             self._gaps_at = time.monotonic() + GAP_RETRY_DELAY_S
@@ -293,7 +293,7 @@ class Writer:
         return {id: LogGrowth(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
 
     def _recover(self) -> None:
-        """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
+        """Before the first job, finish what a crash interrupted: sign heads, delete erased blobs."""
 
         def sign(transaction: Transaction) -> None:
             self._notary.introduce(transaction)
@@ -304,11 +304,11 @@ class Writer:
         if problem is None:
             self._recovered = True
             problem = self._attempt(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
-        if problem is not None:  # the job itself will say what is wrong
+        if problem is not None:  # the job itself will report the error
             logger.warning("store.recovery_postponed", problem=str(problem))
 
-    def _clean_up(self, *, everything: bool) -> None:
-        """What nobody waits for: signatures that are due, and erased bytes still to be scrubbed."""
+    def _maintain(self, *, everything: bool) -> None:
+        """Background work: signatures that are due, unwritten events, and scrubbing of erased data."""
         if self._scrub_at is not None and time.monotonic() >= self._scrub_at:
             self._scrub()
         if self._gaps and (everything or not self._failing or time.monotonic() >= self._gaps_at):
@@ -338,11 +338,11 @@ class Writer:
         results: "Sequence[tuple[asyncio.Future[Any], Any]]",
         grown: Mapping[SessionId, LogGrowth] | None = None,
     ) -> None:
-        """Answer the callers, in their own thread, all with one wake-up."""
+        """Resolve the futures of the callers in their own thread, with one wake-up."""
 
         def answer() -> None:
             for done, outcome in results:
-                if done.done():  # the caller has given up waiting
+                if done.done():  # the caller was cancelled
                     continue
                 if isinstance(outcome, Exception):
                     done.set_exception(outcome)
@@ -351,5 +351,5 @@ class Writer:
             if grown:
                 self._on_commit(grown)
 
-        with suppress(RuntimeError):  # the loop is closed, and the callers are gone with it
+        with suppress(RuntimeError):  # the loop is closed, so there are no callers
             self._loop.call_soon_threadsafe(answer)
