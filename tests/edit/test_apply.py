@@ -82,7 +82,7 @@ def test_the_mode_stays(files: EditedFiles) -> None:
         ("x.bin", [Replace("a", "b")], BadRequest, "'x.bin' was not changed. The file is binary"),
         ("b.txt", [Replace("four", "4")], Conflict, "'b.txt' was not changed. 'old' is not in the file"),
         ("b.txt", [Replace("one", "1"), {"old": 1}], BadRequest, "'b.txt' was not changed. 'old' of an edit"),
-        ("b.txt", [Replace("one", "\ud800")], BadRequest, "UTF-8, which cannot hold"),
+        ("b.txt", [Replace("one", "\ud800")], BadRequest, "UTF-8, which cannot represent"),
     ],
 )
 def test_a_refused_edit_changes_nothing(
@@ -96,7 +96,7 @@ def test_a_refused_edit_changes_nothing(
 
 def test_a_letter_that_the_files_encoding_lacks_is_refused(files: EditedFiles) -> None:
     (files.root / "l.txt").write_bytes("café\n".encode("latin-1"))
-    with pytest.raises(BadRequest, match=r"Latin-1, which cannot hold '→' \(U\+2192\)"):
+    with pytest.raises(BadRequest, match=r"Latin-1, which cannot represent '→' \(U\+2192\)"):
         edit_file(files, "l.txt", [Replace("café", "→")])
     edit_file(files, "l.txt", [Replace("café", "déjà")])
     assert files.seen()["l.txt"] == "déjà\n".encode("latin-1")
@@ -177,8 +177,8 @@ def test_a_diff_of_git_does_too(files: EditedFiles) -> None:
         ),
         (["*** Add File: ../out.txt", "+x"], "leads out of the workspace"),
         (["*** Update File: link.txt", "-out", "+in"], "leads out of the workspace"),
-        (["*** Add File: n.txt", "+# ... existing code ..."], "stands for code"),
-        (["*** Update File: b.txt", "-one", "+\ud800"], "UTF-8, which cannot hold"),
+        (["*** Add File: n.txt", "+# ... existing code ..."], "placeholder for code"),
+        (["*** Update File: b.txt", "-one", "+\ud800"], "UTF-8, which cannot represent"),
     ],
 )
 def test_a_patch_that_fails_anywhere_changes_nothing(

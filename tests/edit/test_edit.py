@@ -202,7 +202,7 @@ def test_an_ambiguous_quote_is_refused_with_every_line() -> None:
         edited("x\ny\nx\nz\nx\n", Replace("x", "w"))
     assert str(refused.value) == (
         "'old' is in the file 3 times: lines 1, 3, 5."
-        " Quote more of the lines around the one that is meant, or set replace_all."
+        " Quote more of the lines around the intended one, or set replace_all."
     )
 
 
@@ -243,7 +243,9 @@ def test_new_text_elsewhere_does_not_hide_that_the_quote_was_wrong() -> None:
 
 
 def test_lines_that_read_so_already_change_nothing() -> None:
-    assert note("a\nb\n", ReplaceLines(2, 2, "b")) == "Already applied: line 2 reads so; nothing changed."
+    assert (
+        note("a\nb\n", ReplaceLines(2, 2, "b")) == "Already applied: line 2 has this text; nothing changed."
+    )
 
 
 def test_an_unknown_quote_is_answered_with_the_lines_that_were_meant() -> None:
@@ -259,9 +261,7 @@ def test_an_unknown_quote_is_answered_with_the_lines_that_were_meant() -> None:
 
 
 def test_numbers_copied_from_a_listing_are_recognised() -> None:
-    with pytest.raises(
-        Conflict, match=r"begin with their numbers.*leave them out\. Without them it is there\."
-    ):
+    with pytest.raises(Conflict, match=r"begin with their numbers.*omit them\. Without them it is there\."):
         edited("a\nb\n", Replace("     1\ta\n     2\tb", "x"))
     with pytest.raises(BadRequest, match=r"begin with their numbers \(2, \.\.\.\)"):
         edited("a\nb\n", ReplaceLines(2, 2, "     2\tB\n     3\tC"))
@@ -276,7 +276,7 @@ def test_numbers_copied_from_a_listing_are_recognised() -> None:
     ],
 )
 def test_placeholders_are_refused(edit: Replace | ReplaceLines) -> None:
-    with pytest.raises(BadRequest, match=r"stands for code instead of being it.*Write it out"):
+    with pytest.raises(BadRequest, match=r"is a placeholder for code.*Write it out"):
         edited("a\n    b\n    c\n", edit)
 
 

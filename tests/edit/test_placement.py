@@ -29,7 +29,7 @@ def test_two_places_are_one_too_many() -> None:
     with pytest.raises(Conflict) as refused:
         lines(TWICE, hunk("-    x = 1\n+    x = 2"))
     assert str(refused.value) == (
-        "The hunk matches in 2 places: lines 2, 6. Give more lines around the one that is meant,"
+        "The hunk matches in 2 places: lines 2, 6. Give more lines around the intended one,"
         " or name a line above it with '@@'."
     )
 
@@ -261,7 +261,7 @@ def test_the_nearest_lines_are_those_below_the_anchor() -> None:
 def test_when_nothing_below_the_anchor_is_alike_that_is_said() -> None:
     content = "def first():\n    total = price * count\n\ndef second():\n    pass\n"
     said = (
-        r"not in the file\. Nothing below 'def second\(\):' at line 4 is like that, but lines above it are\."
+        r"not in the file\. Nothing below 'def second\(\):' at line 4 is similar, but lines above it are\."
         r" Did you mean these lines\?\n     2\t"
     )
     with pytest.raises(Conflict, match=said):

@@ -28,7 +28,7 @@ def test_long_quotes_are_shown_in_part() -> None:
 
 def test_nothing_like_it_is_said_so() -> None:
     assert str(not_found(IndexedText("abc\n"), "quite something else")).startswith(
-        "'old' is not in the file, nor anything like it. Read the file again"
+        "'old' is not in the file, nor anything similar. Read the file again"
     )
 
 

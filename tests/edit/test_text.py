@@ -54,10 +54,10 @@ def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:
         (
             "latin-1",
             "a → b",
-            r"The file is Latin-1, which cannot hold '→' \(U\+2192\).*convert the file to UTF-8",
+            r"The file is Latin-1, which cannot represent '→' \(U\+2192\).*convert the file to UTF-8",
         ),
-        ("cp1251", "naïve", r"cp1251, which cannot hold 'ï' \(U\+00EF\)"),
-        ("utf-8", "\ud800", r"UTF-8, which cannot hold '�' \(U\+D800\)"),
+        ("cp1251", "naïve", r"cp1251, which cannot represent 'ï' \(U\+00EF\)"),
+        ("utf-8", "\ud800", r"UTF-8, which cannot represent '�' \(U\+D800\)"),
         ("utf-8", "a\0", "NUL"),
     ],
 )

@@ -113,7 +113,7 @@ def test_missing_line_ends_are_read_for_each_side() -> None:
         ),
         (
             "diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 0",
-            "'x', which is binary.*write the file",
+            "'x', which is binary.*write the whole file",
         ),
         (
             "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+x",

@@ -1,1 +1,1 @@
-"""Edits and patches: found where they were meant, made whole or not at all, refused with a reason."""
+"""Edits and patches of files: located by their text, applied completely or refused with a reason."""

@@ -1,7 +1,7 @@
-"""Edits and patches made in a workspace: all of one call, or nothing.
+"""Applies edits and patches to a workspace: all of one call, or nothing.
 
-Everything is worked out in memory first. Only then are the files written, in
-one change that fails if any of them is no longer as it was read.
+Everything is computed in memory first. Then the files are written in one change,
+which fails if any of them was modified since it was read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MAX_PATCH_CHARS = 16 * 1024 * 1024  # characters
 
 
 def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> EditResult:
-    """Make all of these edits in one file, or none."""
+    """Apply all of these edits to one file, or none."""
     data, _ = files.read_bytes(path)
     try:
         parsed = [parse_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
@@ -43,7 +43,7 @@ def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, ob
 
 
 def apply_patch(files: Writable, patch: str) -> EditResult:
-    """Do all that a patch says, or nothing; it is an envelope or a unified diff."""
+    """Apply a whole patch or nothing; it is an envelope or a unified diff."""
     operations = read_operations(patch)
     draft = Draft(files)
     for number, operation in enumerate(operations, start=1):
@@ -56,7 +56,7 @@ def apply_patch(files: Writable, patch: str) -> EditResult:
 
 
 def read_operations(patch: str) -> list[FileOperation]:
-    """What a patch says, of either kind."""
+    """Parse a patch of either kind."""
     if len(patch) > MAX_PATCH_CHARS:
         raise BadRequest(f"The patch has {len(patch):,} characters, more than {MAX_PATCH_CHARS:,}. Split it.")
     lines = strip_wrapper(patch)

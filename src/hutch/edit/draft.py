@@ -1,4 +1,4 @@
-"""A patch while it is worked out: files as they will be, over files as they are."""
+"""A patch in memory: the files after its operations, over the files in the workspace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +18,17 @@ from hutch.edit.text import Text
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One file; its spans lead from the text that its origin had to the one it has."""
+    """One file; its spans map the text of its origin to its new text."""
 
     data: bytes
-    mode: int | None = None  # None: the usual one of a new file
+    mode: int | None = None  # None: the default for a new file
     origin: str | None = None  # the path that it was read from
-    text: Text | None = None  # of the data, once it was needed
+    text: Text | None = None  # of the data, once it is needed
     spans: tuple[Span, ...] = ()
     notes: tuple[str, ...] = ()
 
     def noted(self, note: str) -> "_File":
-        """The same with something to tell."""
+        """The same file with one more note."""
         return replace(self, notes=(*self.notes, note))
 
 
@@ -42,7 +42,7 @@ class Draft:
         self._touched: dict[str, None] = {}  # in order
 
     def do(self, operation: FileOperation) -> None:
-        """Work one operation out."""
+        """Apply one operation in memory."""
         path = clean(operation.path)
         if operation.kind == "add":
             self._add(path, operation)
@@ -105,7 +105,7 @@ class Draft:
         self._touched[path] = None
 
     def finish(self) -> EditResult:
-        """Write it all, and tell what came of it."""
+        """Write all changes; return the result."""
         edited: list[EditedFile] = []
         deletes: list[Operation] = []
         moves: list[Operation] = []
@@ -127,7 +127,7 @@ class Draft:
                 mode = file.mode if not before or file.mode != before.mode else None
                 writes.append(Write(path, file.data, mode, _hash(before) if before else None))
                 edited.append(_shown(path, before, file))
-        # What is deleted or moved may be in the way of what is written.
+        # Delete and move first: a deleted or moved file may be at a path that is written.
         operations = [*deletes, *moves, *writes]
         changes = self._files.change(operations) if operations else []
         return EditResult(tuple(edited), tuple(changes))
@@ -140,7 +140,7 @@ def _move(origin: str, source: _File, path: str, file: _File, there: _File | Non
 
 
 def clean(path: str) -> str:
-    """A path without `.` and doubled slashes; what leads out is left for the files to refuse."""
+    """A path without `.` and doubled slashes. Paths that leave the workspace are refused later."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 

@@ -1,7 +1,7 @@
-"""Edits of one file: what they are, and the text that they lead to.
+"""Edits of one file: their kinds, and the text that they result in.
 
-Nothing here touches a file. Old text is found one edit after the other, each in
-what the last one left; line numbers always mean the file as it was before.
+Nothing here touches a file. Edits are applied one after the other: old text is searched
+in the result of the edit before; line numbers always refer to the original file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from hutch.edit.text import BOM, common_ending, ending, separate_line_ends, spli
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put `new` in the place of `old`, which must be in the file once, or be replaced everywhere."""
+    """Replace `old`, which must occur once in the file, or be replaced everywhere, by `new`."""
 
     old: str
     new: str
@@ -27,7 +27,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceLines:
-    """Put `new` in the place of these lines, counted from 1, the last one included; empty removes them."""
+    """Replace these lines, counted from 1, the last one included, by `new`; empty removes them."""
 
     start_line: int
     end_line: int
@@ -36,7 +36,7 @@ class ReplaceLines:
 
 @dataclass(frozen=True, slots=True)
 class InsertLines:
-    """Put `new` after this line; 0 is the start of the file."""
+    """Insert `new` after this line; 0 is the start of the file."""
 
     insert_line: int
     new: str
@@ -50,13 +50,13 @@ _FIELDS: dict[type[Edit], dict[str, type]] = {
     InsertLines: {"insert_line": int, "new": str},
 }
 MAX_EDITS = 1_000  # of one call
-MAX_FILE_CHARS = 16 * 1024 * 1024  # of a file that was made longer
+MAX_FILE_CHARS = 16 * 1024 * 1024  # of a file that an edit makes longer
 _SHAPES = "{old, new, replace_all}, {start_line, end_line, new} or {insert_line, new}"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The text that edits lead to, how it came from the one before, and what is to be told."""
+    """The resulting text, its spans from the original text, and notes for the caller."""
 
     content: str
     spans: tuple[Span, ...]
@@ -65,14 +65,14 @@ class Plan:
 
 @dataclass(slots=True)
 class _Draft:
-    """The text while edits are made."""
+    """The text while edits are applied."""
 
     original: IndexedText
     source: IndexedText
     spans: list[Span] = field(default_factory=list)
 
     def check_growth(self, characters: int) -> None:
-        """Refuse before anything is made: a short text in many places is a long one."""
+        """Refuse before the text is built: a short text in many places makes a long file."""
         new_chars = len(self.source.content) + characters
         if characters > 0 and new_chars > MAX_FILE_CHARS:
             raise BadRequest(
@@ -87,7 +87,7 @@ class _Draft:
 
 
 def parse_edit(data: Mapping[str, object]) -> Edit:
-    """An edit from what a client sent."""
+    """Parse an edit that a client sent."""
     for kind, fields in _FIELDS.items():
         if next(iter(fields)) in data:
             values = {"end_line": data.get("start_line"), **data} if kind is ReplaceLines else dict(data)
@@ -106,7 +106,7 @@ def parse_edit(data: Mapping[str, object]) -> Edit:
 
 
 def without_bom(edit: Edit) -> Edit:
-    """The same for a file whose byte order mark is kept apart from its text."""
+    """The same edit for a file whose byte order mark is stored apart from its text."""
     new = edit.new.removeprefix(BOM)
     if isinstance(edit, Replace):
         return replace(edit, old=edit.old.removeprefix(BOM), new=new)
@@ -114,7 +114,7 @@ def without_bom(edit: Edit) -> Edit:
 
 
 def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
-    """The text with all of these edits made; an error says which one failed and why."""
+    """Apply all of these edits; an error says which one failed and why."""
     if not edits:
         raise BadRequest(f"There is no edit. Give at least one: {_SHAPES}.")
     if len(edits) > MAX_EDITS:
@@ -142,7 +142,7 @@ def _replace(draft: _Draft, edit: Replace) -> str:
         return _fill(draft, new)
     if old == new:
         raise BadRequest("'old' and 'new' are the same text, so there is nothing to change.")
-    if not source.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
+    if not source.has_lone_cr:  # then a CR at the end is half of a CRLF, and the other half stays
         old, new = old.removesuffix("\r"), new.removesuffix("\r")
     if not old or split_quote(old) == split_quote(new):
         raise BadRequest(
@@ -180,7 +180,7 @@ def _fill(draft: _Draft, new: str) -> str:
 
 
 def _already_contains(source: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
-    """What is told when every match is part of the new text already."""
+    """The note when every match is part of the new text already; else empty."""
     done = find_at(source, rung, new, new, every=True)
     if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
         return ""
@@ -206,7 +206,7 @@ def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
     _refuse_numbers(new, source, first)
     text = _as_lines(source, first, last, old, new)
     if text == source.content[start:end]:
-        return f"already applied: line {first + 1} reads so; nothing changed"
+        return f"already applied: line {first + 1} has this text; nothing changed"
     stop = position + end - start
     if last == len(source.lines) and source.is_open:
         text, stop = _joined_at_end(draft.source.content, position, stop, text, inserting=first == last)
@@ -217,7 +217,7 @@ def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
 
 
 def _joined_at_end(content: str, start: int, stop: int, text: str, *, inserting: bool) -> tuple[str, int]:
-    """The line end between an open last line and what comes after it, wherever one of them is new or gone."""
+    """Add or remove the line end between an unterminated last line and the text after it."""
     if inserting:
         text = text[: len(text) - len(ending(text))]
         follows = start > 0 and content[start - 1] not in "\r\n"
@@ -246,7 +246,7 @@ def _line_indices(edit: ReplaceLines | InsertLines, total: int) -> tuple[int, in
 
 
 def _as_lines(source: IndexedText, first: int, last: int, old: list[str], new: list[str]) -> str:
-    """The new lines with ends; those that the old ones had as well keep their own."""
+    """The new lines with line ends; unchanged lines keep theirs."""
     if not new:
         return ""
     around = source.lines[first:last] or source.lines[max(first - 1, 0) : first + 1]
@@ -259,7 +259,7 @@ def _as_lines(source: IndexedText, first: int, last: int, old: list[str], new: l
 def refuse_placeholder(new: Sequence[str], known: str, *, shorter: bool) -> None:
     if line := find_placeholder(new, known, shorter=shorter):
         raise BadRequest(
-            f"The new text has {line!r}, which stands for code instead of being it; that code would be lost."
+            f"The new text has {line!r}, which is a placeholder for code; that code would be lost."
             " Write it out, or make smaller edits that leave it alone."
         )
 
@@ -272,6 +272,6 @@ def _refuse_numbers(new: Sequence[str], source: IndexedText, line: int) -> None:
         and not leading_line_numbers(source.lines[line : line + 1])
     ):
         raise BadRequest(
-            f"The lines of the new text begin with their numbers ({numbers[0]}, ...), as a listing has them."
-            " The file does not have them: leave them out."
+            f"The lines of the new text begin with their numbers ({numbers[0]}, ...), as in a listing."
+            " The file does not contain them: omit them."
         )

@@ -1,4 +1,4 @@
-"""What came of an edit: what is shown to whoever asked for it."""
+"""The result of an edit, as the caller sees it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from hutch.edit.file_change import FileChange
 from hutch.edit.spans import Span
 from hutch.edit.syntax import syntax_warning
 
-_MAX_NEW_LINES = 20  # lines of a new file that are shown; whoever made it knows the rest
+_MAX_NEW_LINES = 20  # lines of a new file that are shown; its author knows the rest
 
 
 @dataclass(frozen=True, slots=True)
 class EditedFile:
-    """What became of one file."""
+    """The result for one file."""
 
     path: str
     kind: Literal["created", "modified", "deleted", "moved", "unchanged"]
     lines: str = ""  # numbered, around each change
     diff: str = ""
-    notes: tuple[str, ...] = ()  # how the text was found, and what was done already
+    notes: tuple[str, ...] = ()  # how the text was matched, and what was applied already
     warnings: tuple[str, ...] = ()
     moved_from: str | None = None
 
     @property
     def text(self) -> str:
-        """What to tell a model."""
+        """The result for the model."""
         source = f" from '{self.moved_from}'" if self.moved_from else ""
         head = "Nothing changed in" if self.kind == "unchanged" else self.kind.capitalize()
         parts = [f"{head} '{clip(self.path)}'{source}.", *self.notes]
@@ -37,10 +37,10 @@ class EditedFile:
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """What came of a call."""
+    """The result of a call."""
 
     files: tuple[EditedFile, ...]
-    changes: tuple[FileChange, ...]  # none when everything was as wanted already
+    changes: tuple[FileChange, ...]  # empty when all edits were applied already
 
     @property
     def diff(self) -> str:
@@ -49,7 +49,7 @@ class EditResult:
 
     @property
     def text(self) -> str:
-        """What to tell a model."""
+        """The result for the model."""
         return "\n\n".join(file.text for file in self.files)
 
 
@@ -61,9 +61,9 @@ def file_result(
     notes: Sequence[str] = (),
     moved_from: str | None = None,
 ) -> EditedFile:
-    """A changed file as it is shown; None for a text means that there was, or is, no file.
+    """Describe a changed file; None for a text means that the file does or did not exist.
 
-    Without spans the whole text counts as changed, but for the lines that both begin and end with.
+    Without spans the whole text counts as changed, except for common first and last lines.
     """
     if spans is None or before is None or after is None:
         spans = [Span(0, len(before or ""), 0, len(after or ""))]

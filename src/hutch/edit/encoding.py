@@ -1,11 +1,11 @@
-"""Which encoding a file has: its mark, then UTF-8, then UTF-16, then a guess.
+"""Detects the encoding of a file: byte order mark, UTF-8, UTF-16, then a guess.
 
-A codec is taken only when it gives back the same bytes, so a wrong guess can
-show a letter wrongly but never changes one that was not touched.
+A codec is used only if it reproduces the same bytes, so a wrong guess can show a
+wrong character but never changes one that was not edited.
 
-A file that is written anew keeps its mark, the encoding that the mark declares,
-and CRLF if all of its lines end so: models write LF and no byte order mark,
-whatever they have read. A text with a CR of its own is taken as it is given.
+A rewritten file keeps its byte order mark, the encoding that the mark declares, and
+CRLF if all of its lines end with it: models write LF without a byte order mark,
+whatever they have read. A text that contains CR is written unchanged.
 """
 
 import codecs
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from hutch.domain.errors import BadRequest
 from hutch.edit.text import BOM, Text
 
-BOMS = (  # the longer first: UTF-16's begins UTF-32's
+BOMS = (  # the longer first: UTF-32's mark begins with UTF-16's
     (b"\xff\xfe\x00\x00", "utf-32-le"),
     (b"\x00\x00\xfe\xff", "utf-32-be"),
     (b"\xef\xbb\xbf", "utf-8"),
@@ -53,18 +53,18 @@ def decode(data: bytes, evidence: Iterable[str] = ()) -> Text:
 
 
 def _decoded(data: bytes, encoding: str, bom: bytes = b"", errors: str = "strict") -> Text | None:
-    """Only if it gives back the same bytes."""
+    """Decode, but only if encoding reproduces the same bytes."""
     body = data[len(bom) :]
     try:
         content = body.decode(encoding, errors)
-        same = encoding == "utf-8" or content.encode(encoding, errors) == body  # strict UTF-8 always does
+        same = encoding == "utf-8" or content.encode(encoding, errors) == body  # always true for strict UTF-8
     except UnicodeError:
         return None
     return Text(content, encoding, bom, errors) if same else None
 
 
 def _utf16(data: bytes) -> Text | None:
-    """UTF-16 without a mark: zeros on one side of many pairs, and nothing odd when decoded."""
+    """UTF-16 without a mark: many pairs have a zero on the same side, and no control characters."""
     sample = data[:_SAMPLE_BYTES]
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     encoding = "utf-16-le" if odd > even else "utf-16-be"
@@ -106,7 +106,7 @@ def _contains(data: bytes, quote: str, encoding: str) -> bool:
 
 
 def _sample(data: bytes) -> bytes:
-    """Lines of the data that are not ASCII, up to a size: it is they that tell."""
+    """Lines of the data that are not ASCII, up to a size: only they show the encoding."""
     lines: list[bytes] = []
     length = position = 0
     while length < _SAMPLE_BYTES and (match := _HIGH.search(data, position)):
@@ -121,7 +121,7 @@ def _sample(data: bytes) -> bytes:
 def _guess(sample: bytes, western: str) -> str | None:
     words = [word for word in _WORD.findall(sample) if not word.isascii()]
     mixed = sum(1 for word in words if len(word) == 1 or any(byte < 0x80 for byte in word))
-    if mixed * 2 >= len(words):  # letters with accents among plain ones
+    if mixed * 2 >= len(words):  # accented letters among ASCII ones
         return "shift_jis" if _is_japanese(sample) else western
     high = sum(1 for byte in sample if byte >= 0x80)
     for encoding in _CYRILLIC:
@@ -135,37 +135,37 @@ def _guess(sample: bytes, western: str) -> str | None:
 
 
 def _is_mostly_lower(text: str) -> bool:
-    """Whether capitals are the exception, as they are in prose and hardly in noise."""
+    """Whether capitals are the exception, as in prose but not in noise."""
     lower = sum(map(str.islower, text))
     return lower * 2 >= sum(map(str.isupper, text)) or text.isupper()
 
 
 def _is_japanese(sample: bytes) -> bool:
-    """Shift-JIS takes most Western bytes for halfwidth letters; only kana tells it apart."""
+    """Shift-JIS decodes most Western bytes as half-width characters; only kana are a proof."""
     text = sample.decode("shift_jis", "replace")
     kana = sum("\u3040" <= character <= "\u30ff" for character in text)
     return kana * 4 >= sum(not character.isascii() for character in text)
 
 
 def encode_like(beginning: bytes, content: str) -> tuple[bytes, str]:
-    """`content` as bytes for a file that begins like this, and a sentence about what was kept."""
+    """`content` as bytes for a file that begins with `beginning`, and a sentence about what was preserved."""
     bom, encoding, text = _read(beginning)
-    kept = []
+    preserved = []
     if bom:
         content = content.removeprefix(BOM)
-        kept.append("its byte order mark")
+        preserved.append("its byte order mark")
     if "\n" in content and "\r" not in content and _all_crlf(text):
         content = content.replace("\n", "\r\n")
-        kept.append("its CRLF line ends")
+        preserved.append("its CRLF line ends")
     data = bom + content.encode(encoding, "surrogateescape")
-    return data, f" The file keeps {' and '.join(kept)}." if kept else ""
+    return data, f" The file keeps {' and '.join(preserved)}." if preserved else ""
 
 
 def _read(beginning: bytes) -> tuple[bytes, str, str]:
-    """Mark, encoding and text; without a mark, what a file is written in and its bytes as characters."""
+    """Byte order mark, encoding and text; without a mark, UTF-8 and the bytes as Latin-1."""
     for bom, encoding in BOMS:
         if beginning.startswith(bom):
-            try:  # the end may be cut inside of a character
+            try:  # the data may end inside of a character
                 text = codecs.getincrementaldecoder(encoding)().decode(beginning[len(bom) :])
             except UnicodeDecodeError:
                 continue

@@ -1,8 +1,8 @@
-"""What is shown of a change: the numbered lines around it, and a unified diff.
+"""Excerpts of a change: the numbered lines around it, and a unified diff.
 
-Both are made from the spans of the change, so their cost does not grow with the
-file, and both are cut at a length that a conversation can bear. Only a window
-around the changes is split into lines, shown and parsed: most edits are small.
+Both are built from the spans of the change, so their cost does not grow with the
+file, and both are cut to a length that fits into a conversation. Only a window
+around the changes is split into lines and parsed: most edits are small.
 """
 
 import re
@@ -14,14 +14,14 @@ from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.spans import LineRange, Span, line_ranges
 from hutch.edit.text import ending, split_lines, without_ending
 
-_MAX_WHOLE_CHARS = 64 * 1024  # characters; up to this size a text is taken whole
-_MARGIN_CHARS = 32 * 1024  # characters around the changes of a larger one
+_MAX_WHOLE_CHARS = 64 * 1024  # up to this size the window is the whole text
+_MARGIN_CHARS = 32 * 1024  # around the changes of a larger text
 _MIN_LINES = 4
 CONTEXT_LINES = 3
 MAX_LINES = 80  # of numbered lines for one file
 MAX_DIFF_LINES = 200
 _MAX_LINE_CHARS = 300  # of one line
-_PART, _PARTS = re.compile(r"[\w./+=:~-]"), re.compile(r"[\w./+=:~-]*\Z")  # of a word as keys are
+_PART, _PARTS = re.compile(r"[\w./+=:~-]"), re.compile(r"[\w./+=:~-]*\Z")  # of a word, as credentials are
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Window:
     before: list[str]
     after: list[str]
     ranges: list[LineRange]
-    first: int = 0  # how many lines stand above the window
+    first: int = 0  # the number of lines above the window
     starts_text: bool = True
     ends_text: bool = True
 
@@ -53,7 +53,7 @@ def change_window(before: str, after: str, spans: Sequence[Span]) -> Window:
 
 
 def _line_start(text: str, offset: int) -> int:
-    """The start of a line some way above; after LF, so that it is one in both texts."""
+    """The start of a line above `offset`, after an LF, so that it is a line start in both texts."""
     at = offset
     for _ in range(_MIN_LINES):
         at = text.rfind("\n", 0, max(at, 0))
@@ -68,22 +68,22 @@ def _line_end(text: str, offset: int) -> int:
 
 
 def clip(line: str, max_chars: int = _MAX_LINE_CHARS) -> str:
-    """A line that is not too long, and can be sent to anybody."""
+    """A line cut to a maximum length, without lone surrogates."""
     if len(line) > max_chars:
         part = line[:max_chars]
-        if _PART.match(line, max_chars):  # half of a word might be half of a secret, which nobody recognises
+        if _PART.match(line, max_chars):  # half of a word might be half of a secret, which is not redacted
             part = part[: len(part) - len(_PARTS.search(part)[0])]  # type: ignore[index]
         line = f"{part}… (+{len(line) - len(part):,} characters)"
     return replace_surrogates(line)
 
 
 def number_lines(lines: Iterable[str], first: int) -> str:
-    """Lines as a listing has them: the number, a tab, the line."""
+    """Lines as in a listing: the number, a tab, the line."""
     return "\n".join(f"{number:>6}\t{clip(line)}" for number, line in enumerate(lines, start=first))
 
 
 def numbered_excerpt(window: Window, *, max_lines: int = MAX_LINES) -> str:
-    """The new lines with a few around them, numbered; changes near each other together."""
+    """The new lines with context, numbered; nearby changes are grouped."""
     parts: list[str] = []
     remaining = max_lines
     groups = list(_groups(window.ranges))
@@ -104,13 +104,13 @@ def numbered_excerpt(window: Window, *, max_lines: int = MAX_LINES) -> str:
 
 
 def unified_diff(old_path: str | None, new_path: str | None, window: Window) -> str:
-    """A unified diff; None for a path means that the file is not there."""
+    """A unified diff; None for a path means that the file does not exist."""
     lines = [f"--- {_name('a', old_path)}", f"+++ {_name('b', new_path)}"]
     for group in _groups(window.ranges):
-        room = MAX_DIFF_LINES - len(lines)
-        hunk = list(islice(_hunk(window, group), room + 1))
-        lines += hunk[:room]
-        if len(hunk) > room:
+        space = MAX_DIFF_LINES - len(lines)
+        hunk = list(islice(_hunk(window, group), space + 1))
+        lines += hunk[:space]
+        if len(hunk) > space:
             line = window.first + group[0].new_start + 1
             lines.append(f"… (the diff is cut here; read the file from line {line} for the rest)")
             break
@@ -118,7 +118,7 @@ def unified_diff(old_path: str | None, new_path: str | None, window: Window) -> 
 
 
 def _groups(ranges: Sequence[LineRange]) -> Iterator[list[LineRange]]:
-    """Changes whose context meets."""
+    """Groups of changes whose context overlaps."""
     group: list[LineRange] = []
     for each in ranges:
         if group and each.start - group[-1].end > 2 * CONTEXT_LINES:

@@ -1,4 +1,4 @@
-"""Changes of files: what is asked for, what came of it, and where edits are made.
+"""Changes of files: operations, their results, and the interface that performs them.
 
 Paths are relative to the workspace, `/`-separated, as the file system has them
 (`os.fsdecode`). A hash is the SHA-256 of a file's content in hex.
@@ -11,32 +11,32 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What became of one file."""
+    """The change of one file."""
 
     path: str
     kind: Literal["created", "modified", "deleted", "moved"]
-    before: str | None  # hash; of what was moved, when it was
+    before: str | None  # hash; for a move, that of the source
     after: str | None
     moved_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Give a file this content."""
+    """Write this content to a file."""
 
     path: str
     data: bytes
-    mode: int | None  # permission bits; None keeps them, or gives a new file the usual ones
+    mode: int | None  # permission bits; None keeps them, or uses the default for a new file
     before: str | None  # the hash it must still have; None: it must not exist
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Give a file another name, and perhaps other content; its mode comes along."""
+    """Move a file, perhaps with new content; it keeps its mode."""
 
     path: str
     to: str
-    data: bytes | None  # None: the content as it is
+    data: bytes | None  # None: unchanged
     before: str  # the hash that `path` must still have
     replaces: str | None = None  # the hash that `to` must still have; None: it must not exist
     mode: int | None = None
@@ -54,12 +54,12 @@ Operation = Write | Move | Delete
 
 
 class Writable(Protocol):
-    """Where edits are made: reads one file, and changes several, all or none."""
+    """The files that edits apply to: read one file, change several or none."""
 
     def read_bytes(self, path: str) -> tuple[bytes, int]:
-        """Content and `st_mode`; NotFound, Denied, or BadRequest for what is no file or too large."""
+        """Content and `st_mode`; NotFound, Denied, or BadRequest for a special or too large file."""
         ...
 
     def change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        """All of these changes in order, or none; Conflict when a `before` or `replaces` does not hold."""
+        """All of these changes in order, or none; Conflict when a `before` or `replaces` does not match."""
         ...

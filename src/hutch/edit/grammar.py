@@ -1,8 +1,8 @@
-"""What tree-sitter sees in a text: where it stops being one of its language, and its nodes.
+"""Parses a text with tree-sitter: the line of its first syntax error, and its nodes.
 
 Grammars are C code that hostile text can crash or keep busy for minutes, so each
-runs in a process of its own that may only compute, and has little time. What
-comes back is a line number and a list of nodes; anything else counts as no answer.
+runs in a process of its own that may only compute, with a short timeout. The answer
+is a line number and a list of nodes; anything else counts as a failure.
 """
 
 import atexit
@@ -35,12 +35,12 @@ from hutch.jail.launch.seccomp import (
 )
 
 _PROGRAM = Path(__file__).with_name("grammar_process.py")
-# As there, where importing would load the parser.
+# As in grammar_process.py, which cannot be imported here without loading the parser.
 HEADER, ANSWER = struct.Struct("<I?"), struct.Struct("<iI")
 _MAX_NODES_BYTES = 16 * 1024 * 1024
-_ANSWER_TIMEOUT_S = 10.0  # on a busy machine; the process itself counts the time that it computes
-_IDLE_LIMIT_S = 45.0  # after an answer: a process that is idle for longer soon ends itself
-# What computing needs: pipes, memory, signals, the clock and the end.
+_ANSWER_TIMEOUT_S = 10.0  # generous for a busy machine; the process limits its own CPU time
+_IDLE_LIMIT_S = 45.0  # an older process is about to end by itself
+# System calls for computing: pipes, memory, signals, the clock and exit.
 _CALLS = (
     Call(0, 63),  # read
     Call(1, 64),  # write
@@ -61,7 +61,7 @@ _CALLS = (
 
 
 class Grammar(NamedTuple):
-    """A language, and where its grammar is."""
+    """A language and the module of its grammar."""
 
     name: str
     module: str
@@ -69,23 +69,23 @@ class Grammar(NamedTuple):
 
 
 class SyntaxNode(NamedTuple):
-    """A part of a text, as its grammar names it. It holds the nodes that follow and are deeper."""
+    """A part of a text, as its grammar names it. Its children are the deeper nodes that follow."""
 
     depth: int
     kind: str
-    field: str | None  # what it is to the node that holds it
+    field: str | None  # the name of its role in its parent
     start: int  # in bytes
     end: int
 
 
 class SyntaxTree:
-    """A text as its grammar sees it, from the first node on; `whole` when nothing is wrong in it."""
+    """The nodes of a text in document order; `is_valid` when it has no syntax error."""
 
     def __init__(self, data: bytes, nodes: list[SyntaxNode], *, is_valid: bool) -> None:
         self.nodes = nodes
         self.is_valid = is_valid
         self._data = data
-        # Numbers and not nodes in nodes: hostile text is nested deeper than anything can follow.
+        # Indices instead of nested objects: hostile text can be nested deeper than recursion allows.
         self._children: list[list[int]] = [[] for _ in nodes]
         above: list[int] = []
         for number, node in enumerate(nodes):
@@ -100,36 +100,36 @@ class SyntaxTree:
         return self._data[max(node.start, 0) : max(node.end, 0)].decode(errors="replace")
 
     def line(self, number: int) -> str:
-        """The whole line on which a node begins."""
+        """The line on which a node begins."""
         start = max(self.nodes[number].start, 0)
         end = self._data.find(b"\n", start)
         line = self._data[self._data.rfind(b"\n", 0, start) + 1 : end if end >= 0 else None]
         return line.decode(errors="replace")
 
     def children(self, number: int) -> list[int]:
-        """The numbers of the nodes that this one is made of."""
+        """The indices of the children of a node."""
         return self._children[number]
 
 
 class ParseFailed(Exception):
-    """The process could not be started, died, or took too long: nobody knows."""
+    """The parser process could not be started, died, or timed out."""
 
 
 def first_error_line(grammar: Grammar, text: str) -> int | None:
-    """The line, from 0, where a text first does not parse; None when it does."""
+    """The line, from 0, of the first syntax error; None when there is none."""
     data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
     line, _ = _parser_process(grammar).ask(data)
     return None if line < 0 else min(line, data.count(b"\n"))
 
 
 def syntax_tree(grammar: Grammar, text: str) -> SyntaxTree:
-    """All nodes of a text."""
+    """Parse a text into its nodes."""
     data = text.encode("utf-8", "replace")
     line, listed = _parser_process(grammar).ask(data, nodes=True)
     try:
         return SyntaxTree(data, _NODES.validate_json(listed), is_valid=line < 0)
     except ValidationError:
-        raise ParseFailed(f"No answer about {grammar.name}: it made no sense") from None
+        raise ParseFailed(f"No answer about {grammar.name}: the answer is invalid") from None
 
 
 _NODES = TypeAdapter(list[SyntaxNode])
@@ -141,7 +141,7 @@ def _parser_process(grammar: Grammar) -> "_ParserProcess":
 
 
 class _ParserProcess:
-    """The process of one grammar, started when it is wanted."""
+    """The process of one grammar, started on first use."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
@@ -153,7 +153,7 @@ class _ParserProcess:
     def ask(self, data: bytes, *, nodes: bool = False) -> tuple[int, bytes]:
         with self._lock:
             if self._process and (self._process.poll() is not None or time.monotonic() > self._fresh_until):
-                self._end()  # it had been idle for long, and may be about to end
+                self._end()  # it was idle for long, and may be about to end
             try:
                 return self._request(data, nodes)
             except (OSError, ParseFailed, Unavailable) as error:
@@ -161,7 +161,7 @@ class _ParserProcess:
                 raise ParseFailed(f"No answer about {self._grammar.name}: {error}") from None
 
     def _request(self, data: bytes, nodes: bool) -> tuple[int, bytes]:
-        """Send a text and wait for its line, and for its nodes when they are wanted."""
+        """Send a text and wait for its error line, and for its nodes if requested."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
         until = time.monotonic() + _ANSWER_TIMEOUT_S
@@ -171,7 +171,7 @@ class _ParserProcess:
             view = view[os.write(process.stdin.fileno(), view) :]
         line, length = ANSWER.unpack(_read(process.stdout.fileno(), ANSWER.size, until))
         if length > (_MAX_NODES_BYTES if nodes else 0):
-            raise ParseFailed("it says too much")
+            raise ParseFailed("the answer is too long")
         listed = _read(process.stdout.fileno(), length, until)
         self._fresh_until = time.monotonic() + _IDLE_LIMIT_S
         return int(line), listed

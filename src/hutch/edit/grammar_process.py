@@ -1,8 +1,7 @@
-"""The process that parses, for grammar.py: run as a program, it imports nothing of Hutch.
+"""The parser process of grammar.py: run as a program, it imports nothing of Hutch.
 
-The text may be made to break a grammar's C code, and some have been broken so.
-Once the grammar is loaded, this process can do nothing but read, compute and
-answer: whatever takes it over has nowhere to go.
+Hostile text can exploit a grammar's C code. After the grammar is loaded, this process
+can only read, compute and answer, so an exploit can do nothing else.
 """
 
 import ctypes
@@ -20,7 +19,7 @@ from tree_sitter import Language, Node, Parser
 IDLE_TIMEOUT_S = 60
 CPU_TIMEOUT_S = 0.5
 MAX_MEMORY_BYTES = 1 << 30
-HEADER = struct.Struct("<I?")  # the length of a text, and whether its nodes are wanted
+HEADER = struct.Struct("<I?")  # the length of a text, and whether its nodes are requested
 ANSWER = struct.Struct("<iI")  # the line of the first error, from 0, or -1; the length of the nodes
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # for prctl
@@ -31,10 +30,10 @@ class _Program(ctypes.Structure):
 
 
 def main(module: str, function: str, program: str) -> None:
-    """Answer for one text after the other, until there are none for a while."""
+    """Parse one text after the other, until none comes for a while."""
     parser = Parser(Language(getattr(import_module(module), function)()))
-    answer(parser, b"x", True)  # whatever is loaded late is loaded now
-    if resource.getrlimit(resource.RLIMIT_CORE)[1]:  # with 0 a handler of core dumps is still started
+    answer(parser, b"x", True)  # loads what is loaded on first use
+    if resource.getrlimit(resource.RLIMIT_CORE)[1]:  # with 0 a core dump handler would still be started
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     _lock_down(bytes.fromhex(program))
@@ -42,7 +41,7 @@ def main(module: str, function: str, program: str) -> None:
         signal.alarm(IDLE_TIMEOUT_S)  # the default action ends the process
         length, nodes = HEADER.unpack(_read(HEADER.size))
         text = _read(length)
-        signal.setitimer(signal.ITIMER_PROF, CPU_TIMEOUT_S)  # and so does this one's
+        signal.setitimer(signal.ITIMER_PROF, CPU_TIMEOUT_S)  # as does this timer
         reply = memoryview(answer(parser, text, nodes))
         signal.setitimer(signal.ITIMER_PROF, 0)
         while reply:
@@ -50,14 +49,14 @@ def main(module: str, function: str, program: str) -> None:
 
 
 def answer(parser: Parser, text: bytes, nodes: bool) -> bytes:
-    """Where a text first does not parse, and what it is made of."""
+    """The encoded error line and nodes of a text."""
     root = parser.parse(text).root_node
     listed = json.dumps(list(all_nodes(root))).encode() if nodes else b""
     return ANSWER.pack(first_error(root), len(listed)) + listed
 
 
 def all_nodes(root: Node) -> Iterator[tuple[int, str, str | None, int, int]]:
-    """Each node after the one that holds it: its depth, type, field, and where it begins and ends."""
+    """Each node after its parent: its depth, type, field, start and end."""
     cursor = root.walk()
     while True:
         node = cursor.node
@@ -71,7 +70,7 @@ def all_nodes(root: Node) -> Iterator[tuple[int, str, str | None, int, int]]:
 
 
 def first_error(node: Node) -> int:
-    """The line of the first node that is an error, or stands for something missing."""
+    """The line of the first node that is an error or missing."""
     if not node.has_error:
         return -1
     while not node.is_error and not node.is_missing:

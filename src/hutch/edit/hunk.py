@@ -1,7 +1,7 @@
-"""The text that the hunks of a patch lead to.
+"""Applies the hunks of a patch to a text.
 
 Only removed and added lines are touched. Context keeps the file's bytes, and an
-added line gets the indentation and the line end of the place it goes to.
+added line gets the indentation and the line end of its neighbours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ from hutch.edit.text import common_ending, ending, separate_line_ends, without_e
 
 
 class _Run(NamedTuple):
-    """Lines of the file that are replaced by new ones, with their ends."""
+    """Lines of the file that are replaced, and the new lines with their ends."""
 
     start: int
     end: int
     lines: list[str]
-    literal: bool  # the patch says whether the last line has an end
+    literal: bool  # the patch determines whether the last line has an end
 
 
 def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
-    """The text with all of these hunks applied; an error says which one does not fit, and why."""
+    """Apply all of these hunks; an error says which one does not match, and why."""
     source = IndexedText(content)
     notes: list[str] = []
     runs: list[_Run] = []
@@ -81,10 +81,12 @@ def _runs(source: IndexedText, placed: PlacedHunk) -> Iterator[_Run]:
 
 
 def _end_for(source: IndexedText, placed: PlacedHunk) -> str:
-    """The line end of added lines: that of the lines around, or the hunk's own if the file has none."""
+    """The line end of added lines: that of nearby lines, or the hunk's own if the file has none."""
     line = placed.line
     if not source.has_cr:
-        ends = " ".join(hunk_line.end for hunk_line in placed.hunk.new)  # a CR and an LF do not make one end
+        ends = " ".join(
+            hunk_line.end for hunk_line in placed.hunk.new
+        )  # the space keeps a CR and an LF apart
         return "\n" if "\n" in source.content else common_ending(ends)
     near = source.lines[line : placed.end] or source.lines[max(line - 1, 0) : line + 1]
     return common_ending(source.content, "".join(near))
@@ -110,7 +112,7 @@ def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[HunkLine]]]:
 def _adapted(
     source: IndexedText, placed: PlacedHunk, run: list[HunkLine], added: list[HunkLine], first: int
 ) -> list[str]:
-    """The added lines of a run as they fit where the hunk was found."""
+    """The added lines of a run, adapted to the lines where the hunk matched."""
     texts = [hunk_line.text for hunk_line in added]
     rung, hunk = placed.rung, placed.hunk
     old = [hunk_line.text for hunk_line in hunk.old]
@@ -122,7 +124,7 @@ def _adapted(
     before = sum(hunk_line.sign != "+" for hunk_line in hunk.file_lines[:first])
     removed = sum(hunk_line.sign == "-" for hunk_line in run)
     if rung is Rung.UNEVEN:
-        # Like the removed line in its place, else like the nearest line above, else the one below.
+        # Indent like the removed line, else like the line above, else like the one below.
         similarity = [
             before + min(number, removed - 1) if removed else max(before - 1, 0)
             for number in range(len(texts))
@@ -145,9 +147,9 @@ def _shifted(shift: Shift | None, text: str) -> str:
 
 
 def _replacements(source: IndexedText, runs: list[_Run]) -> Iterator[Replacement]:
-    """The runs as replacements of text; only the end of the file may lack a line end."""
+    """The runs as replacements; only the last line of the file may lack a line end."""
     total = len(source.bare)
-    closed = not source.is_open  # whether the last line that is kept has its end
+    closed = not source.is_open  # whether the last remaining line has its end
     for number, (start, end, lines, literal) in enumerate(runs):
         at_end = end == total and number + 1 == len(runs)
         texts = [line if ending(line) else line + common_ending(source.content) for line in lines]

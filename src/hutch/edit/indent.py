@@ -1,8 +1,8 @@
-"""By how much text is indented otherwise than where it belongs.
+"""The difference between the indentation of a quote and that of the file.
 
-A model quotes a block as if it stood alone, or with spaces where the file has
-tabs. When one rule explains every line of the quote, the same rule tells how
-the new lines are indented; when none does, there is no match.
+Models quote a block without its indentation, or with spaces where the file has
+tabs. When one rule explains every line of the quote, the same rule indents the
+new lines; when none does, there is no match.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from math import gcd
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How an indentation of the quote becomes one of the file."""
+    """A rule that converts an indentation of the quote to one of the file."""
 
     remove: str
     add: str
     levels: int | None = None  # then `remove` and `add` are one level, and this many are added
 
     def indent(self, indent: str) -> str | None:
-        """The file's indentation for one of the quote's; None when the rule does not reach it."""
+        """The file's indentation for one of the quote's; None when the rule does not apply."""
         if self.levels is None:
             return self.add + indent[len(self.remove) :] if indent.startswith(self.remove) else None
         depth, rest = divmod(len(indent), len(self.remove))
@@ -28,7 +28,7 @@ class Shift:
         return self.add * (depth + self.levels) + " " * rest
 
     def line(self, line: str) -> str | None:
-        """A new line as the file would have it."""
+        """A new line with the indentation of the file."""
         bare = line.lstrip(" \t")
         indent = self.indent(line[: len(line) - len(bare)]) if bare else ""
         return None if indent is None else indent + bare
@@ -42,9 +42,9 @@ def indent_of(line: str) -> str:
 def shift_between(
     quoted: Sequence[str], found: Sequence[str], new: Sequence[str], near: Iterable[str]
 ) -> Shift | None:
-    """The one rule that makes each line of `quoted` indented as the same line of `found`.
+    """The one rule that converts the indentation of each line of `quoted` to that of `found`.
 
-    `new` is what will be indented by it; lines `near` tell how wide a level is in the file.
+    It must apply to all lines of `new`; the lines `near` show how wide a level is in the file.
     """
     pairs = {
         (indent_of(mine), indent_of(theirs))
@@ -54,9 +54,9 @@ def shift_between(
     if not pairs:
         return None
     indents = {indent for pair in pairs for indent in pair} | set(map(indent_of, new))
-    same_kind = len({_kind(indent) for indent in indents if indent}) <= 1
+    is_uniform = len({_kind(indent) for indent in indents if indent}) <= 1
     rules = [_prefix_rule(pairs), _level_rule(pairs, [*quoted, *new], near)]
-    for rule in rules if same_kind else reversed(rules):
+    for rule in rules if is_uniform else reversed(rules):
         if (
             rule
             and all(rule.indent(mine) == theirs for mine, theirs in pairs)

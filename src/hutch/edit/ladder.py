@@ -1,7 +1,7 @@
-"""Finding quoted text in a file: as it is, and then a little less exactly.
+"""The ladder of matching: finds quoted text in a file exactly, then less and less exactly.
 
-Each rung forgives one kind of slip that models make. A lower rung is tried only
-when the ones above find nothing, and what it finds still has to be unique.
+Each rung tolerates one kind of mistake that models make. A lower rung is tried only
+when the ones above find nothing, and its match must still be unique.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 
 from hutch.edit.text import ending, split_lines
 
-_MAX_LINEAR_LOOKUPS = 8  # questions about lines that are answered by counting, before a table is made
+_MAX_LINEAR_LOOKUPS = 8  # lookups that count line ends, before a table is built
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _FOLDED = str.maketrans(
     {
@@ -38,18 +38,18 @@ class Rung(IntEnum):
 
     @property
     def note(self) -> str:
-        """What the caller is note, when there is something to tell."""
+        """The note for the caller; empty for an exact match."""
         return _NOTES[self]
 
 
 _NOTES = {
     Rung.EXACT: "",
     Rung.ENDINGS: "matched with other line ends; the file's were kept",
-    Rung.TRAILING: "matched but for space at the end of lines",
+    Rung.TRAILING: "matched except for space at the end of lines",
     Rung.INDENT: "matched at another indentation; the new text was indented to fit",
-    Rung.PUNCTUATION: "matched with typographic punctuation taken as plain",
+    Rung.PUNCTUATION: "matched with typographic punctuation read as plain",
     Rung.PUNCTUATION_INDENT: (
-        "matched at another indentation, with typographic punctuation taken as plain;"
+        "matched at another indentation, with typographic punctuation read as plain;"
         " the new text was indented to fit"
     ),
     Rung.UNEVEN: "matched without regard to indentation; the new lines were indented like their neighbours",
@@ -66,12 +66,12 @@ _KEYS: dict[Rung, Callable[[str], str]] = {
 
 
 def fold(text: str) -> str:
-    """Text with typographic quotes, dashes, spaces and ellipses as a keyboard has them."""
+    """Replace typographic quotes, dashes, spaces and ellipses by ASCII."""
     return text if text.isascii() else text.translate(_FOLDED)
 
 
 def unfolded(line: str, column: int) -> int | None:
-    """The column of `line` that is this column of its fold; None inside an ellipsis."""
+    """The column of `line` for a column of its folded form; None inside of an ellipsis."""
     if line.isascii():
         return column
     folded = 0
@@ -83,16 +83,16 @@ def unfolded(line: str, column: int) -> int | None:
 
 
 def line_key(rung: Rung, line: str) -> str:
-    """What of a line counts at this rung."""
+    """The part of a line that this rung compares."""
     return _KEYS[rung](line)
 
 
 class Keys:
-    """The lines of a file as one rung sees them."""
+    """The lines of a file in the form that one rung compares."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.joined = "\n".join(["", *lines, ""])  # LF, then each followed by LF
+        self.joined = "\n".join(["", *lines, ""])  # LF, then each line followed by LF
         self._lookups = 0
 
     @cached_property
@@ -119,7 +119,7 @@ class Keys:
 
 
 class IndexedText:
-    """A file's text, taken apart for searching, and only as far as somebody asks."""
+    """A file's text, indexed for searching on first use."""
 
     def __init__(self, content: str) -> None:
         self.content = content
@@ -151,7 +151,7 @@ class IndexedText:
         return list(accumulate(map(len, self.lines), initial=0))
 
     def start_of(self, line: int) -> int:
-        """Where a line begins; of the one after the last, where the text ends."""
+        """The offset of a line; for the line after the last, the end of the text."""
         self._lookups += 1
         if self._lookups > _MAX_LINEAR_LOOKUPS:
             return self._starts[line]
@@ -160,7 +160,7 @@ class IndexedText:
         return min(sum(map(len, islice(self.bare, line))) + line, len(self.content))
 
     def line_at(self, offset: int) -> int:
-        """The index of the line that holds an offset."""
+        """The index of the line at an offset."""
         self._lookups += 1
         if self._lookups > _MAX_LINEAR_LOOKUPS or self.has_lone_cr:
             return max(min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1), 0)
@@ -168,21 +168,21 @@ class IndexedText:
         return self.content.count("\n", 0, offset)
 
     def ends(self, start: int, stop: int) -> list[str]:
-        """How these lines end."""
+        """The line ends of these lines."""
         if self.has_cr:
             return [ending(line) for line in self.lines[start:stop]]
         last = self.is_open and stop == len(self.bare) > start
         return ["\n"] * (stop - start - last) + [""] * last
 
     def keys(self, rung: Rung) -> Keys:
-        """The lines as this rung sees them."""
+        """The lines in the form that this rung compares."""
         if rung not in self._keys:
             lines = self.bare if rung is Rung.ENDINGS else list(map(_KEYS[rung], self.bare))
             self._keys[rung] = Keys(lines)
         return self._keys[rung]
 
     def may_match(self, rung: Rung, quote: str) -> bool:
-        """Whether this rung could find a quote that the ones above it did not."""
+        """Whether this rung can find a quote that the rungs above did not."""
         if rung is Rung.TRAILING:
             return _has_trailing_space(self.content) or _has_trailing_space(quote)
         if rung in (Rung.PUNCTUATION, Rung.PUNCTUATION_INDENT):
@@ -195,7 +195,7 @@ def _has_trailing_space(text: str) -> bool:
 
 
 def occurrences(text: str, pattern: str, *, max_count: int, start: int = 0, step: int = 1) -> list[int]:
-    """Offsets of `pattern` in `text`; overlapping ones too unless `step` is its length."""
+    """Offsets of `pattern` in `text`; also overlapping ones, unless `step` is its length."""
     found: list[int] = []
     offset = text.find(pattern, start)
     while offset >= 0 and len(found) < max_count:

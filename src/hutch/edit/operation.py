@@ -1,4 +1,4 @@
-"""What a patch says: operations on files, made of hunks. Both kinds of patch become these values."""
+"""The operations of a patch on files, and their hunks. Both kinds of patch are parsed into these."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ class HunkLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines that follow each other in a file, with those to remove and to add."""
+    """Consecutive lines of a file, with those to remove and to add."""
 
     lines: tuple[tuple[str, str], ...]  # sign and text, which may end with CR
     anchors: tuple[str, ...] = ()  # lines above it, outermost first
@@ -28,12 +28,12 @@ class Hunk:
     heading: str = ""  # what follows the line numbers: a line above the hunk, or a part of one
 
     def without_bom(self) -> "Hunk":
-        """The same for a file whose byte order mark is kept apart from its text."""
+        """The same hunk for a file whose byte order mark is stored apart from its text."""
         return replace(self, lines=tuple((sign, text.removeprefix(BOM)) for sign, text in self.lines))
 
     @cached_property
     def file_lines(self) -> tuple[HunkLine, ...]:
-        """The lines as a file has them: a CR inside one ends a line of its own."""
+        """The lines as in a file: a CR inside of one ends a line."""
         last_old = max((index for index, (sign, _) in enumerate(self.lines) if sign != "+"), default=-1)
         last_new = max((index for index, (sign, _) in enumerate(self.lines) if sign != "-"), default=-1)
         hunk_lines: list[HunkLine] = []
@@ -45,18 +45,18 @@ class Hunk:
 
     @cached_property
     def old(self) -> tuple[HunkLine, ...]:
-        """What must be in the file."""
+        """The lines that must be in the file."""
         return tuple(hunk_line for hunk_line in self.file_lines if hunk_line.sign != "+")
 
     @cached_property
     def new(self) -> tuple[HunkLine, ...]:
-        """What is there afterwards."""
+        """The lines in the file afterwards."""
         return tuple(hunk_line for hunk_line in self.file_lines if hunk_line.sign != "-")
 
 
 @dataclass(frozen=True, slots=True)
 class FileOperation:
-    """What a patch does to one file."""
+    """The operation of a patch on one file."""
 
     kind: Literal["add", "update", "delete"]
     path: str
@@ -65,4 +65,4 @@ class FileOperation:
     content: str = ""  # of an added file
     hunks: tuple[Hunk, ...] = ()
     mode: int | None = None
-    otherwise: str | None = None  # the other name that the patch has for the file, when `path` is not there
+    otherwise: str | None = None  # the other name of the file in the patch, used when `path` does not exist

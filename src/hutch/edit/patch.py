@@ -1,8 +1,8 @@
 """The patch envelope that models write: `*** Begin Patch` to `*** End Patch`.
 
-Read leniently where the meaning is plain (padding, a heredoc or a code fence
-around it, an empty context line without its space), and strictly where a guess
-could lose something: a patch without its last line was probably cut off.
+Parsing is lenient where the meaning is clear (padding, a heredoc or a code fence
+around it, an empty context line without its space), and strict where a guess
+could lose lines: a patch without its last line was probably cut off.
 """
 
 import re
@@ -72,7 +72,7 @@ def _quote(lines: list[str]) -> str:
 
 
 class _Reader:
-    """Goes through the lines once."""
+    """Reads the lines once."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -96,7 +96,7 @@ class _Reader:
                 yield FileOperation("add", path, content=self._added(path))
             elif kind == "delete":
                 while self._at < self._end and self._lines[self._at].startswith("-"):
-                    self._at += 1  # what the file holds; not needed
+                    self._at += 1  # the content of the file; not needed
                 yield FileOperation("delete", path)
             else:
                 yield self._updated(path)
@@ -141,11 +141,11 @@ class _Reader:
             heading = ""
             first = self._at
             while self._at < self._end and self._lines[self._at].startswith("@@"):
-                given = self._lines[self._at][2:]
-                if ranges := _RANGE.fullmatch(given.strip()):
-                    number, heading, given = int(ranges[1]), ranges[2], ""
-                if given.strip():
-                    anchors.append(given.removeprefix(" "))
+                anchor = self._lines[self._at][2:]
+                if ranges := _RANGE.fullmatch(anchor.strip()):
+                    number, heading, anchor = int(ranges[1]), ranges[2], ""
+                if anchor.strip():
+                    anchors.append(anchor.removeprefix(" "))
                 self._at += 1
             lines, at_end = self._hunk_lines()
             if not lines:
@@ -155,7 +155,7 @@ class _Reader:
 
     def _hunk_lines(self) -> tuple[list[tuple[str, str]], bool]:
         lines: list[tuple[str, str]] = []
-        bare = 0  # empty lines at the end that have no sign: decoration, not context
+        bare = 0  # empty lines without a sign at the end are not context
         while self._at < self._end:
             line = self._lines[self._at]
             if line.startswith("***"):
@@ -172,7 +172,7 @@ class _Reader:
         return lines[: len(lines) - bare], False
 
     def _is_followed(self) -> bool:
-        """Whether lines of a hunk come after the empty ones here."""
+        """Whether lines of a hunk follow the empty ones here."""
         at = self._at
         while at < self._end and not self._lines[at].strip():
             at += 1

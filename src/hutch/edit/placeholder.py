@@ -1,7 +1,7 @@
-"""Lines that stand for code instead of being it.
+"""Detects placeholders for code in new text, and line numbers copied from a listing.
 
 `# ... existing code ...` in an edit would delete the code that it stands for, so
-it is refused. Numbers copied from a listing are recognised for the same reason.
+it is refused. Copied line numbers would end up in the file.
 """
 
 import re
@@ -38,26 +38,26 @@ _NUMBER = re.compile(r"\s*(\d{1,7})(?:([\t→])|(?=\r?$))")
 
 @cache
 def _body() -> re.Pattern[str]:
-    """Compiled for the first edit: it takes as long as twenty others, which a start would wait for."""
+    """Compiled on first use: it takes as long as twenty other patterns, which would slow the start."""
     return re.compile(_BODY, re.IGNORECASE)
 
 
 def find_placeholder(lines: Sequence[str], known: str, *, shorter: bool) -> str | None:
-    """The first of these lines that stands for code and is not in the text `known`.
+    """The first of these lines that is a placeholder and is not in the text `known`.
 
     A comment of nothing but dots counts only when the new text is `shorter` than what it replaces.
     """
     for line in lines:
         if (
             len(line) <= _MAX_LINE_CHARS
-            and _stands_for_code(line, shorter=shorter)
+            and _is_placeholder(line, shorter=shorter)
             and line.strip() not in known
         ):
             return line.strip()
     return None
 
 
-def _stands_for_code(line: str, *, shorter: bool) -> bool:
+def _is_placeholder(line: str, *, shorter: bool) -> bool:
     if not (wrapped := _WRAPPED.fullmatch(line)) or not wrapped["body"]:
         return False
     if wrapped["open"] and _ONLY_DOTS.fullmatch(wrapped["body"]):
@@ -74,7 +74,7 @@ def _stands_for_code(line: str, *, shorter: bool) -> bool:
 
 
 def leading_line_numbers(lines: Sequence[str]) -> list[int]:
-    """The numbers that these lines begin with, as a listing has them; empty when they do not."""
+    """The numbers at the start of these lines, as in a listing; empty when there are none."""
     found = [_NUMBER.match(line) for line in lines if line.strip()]
     numbers = [int(match[1]) for match in found if match]
     consecutive = all(number == numbers[0] + index for index, number in enumerate(numbers))
@@ -83,5 +83,5 @@ def leading_line_numbers(lines: Sequence[str]) -> list[int]:
 
 
 def strip_line_numbers(lines: Sequence[str]) -> list[str]:
-    """The lines without the numbers of a listing."""
+    """Remove the line numbers of a listing."""
     return [_NUMBER.sub("", line, count=1) for line in lines]

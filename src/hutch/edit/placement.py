@@ -1,8 +1,8 @@
-"""Where the hunks of a patch belong in a file.
+"""Finds the positions of the hunks of a patch in a file.
 
-Each hunk is looked for on the ladder. One that matches in several places is
-settled by its line number, its anchors, or by the order of the hunks; if that
-leaves a choice, the patch is refused rather than put where it may be wrong.
+Each hunk is searched for on the ladder. If it matches in several places, its line
+number, its anchors, or the order of the hunks decides; if that leaves a choice,
+the patch is refused.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,10 +18,10 @@ from hutch.edit.refusal import CERTAIN_SIMILARITY, MAX_LISTED, did_you_mean, for
 from hutch.edit.similar_lines import find_similar_lines, similarity
 
 _MAX_PLACES = 100_000  # of one hunk
-_MAX_WORK = 3_000_000  # lines and places looked at; some seconds
+_MAX_WORK = 3_000_000  # lines and places compared; some seconds
 _MAX_RARE_LINES = 200
 _MAX_HUNKS_WITHOUT_INDEX = 8
-_MIN_CHARS = 3  # characters that make an added text more than a bracket
+_MIN_CHARS = 3  # of an added text, to be more than a bracket
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PlacedHunk:
     number: int
     line: int
     rung: Rung
-    applied: bool  # the file already reads as the hunk wants it
+    applied: bool  # the file already has the result of the hunk
 
     @property
     def end(self) -> int:
@@ -83,7 +83,7 @@ def place_hunks(source: IndexedText, hunks: Sequence[Hunk]) -> list[PlacedHunk]:
 
 
 def _check_headings(source: IndexedText, placed: Sequence[PlacedHunk], hunks: Sequence[Hunk]) -> None:
-    """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
+    """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for other lines.
 
     A heading may be the beginning of its line, since programs cut it.
     """
@@ -95,7 +95,7 @@ def _check_headings(source: IndexedText, placed: Sequence[PlacedHunk], hunks: Se
         if not any(f"\n{heading}" in keys.joined for keys in (source.keys(Rung.UNEVEN), patched)):
             raise Conflict(
                 f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
-                "is not in the file. Give the line that stands above the place that is meant, or no heading."
+                "is not in the file. Give a line above the intended lines, or no heading."
             )
 
 
@@ -105,29 +105,29 @@ def _name(number: int, hunks: Sequence[Hunk]) -> str:
 
 
 def _in_order(hunks: Sequence[Hunk], places: Sequence[_Candidates], total: int) -> list[int]:
-    """One line for each hunk. If only one choice keeps the hunks in order, that is it."""
+    """Choose one line for each hunk: the only choice that keeps the hunks in order."""
     chosen = [place.lines[0] for place in places]
     if all(len(place.lines) == 1 for place in places):
-        return chosen  # in whatever order
+        return chosen  # in any order
     ordered = [number for number, place in enumerate(places) if not place.applied and not place.anywhere]
     latest = dict.fromkeys(ordered, -1)
     limit = total
     for number in reversed(ordered):
         index = bisect_right(places[number].lines, limit - len(hunks[number].old)) - 1
         limit = latest[number] = places[number].lines[index] if index >= 0 else -1
-    least = 0
+    minimum = 0
     for number in ordered:
         lines = places[number].lines
-        index = bisect_left(lines, least)
+        index = bisect_left(lines, minimum)
         if index == len(lines) or latest[number] < 0 or lines[index] != latest[number]:
             several = number if len(lines) > 1 else next(n for n in ordered if len(places[n].lines) > 1)
             raise Conflict(
                 f"{_name(several + 1, hunks)} matches in {len(places[several].lines)} places:"
-                f" {_listed(places[several].lines)}. Give more lines around the one"
-                " that is meant, or name a line above it with '@@'."
+                f" {_listed(places[several].lines)}. Give more lines around the intended"
+                " one, or name a line above it with '@@'."
             )
         chosen[number] = lines[index]
-        least = chosen[number] + len(hunks[number].old)
+        minimum = chosen[number] + len(hunks[number].old)
     return chosen
 
 
@@ -136,13 +136,13 @@ class _Finder:
 
     def __init__(self, source: IndexedText, *, many: bool) -> None:
         self._source = source
-        self._many = many  # then an index of lines is worth its while
+        self._many = many  # then an index of lines is worth its cost
         self._indices: dict[Rung, dict[str, list[int]]] = {}
         self._work = 0
-        self._drift = 0  # how far the last line number was off
+        self._drift = 0  # the error of the last line number
 
     def places(self, hunk: Hunk) -> _Candidates:
-        """Where it may go."""
+        """The lines where the hunk may begin."""
         if not hunk.old:
             return self._insertion(hunk)
         marks = self._marks(hunk.anchors)
@@ -151,7 +151,7 @@ class _Finder:
             lines = self._lines(hunk, rung, hunk.old)
             fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
             if fitting:
-                so = len(fitting) == 1 and self._reads_so(hunk, fitting[0])
+                so = len(fitting) == 1 and self._has_result(hunk, fitting[0])
                 return _Candidates(rung, fitting, applied=so)
             elsewhere = elsewhere or lines
         if lines := self._applied(hunk, marks):
@@ -159,7 +159,7 @@ class _Finder:
         if elsewhere:
             raise Conflict(
                 f"its lines are at {_listed(elsewhere)}, which is not below '{hunk.anchors[-1]:.100}' at"
-                f" {_listed(marks)}. Name a line above the place that is meant after '@@', or none."
+                f" {_listed(marks)}. Name a line above the intended lines after '@@', or none."
             )
         raise self._not_found(hunk)
 
@@ -180,7 +180,7 @@ class _Finder:
         return _Candidates(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
 
     def _lines(self, hunk: Hunk, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
-        """Where these lines match at this rung; a place that the hunk itself points to goes first."""
+        """Where these lines match at this rung; the position that the hunk declares goes first."""
         if rung > Rung.ENDINGS:
             text = "\n".join(hunk_line.text for hunk_line in quote)
             if not text.strip() or not self._source.may_match(rung, text):
@@ -231,7 +231,7 @@ class _Finder:
         return same and self._fits(rung, quote, line)
 
     def _fits(self, rung: Rung, quote: Sequence[HunkLine], line: int) -> bool:
-        """Whether line ends, or the indentation, are right as well, where the rung asks for it."""
+        """Whether line ends or the indentation match, too, where the rung requires it."""
         if rung is Rung.EXACT:
             return self._source.ends(line, line + len(quote)) == [hunk_line.end for hunk_line in quote]
         if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
@@ -241,7 +241,7 @@ class _Finder:
         return True
 
     def _marks(self, anchors: Sequence[str]) -> list[int]:
-        """Where the last of these lines stands, each below the one before it; Conflict if one is missing."""
+        """Where the last of these lines is, each below the one before it; Conflict if one is missing."""
         marks: list[int] = []
         for number, anchor in enumerate(anchors):
             lines = self._anchor_lines(anchor)
@@ -258,9 +258,9 @@ class _Finder:
         return marks
 
     def _anchor_lines(self, anchor: str) -> list[int]:
-        """Where this line stands, or else one that begins with it: '@@ class A' for 'class A(B):'.
+        """Where this line is, or else one that begins with it: '@@ class A' for 'class A(B):'.
 
-        Elsewhere in a line it is something else, such as a comment or a string that quotes it.
+        Other occurrences do not count, such as a comment or a string that quotes it.
         """
         quote = fold(anchor).strip()
         for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, quote)):
@@ -271,8 +271,8 @@ class _Finder:
         keys = self._source.keys(Rung.UNEVEN).lines
         return [line for line, have in enumerate(keys) if _begins_with(have, part)] if part else []
 
-    def _reads_so(self, hunk: Hunk, line: int) -> bool:
-        """Whether what the hunk adds above or below its lines is there already."""
+    def _has_result(self, hunk: Hunk, line: int) -> bool:
+        """Whether the lines that the hunk adds above or below are in the file already."""
         signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
         added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if signs.strip("+").strip(" ") or not _counts(added):
@@ -281,7 +281,7 @@ class _Finder:
         return self._is_at(Rung.TRAILING, hunk.new, line - above)
 
     def _applied(self, hunk: Hunk, marks: Sequence[int]) -> list[int]:
-        """Where the file reads as the hunk wants it below its anchors, if that is sure."""
+        """Where the file has the result of the hunk below its anchors, if that is certain."""
         signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
         added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
@@ -321,8 +321,8 @@ class _Finder:
         hint = self._hint(quote, hunk.anchors, self._marks(hunk.anchors))
         if not hint:
             return Conflict(
-                "its lines are not in the file, nor anything like them. Read the file again and give"
-                " context and removed lines as they are now."
+                "its lines are not in the file, nor anything similar. Read the file again and give"
+                " its current context and removed lines."
             )
         return Conflict(f"its lines are not in the file. {hint}")
 
@@ -334,7 +334,7 @@ class _Finder:
         if near is None:
             return ""
         where = (
-            f"Nothing below '{anchors[-1]:.100}' at {_listed(marks)} is like that, but lines above it are. "
+            f"Nothing below '{anchors[-1]:.100}' at {_listed(marks)} is similar, but lines above it are. "
             if marks
             else ""
         )
@@ -349,7 +349,7 @@ class _Finder:
         return self._indices[rung]
 
     def _index_of(self, number: int) -> int:
-        """The index of a line that a diff counts, which takes only LF for the end of one."""
+        """The index of a line that a diff counts, which counts only LF as a line end."""
         if not self._source.has_lone_cr:
             return number - 1
         ends = [line for line, text in enumerate(self._source.lines) if text.endswith("\n")]
@@ -366,14 +366,14 @@ class _Finder:
 
 
 def _begins_with(line: str, part: str) -> bool:
-    """Whether a line begins with `part`, which does not end inside of a word."""
+    """Whether a line begins with `part`, and `part` does not end inside of a word."""
     return line.startswith(part) and not (is_word(part[-1]) and is_word(line[len(part) : len(part) + 1]))
 
 
 def _first_below(lines: Sequence[int], marks: Sequence[int], length: int = 1) -> list[int]:
     """For each mark the first of the lines from it on, unless another mark comes before.
 
-    If there is none, something of that length may begin above the mark that is one of its lines.
+    If there is none, something of that length may begin above the mark so that the mark is one of its lines.
     """
     found: list[int] = []
     for number, mark in enumerate(marks):
@@ -391,5 +391,5 @@ def _listed(lines: Sequence[int]) -> str:
 
 
 def _counts(hunk_lines: Sequence[HunkLine]) -> bool:
-    """Whether the lines hold enough to be told from others."""
+    """Whether the lines have enough text to be significant."""
     return sum(len(hunk_line.text.strip()) for hunk_line in hunk_lines) >= _MIN_CHARS

@@ -1,7 +1,7 @@
-"""What is said when quoted text cannot be replaced, so that the next try hits.
+"""Errors for quoted text that cannot be replaced, so that the next attempt succeeds.
 
-A message shows the lines that were probably meant, or every place that matched.
-Text that is there already is no refusal at all.
+A message shows the lines that were probably meant, or every match. New text that
+is in the file already is not an error.
 """
 
 from collections.abc import Sequence
@@ -20,30 +20,30 @@ _MIN_CHARS = 3
 
 
 def ambiguous(source: IndexedText, rung: Rung, matches: Sequence[Match]) -> Conflict:
-    """Why text that is there more than once was not replaced."""
+    """The error for text that occurs more than once."""
     lines = _lines(source, matches)
     how = f" ({rung.note})" if rung.note else ""
     return Conflict(
         f"'old' is in the file {format_count(len(matches))} times{how}: {format_lines(lines, len(matches))}."
-        " Quote more of the lines around the one that is meant, or set replace_all."
+        " Quote more of the lines around the intended one, or set replace_all."
     )
 
 
 def not_found(source: IndexedText, old: str) -> Conflict:
-    """Why text that is not there was not replaced, with the lines that are most like it."""
+    """The error for text that does not occur, with the most similar lines."""
     lines = split_quote(old)
     if leading_line_numbers(lines):
         stripped = "\n".join(strip_line_numbers(lines))
         there = " Without them it is there." if find(source, stripped)[1] else ""
         return Conflict(
-            "'old' is not in the file: its lines begin with their numbers, as a listing has them."
-            f" The file does not have them: leave them out.{there}"
+            "'old' is not in the file: its lines begin with their numbers, as in a listing."
+            f" The file does not contain them: omit them.{there}"
         )
     near = find_similar_lines(source, lines)
     if near is None:
         return Conflict(
-            "'old' is not in the file, nor anything like it. Read the file again and quote it as it is"
-            " now, or look for the text in another file."
+            "'old' is not in the file, nor anything similar. Read the file again and quote its current"
+            " text, or search for the text in another file."
         )
     return Conflict(f"'old' is not in the file. {did_you_mean(source, near, lines)}")
 
@@ -70,7 +70,7 @@ def did_you_mean(source: IndexedText, near: SimilarLines, quote: Sequence[str]) 
 
 
 def already_applied(source: IndexedText, old: str, new: str) -> str:
-    """What is told when the new text is there and the old is not; empty when that is not sure."""
+    """The note when the file has the new text and not the old; empty when that is not certain."""
     if not new.strip():
         return ""
     matches = [match for match in find(source, new, new)[1] if _stands_alone(source, match)]
@@ -82,18 +82,18 @@ def already_applied(source: IndexedText, old: str, new: str) -> str:
     ]
     near = find_similar_lines(source, split_quote(old), outside=here)
     if near and near.similarity >= CERTAIN_SIMILARITY:
-        return ""  # something much like the old text is elsewhere: that is what was meant
+        return ""  # very similar text elsewhere was probably meant
     where = format_lines(_lines(source, matches), len(matches))
     return f"already applied: 'old' is not in the file, and the new text is at {where}; nothing changed"
 
 
 def format_count(matches: int) -> str:
-    """How many, as far as they were counted."""
+    """The number of matches, or that there are more."""
     return f"{matches} or more" if matches >= MAX_MATCHES else str(matches)
 
 
 def format_lines(lines: Sequence[int], total: int) -> str:
-    """The first line numbers of so many in all, as people write them."""
+    """The first line numbers of `total`, as text."""
     some = ", ".join(map(str, lines[:MAX_LISTED]))
     more = f" and {total - MAX_LISTED} more" if total > MAX_LISTED else ""
     return f"line{'s' * (total > 1)} {some}{more}"
@@ -104,7 +104,7 @@ def _lines(source: IndexedText, matches: Sequence[Match]) -> list[int]:
 
 
 def _stands_alone(source: IndexedText, match: Match) -> bool:
-    """Not a part of a word, and not so short that it is everywhere."""
+    """Whether a match is no part of a word, and long enough to be significant."""
     text = source.content[match.start : match.end]
     before, after = source.content[match.start - 1 : match.start], source.content[match.end : match.end + 1]
     if (is_word(before) and is_word(text[:1])) or (is_word(after) and is_word(text[-1:])):
@@ -113,5 +113,5 @@ def _stands_alone(source: IndexedText, match: Match) -> bool:
 
 
 def is_word(character: str) -> bool:
-    """Whether it can be part of a name."""
+    """Whether a character can be part of a name."""
     return character.isalnum() or character == "_"

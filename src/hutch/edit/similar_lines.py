@@ -1,7 +1,7 @@
-"""Which lines of a file somebody may have meant who quoted it wrongly.
+"""Finds the lines of a file that a wrong quote probably meant.
 
 Candidates come from lines and rare words that the quote and the file share, so
-the costly comparison is made for a few places only, however large the file is.
+only a few places are compared in detail, however large the file is.
 """
 
 import re
@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 
 from hutch.edit.ladder import IndexedText, Rung, occurrences
 
-_MAX_LINES = 40  # of the quote that are looked at
-_MAX_VOTES = 60  # that a line or word may vote for
+_MAX_LINES = 40  # of the quote that are compared
+_MAX_VOTES = 60  # of places for one line or word
 _MAX_WORDS = 12
 _MAX_CANDIDATES = 12
 _MAX_CHARS = 1_200  # of a candidate that are compared
@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w{3,40}")
 
 @dataclass(frozen=True, slots=True)
 class SimilarLines:
-    """Lines `start` to `end` of the file (from 0, end excluded), and how like the quote they are (0 to 1)."""
+    """Lines `start` to `end` of the file (from 0, end excluded); their similarity is 0 to 1."""
 
     start: int
     end: int
@@ -66,7 +66,7 @@ def similarity(source: IndexedText, quote: Sequence[str], start: int, end: int) 
 
 
 def _votes(source: IndexedText, quoted: list[str], first: int) -> Iterator[tuple[int, float]]:
-    """First lines of places that share something with the quote; what is rare weighs more."""
+    """First lines of places that share a line or word with the quote; rare ones weigh more."""
     for index, line in enumerate(quoted):
         if line and (count := source.content.count(line)):
             for place in source.keys(Rung.INDENT).blocks([line], max_count=_MAX_VOTES, first=first):
@@ -79,7 +79,7 @@ def _votes(source: IndexedText, quoted: list[str], first: int) -> Iterator[tuple
 
 
 def _words(quoted: list[str]) -> dict[str, int]:
-    """The longest words of the quote, each with the line where it first is."""
+    """The longest words of the quote, each with the line of its first occurrence."""
     first: dict[str, int] = {}
     for index, line in enumerate(quoted):
         for word in _WORD.findall(line[:_MAX_CHARS]):

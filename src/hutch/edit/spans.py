@@ -1,8 +1,8 @@
-"""Which parts of a text became which parts of another.
+"""Spans: which part of a text became which part of another.
 
-Edits of one call are made one after the other, each in the text that the last
-one left. Composing their spans keeps every change tied to the text as it was
-before the call, so that line numbers, diffs and excerpts can be told from it.
+Edits of one call are applied one after the other, each to the result of the one
+before. Composing their spans relates every change to the original text, from
+which line numbers, diffs and excerpts follow.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """`before[start:end]` became `after[new_start:new_end]`; in order, and apart."""
+    """`before[start:end]` became `after[new_start:new_end]`; sorted and disjoint."""
 
     start: int
     end: int
@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """Put `text` in the place of what stands from `start` to `end`."""
+    """Replace the text from `start` to `end` by `text`."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Replacement(NamedTuple):
 
 
 def apply_replacements(content: str, replacements: Iterable[Replacement]) -> str:
-    """The text with these replacements made; they are in order and apart."""
+    """Make these replacements, which are sorted and disjoint."""
     parts: list[str] = []
     done = 0
     for start, end, text in replacements:
@@ -55,7 +55,7 @@ def _clusters(
     spans: Iterable[Span], replacements: Iterable[Replacement]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Runs that overlap: start, end, by how much spans make it longer, by how much replacements do."""
-    # At one place what is empty comes first, and what was there before what is new.
+    # At one position empty ones come first, and spans before replacements.
     earlier = ((c, d, 0, d - c - (b - a), 0) for a, b, c, d in spans)
     later = ((start, end, 1, 0, len(text) - (end - start)) for start, end, text in replacements)
     run: tuple[int, int, int, int] | None = None
@@ -71,9 +71,9 @@ def _clusters(
 
 
 def separate_ends(content: str, spans: Sequence[Span]) -> tuple[str, list[Span]]:
-    """Keep a CR and an LF apart that met when the text between them was deleted: they end two lines.
+    """Separate a CR and an LF that met when the text between them was deleted: they end two lines.
 
-    This is done after all edits, since a later one may delete one of the two.
+    This happens after all edits, since a later one may delete one of the two.
     """
     met = {
         span.new_start
@@ -107,7 +107,7 @@ class LineRange(NamedTuple):
 
 
 def line_ranges(before: Sequence[str], after: Sequence[str], spans: Sequence[Span]) -> list[LineRange]:
-    """The whole lines that differ, in order and apart."""
+    """The whole lines that differ, sorted and disjoint."""
     old, new = line_starts(before), line_starts(after)
     ranges: list[LineRange] = []
     for start, end, new_start, new_end in _whole_lines(old, new, spans):
@@ -125,12 +125,12 @@ def line_ranges(before: Sequence[str], after: Sequence[str], spans: Sequence[Spa
 
 
 def line_starts(lines: Iterable[str]) -> list[int]:
-    """Where each line begins, and where the last one ends."""
+    """The offset of each line, and the end of the last."""
     return list(accumulate(map(len, lines), initial=0))
 
 
 def _whole_lines(old: list[int], new: list[int], spans: Sequence[Span]) -> Iterator[Span]:
-    """Spans widened until they begin and end with a line in both texts; those that then overlap are one."""
+    """Spans extended to whole lines in both texts; spans that then overlap are joined."""
     index = 0
     while index < len(spans):
         start, end, new_start, new_end = spans[index]
@@ -146,7 +146,7 @@ def _whole_lines(old: list[int], new: list[int], spans: Sequence[Span]) -> Itera
 
 
 def _back(old: list[int], new: list[int], start: int, new_start: int) -> int:
-    """How far back a line begins in both texts."""
+    """The distance back to a line start in both texts."""
     back = 0
     while True:
         mine = start - old[bisect_right(old, start - back) - 1]
@@ -157,7 +157,7 @@ def _back(old: list[int], new: list[int], start: int, new_start: int) -> int:
 
 
 def _ahead(old: list[int], new: list[int], end: int, new_end: int, limit: int) -> int | None:
-    """How far ahead a line ends in both texts; None when that is past the next span."""
+    """The distance ahead to a line end in both texts; None when that is past the next span."""
     ahead = 0
     while ahead <= limit:
         mine = old[bisect_left(old, end + ahead)] - end

@@ -1,8 +1,8 @@
-"""A warning when an edit breaks what parsed before.
+"""A warning when an edit breaks the syntax of a file.
 
-Parsing goes at some megabytes a second, so a large file is not parsed whole: a
-stretch of top-level code around each change is, before and after. What was
-broken already, or cannot be told, gives no warning.
+The parsers handle some megabytes per second, so of a large file only the top-level
+code around each change is parsed, before and after. A file that was broken already,
+or that cannot be parsed in time, gives no warning.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from hutch.edit.excerpt import Window, clip
 from hutch.edit.grammar import Grammar, ParseFailed, first_error_line
 from hutch.edit.text import split_lines, without_ending
 
-_MAX_WHOLE_CHARS = 48 * 1024  # characters; up to this size a file is parsed whole
-_MAX_PARSED_CHARS = 64 * 1024  # characters around the changes of one large file
+_MAX_WHOLE_CHARS = 48 * 1024  # up to this size a whole file is parsed
+_MAX_PARSED_CHARS = 64 * 1024  # around the changes of one large file
 _MAX_FILE_CHARS = 2 * 1024 * 1024
-_MAX_BOUNDARY_LINES = 2_000  # from a change to where its stretch begins or ends
+_MAX_BOUNDARY_LINES = 2_000  # from a change to the start or end of its section
 
 
 _PYTHON = Grammar("Python", "tree_sitter_python")
@@ -44,7 +44,7 @@ class _Broken(NamedTuple):
 
 
 def syntax_warning(path: str, before: str, after: str, window: Window) -> str | None:
-    """What to say when a change made a file unreadable for its language."""
+    """The warning when a change broke the syntax of a file; None otherwise."""
     grammar = _GRAMMARS.get(PurePosixPath(path).suffix.lower())
     size = max(len(before), len(after))
     if grammar is None or not window.ranges or size > _MAX_FILE_CHARS:
@@ -62,11 +62,11 @@ def syntax_warning(path: str, before: str, after: str, window: Window) -> str | 
 
 
 def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:
-    """Each stretch around a change, until too much was parsed."""
-    left, done = _MAX_PARSED_CHARS, -1
+    """Check the section around each change, until the parse limit."""
+    remaining, done = _MAX_PARSED_CHARS, -1
     for each in window.ranges:
         if each.start < done:
-            continue  # in the last stretch
+            continue  # in the last section
         start = _boundary(window, each.start, -1)
         end = _boundary(window, max(each.end, each.start + 1), 1)
         if start is None or end is None:
@@ -76,8 +76,8 @@ def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:
         new_start = each.new_start - (each.start - start)
         old_text = "".join(window.before[start:end])
         new_text = "".join(window.after[new_start : new_start + end - start + growth])
-        left -= max(len(old_text), len(new_text))
-        if left < 0:
+        remaining -= max(len(old_text), len(new_text))
+        if remaining < 0:
             return
         done = end
         yield _newly_broken(grammar, old_text, new_text, window.first + new_start)
@@ -107,7 +107,7 @@ def _newly_broken(grammar: Grammar, before: str, after: str, first: int) -> _Bro
 
 
 def _broken_json(before: str, after: str) -> _Broken | None:
-    """Large JSON is left to a faster parser."""
+    """Check large JSON with a faster parser."""
     try:
         orjson.loads(after)
     except orjson.JSONDecodeError as error:

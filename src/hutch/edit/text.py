@@ -1,8 +1,8 @@
-"""A file's text with all that is needed to write it back.
+"""A file's text with its encoding, to write it back.
 
-Content is one string with the line ends that the file has, so whatever an edit
-leaves alone is written as it was read. A line ends with CRLF, LF or CR and
-nothing else: a form feed or U+2028 is part of its line.
+The content is one string with the line ends of the file, so unchanged parts are
+written as they were read. A line ends with CRLF, LF or CR and nothing else: a form
+feed or U+2028 is part of its line.
 """
 
 import io
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from hutch.domain.errors import BadRequest
 from hutch.domain.surrogates import replace_surrogates
 
-BOM = "\ufeff"  # as a character, which a quote of the first line may begin with
+BOM = "\ufeff"  # as a character: a quote of the first line may begin with it
 _NAMES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "utf-16-le": "UTF-16 LE", "utf-16-be": "UTF-16 BE"}
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Content with all that is needed to write it back."""
+    """Content, encoding and byte order mark of a file."""
 
     content: str
     encoding: str = "utf-8"
     bom: bytes = b""
-    errors: str = "strict"  # "surrogateescape" keeps stray bytes of a file that is UTF-8 otherwise
+    errors: str = "strict"  # "surrogateescape" preserves invalid bytes of a file that is UTF-8 otherwise
 
     @property
     def encoding_name(self) -> str:
@@ -35,11 +35,9 @@ class Text:
         return self.bom + content.encode(self.encoding, self.errors)
 
     def check(self, new: str) -> None:
-        """Refuse text that the file's encoding cannot hold."""
+        """Refuse text that the file's encoding cannot represent."""
         if "\0" in new:
-            raise BadRequest(
-                "The new text has a NUL character, which would make the file binary. Leave it out."
-            )
+            raise BadRequest("The new text has a NUL character, which would make the file binary. Remove it.")
         if new.isascii():
             return
         try:
@@ -47,8 +45,8 @@ class Text:
         except UnicodeEncodeError as error:
             character = new[error.start]
             raise BadRequest(
-                f"The file is {self.encoding_name}, which cannot hold {replace_surrogates(character)!r}"
-                f" (U+{ord(character):04X}). Use characters it has or an escape of the language,"
+                f"The file is {self.encoding_name}, which cannot represent {replace_surrogates(character)!r}"
+                f" (U+{ord(character):04X}). Use characters that it has, or an escape of the language,"
                 " or convert the file to UTF-8 first."
             ) from None
 
@@ -71,7 +69,7 @@ def without_ending(line: str) -> str:
 
 
 def common_ending(content: str, near: str = "") -> str:
-    """How a new line should end: as most of those `near` do, else as most of the file."""
+    """The line end for a new line: the most common one `near`, else in the file."""
     for some in (near, content):
         pairs = some.count("\r\n")
         counts = {"\r\n": pairs, "\n": some.count("\n") - pairs, "\r": some.count("\r") - pairs}
@@ -82,20 +80,20 @@ def common_ending(content: str, near: str = "") -> str:
 
 
 def with_endings(new: str, end: str) -> str:
-    """`new` with its line ends, lone CRs included, made those of the file."""
+    """Convert all line ends of `new`, lone CRs included, to `end`."""
     bare = new.replace("\r\n", "\n").replace("\r", "\n") if "\r" in new else new
     return bare if end == "\n" else bare.replace("\n", end)
 
 
 def separate_line_ends(left: str, new: str, right: str) -> str:
-    """New lines that do not make one line end of a CR and an LF that meet where they are put in."""
+    """Prevent that a CR and an LF at the borders of inserted text become one line end."""
     if new and left.endswith("\r") and new.startswith("\n"):
         new = "\r" + new
     return new + "\n" if new.endswith("\r") and right.startswith("\n") else new
 
 
 def join_lines(parts: Iterable[str]) -> str:
-    """Texts and line ends, joined; a CR and an LF that are the ends of two lines do not become one end."""
+    """Join texts and line ends; a CR and an LF that end two lines do not become one line end."""
     joined: list[str] = []
     before = ""
     for part in filter(None, parts):

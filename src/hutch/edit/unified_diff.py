@@ -1,7 +1,7 @@
-"""Unified diffs, as git and diff write them and as models imitate them.
+"""Parses unified diffs, as git and diff write them and as models imitate them.
 
-Line counts are believed when they add up and ignored when they do not; where a
-hunk goes is found out later, by its lines.
+Line counts are used when they add up and ignored when they do not. The position of a
+hunk is determined later, by its lines.
 """
 
 import re
@@ -37,10 +37,10 @@ def parse_unified_diff(lines: list[str]) -> list[FileOperation]:
 
 @dataclass(slots=True)
 class _Section:
-    """What the diff says about one file."""
+    """The part of the diff for one file."""
 
     line: int
-    old: str | None = None  # as in the `---` line, not yet without its prefix
+    old: str | None = None  # as in the `---` line, with its prefix
     new: str | None = None
     git: tuple[str, str] | None = None
     renamed: tuple[str | None, str | None] = (None, None)
@@ -74,7 +74,7 @@ def _operation(section: _Section) -> FileOperation:
 
 
 def _paths(section: _Section) -> tuple[str | None, str | None]:
-    """Both paths, without the prefixes that git gives them."""
+    """Both paths, without git's prefixes."""
     old, new = section.old, section.new
     if section.git and (old is None or new is None):
         old, new = section.git
@@ -100,7 +100,7 @@ def _path(text: str) -> str:
 
 
 class _Reader:
-    """Goes through the lines once."""
+    """Reads the lines once."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -155,7 +155,7 @@ class _Reader:
             path = _paths(section)[1] or "a file"
             raise BadRequest(
                 f"Line {self._at + 1} of the diff changes '{path}', which is binary."
-                " Leave it out of the diff, and write the file as a whole instead."
+                " Omit it from the diff, and write the whole file instead."
             )
 
     def _mode(self, line: str) -> int:
@@ -214,7 +214,7 @@ class _Reader:
     def _signed(self) -> list[tuple[str, str]]:
         """All lines up to the next hunk or file."""
         lines: list[tuple[str, str]] = []
-        bare = 0  # empty lines at the end: decoration, not context
+        bare = 0  # empty lines at the end are not context
         while self._at < len(self._lines):
             line = self._lines[self._at]
             follows = self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
@@ -230,7 +230,7 @@ class _Reader:
 
 
 def _git_names(line: str) -> tuple[str, str] | None:
-    """Both names of a `diff --git` line; without quotes they are told apart by being the same."""
+    """Both names of a `diff --git` line; without quotes, both must be the same."""
     rest = line.removeprefix("diff --git ").rstrip("\r")
     if quoted := _QUOTED.match(rest):
         return _path(quoted[0]), _path(rest[quoted.end() :])
