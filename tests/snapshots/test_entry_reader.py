@@ -74,7 +74,7 @@ def test_room_for_ignored_files_is_counted(tree: Path) -> None:
     first, _ = read(tree, "a", by, place=IGNORED)
     assert isinstance(first, Leaf)
     second, _ = read(tree, "b", by, place=IGNORED)
-    assert second == OmittedEntry("ignored, and no room is left for those", 50)
+    assert second == OmittedEntry("ignored, and over the limit for all ignored files", 50)
     (tree / "a").write_bytes(b"a" * 50)
     again, _ = read(tree, "a", by, place=IGNORED, before=first)
     assert isinstance(again, Leaf)

@@ -285,7 +285,7 @@ def fill_up(place: str) -> None:
     tree = make_place(Path(place))
     before = everything(tree)
     files = opened(tree)
-    with pytest.raises(LimitReached, match="No room for 'large'"):
+    with pytest.raises(LimitReached, match="No space for 'large'"):
         files.change([Write("a", b"new", None, sha(ALPHA)), Write("large", b"x" * 300_000, None, None)])
     assert everything(tree) == before
     assert files.write("small", b"x" * 10_000).kind == "created"

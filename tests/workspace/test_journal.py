@@ -230,7 +230,7 @@ def test_the_error_says_which_step_failed(tree: Path) -> None:
         "writing 'new/dir/file'",
     ):
         assert f"Nothing was changed, since {step} failed." in text
-    assert "No room for" in text
+    assert "No space for" in text
 
 
 def test_the_staging_directory_in_the_tree_does_not_show(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Every state of a workspace: taken, compared, restored, collected."""
+"""Snapshots of a workspace: taking, comparing, restoring and collecting them."""

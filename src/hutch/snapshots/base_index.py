@@ -1,8 +1,8 @@
-"""What is in a base, found out once, so that no workspace on it has to look.
+"""The index of a base, built once, so that no workspace on it has to read the files.
 
-The index stands beside the base: the listing of every directory, the git objects
-that the base's own `.git` does not have, and nothing twice. An overlay's snapshots
-begin from it; a copy is adopted by it, without reading the files again.
+The index is stored beside the base: the listing of every directory, and the git
+objects that the base's own `.git` does not have. An overlay's snapshots start from
+it, and a copy of the base is adopted with it, without reading the files again.
 """
 
 import json
@@ -43,7 +43,7 @@ UNLIMITED = SnapshotLimits(
 
 
 class BaseIndex:
-    """The index of a base, read as far as it is asked for."""
+    """The index of a base, read on demand."""
 
     def __init__(self, place: Path, tree: Path) -> None:
         self.path = place
@@ -83,8 +83,8 @@ class BaseIndex:
 def index_base(tree: Path, into: Path, *, commit_tree: str | None = None) -> BaseIndex:
     """Index the base that is checked out at `tree`; `into` is a new directory beside it.
 
-    With `commit_tree`, the tree of the commit that it is, which its own `.git` holds: what is in there counts
-    as git's even if a rule ignores it, and its submodules stay submodules.
+    `commit_tree` is the tree of the checked-out commit in the base's own `.git`: its files count as
+    tracked even if a rule ignores them, and its submodules stay submodules.
     """
     objects = into / "objects"
     (objects / "pack").mkdir(parents=True)

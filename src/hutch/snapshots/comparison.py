@@ -1,10 +1,9 @@
-"""What differs between two snapshots.
+"""Differences between two snapshots.
 
-Two ways, for two readers. `differences` goes down both sets of trees at once and
-stops where they are equal: every entry, also ignored ones, for restoring. `changes`
-and `patch` are for people: what git would commit, compared by git itself, with
-renames found. Git sees only trees in the private git directory, so nothing that a
-repository says about filters, drivers or attributes reaches it.
+`differences` is for restoring: it walks both sets of trees at once, stops where they
+are equal, and includes ignored entries. `changes` and `patch` are for users: git
+compares what it would commit, and detects renames. Git sees only trees in the private
+git directory, so it never reads a repository's filters, drivers or attributes.
 """
 
 import asyncio
@@ -32,26 +31,26 @@ KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] 
 RENAME_OPTIONS = ("--find-renames=50%", "-l1000")
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "-r")
 TIMEOUT_S = 60.0
-# Of the repository nothing may speak: attributes come from nowhere, and the rest is as git has it.
+# The repository must not influence git: no attributes file, and git's defaults for the rest.
 SETTINGS = {"core.attributesFile": "/dev/null", "diff.renameLimit": "1000", "core.bigFileThreshold": "4m"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one file between two snapshots."""
+    """The change of one file between two snapshots."""
 
     path: str
     kind: Literal["added", "deleted", "modified", "renamed", "retyped"]
-    old_path: str | None  # where it was, when it was renamed
-    old_mode: int  # as git has it; 0 when there was none
+    old_path: str | None  # set for a rename
+    old_mode: int  # git's mode; 0 if the file did not exist
     new_mode: int
-    added: int | None  # lines; None when it is binary
+    added: int | None  # lines; None for a binary file
     deleted: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One entry, before and after; None where there is none."""
+    """One entry, before and after; None if it did not exist."""
 
     path: str
     old: Item | None
@@ -61,7 +60,7 @@ class Difference:
 def differences(
     objects: GitObjects, old: Item | None, new: Item | None, path: str = ""
 ) -> Iterator[Difference]:
-    """All entries that differ. A directory comes before what is in it, unless it goes: then after."""
+    """All entries that differ. A directory comes before its entries; a removed one, after them."""
     waiting: list[tuple[str, Item | None, Item | None, bool]] = [(path, old, new, False)]
     while waiting:
         here, before, after, done = waiting.pop()
@@ -69,8 +68,8 @@ def differences(
             if done:
                 yield Difference(here, before, after)
             continue
-        going = isinstance(before, Branch) and not isinstance(after, Branch)
-        if going:
+        is_removed = isinstance(before, Branch) and not isinstance(after, Branch)
+        if is_removed:
             waiting.append((here, before, after, True))
         else:
             yield Difference(here, before, after)
@@ -90,7 +89,7 @@ def differences(
 async def changes(
     git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = ""
 ) -> list[Change]:
-    """The files that differ, by path, with how many lines."""
+    """The files that differ, by path, with the numbers of lines."""
     printed = await listing(git, storage.git_dir, old.tree, new.tree, path=path)
     return (await asyncio.to_thread(page, printed, 0, None))[0]
 
@@ -101,7 +100,7 @@ async def listing(git: Git, git_dir: Path, old: str, new: str, *, path: str = ""
 
 
 def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], int]:
-    """Files of a listing from a number on, and how many there are in all. Of many files this takes long."""
+    """The files of a listing from `start` on, and their total number. Slow for many files."""
     end = None if limit is None else start + limit
     found: list[Change] = []
     total = 0
@@ -115,7 +114,7 @@ def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], i
 async def patch(
     git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = "", max_bytes: int = 4 << 20
 ) -> tuple[bytes, bool]:
-    """The difference as a patch for `git apply`, binary files included, and whether it was cut short."""
+    """The difference as a patch for `git apply`, including binary files, and whether it was truncated."""
     return await patch_trees(git, storage.git_dir, old.tree, new.tree, path=path, max_bytes=max_bytes)
 
 
@@ -129,7 +128,7 @@ async def patch_trees(
     max_bytes: int = 4 << 20,
     binary: bool = True,
 ) -> tuple[bytes, bool]:
-    """The same of two trees; without `binary`, of binary files only that they differ."""
+    """Like `patch`, for two trees; without `binary`, binary files are only named."""
     words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
     printed = await _diff(git, git_dir, old, new, *words, path=path, max_bytes=max_bytes + 1)
     if len(printed) <= max_bytes:
@@ -170,7 +169,7 @@ def _parse(printed: bytes) -> Iterator[Change]:
         if not name:  # a rename: both paths follow
             next(fields), next(fields)
         if not raw:
-            raise Unavailable("git told of more changes than it had named. Is another git installed?")
+            raise Unavailable("git reported more changes than it had named. Is another git installed?")
         path, old_path, status, old, new = raw.popleft()
         yield Change(
             path=path,
@@ -184,7 +183,7 @@ def _parse(printed: bytes) -> Iterator[Change]:
 
 
 def _fields(printed: bytes) -> Iterator[bytes]:
-    """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
+    """The fields between NULs, one by one: splitting all at once would block the interpreter for too long."""
     start = 0
     while (end := printed.find(b"\0", start)) >= 0:
         yield printed[start:end]
@@ -193,7 +192,7 @@ def _fields(printed: bytes) -> Iterator[bytes]:
 
 
 def _same(old: Item | None, new: Item | None) -> bool:
-    """Whether nothing has to be done to get from one to the other. Where it is kept does not matter."""
+    """True if restoring has nothing to do. The section does not matter."""
     if isinstance(old, Branch) and isinstance(new, Branch):
         return old.trees == new.trees and old.permissions == new.permissions
     if isinstance(old, Leaf) and isinstance(new, Leaf):

@@ -1,9 +1,8 @@
-"""A directory held open, and nothing outside of it.
+"""File access that cannot leave one directory.
 
-What a jail leaves in its workspace is hostile: a link may point anywhere and be
-swapped between a check and a use. So there are no checks: the kernel resolves
-every path beneath the descriptor we hold (openat2), and whatever leads out of
-it is an error, at whatever moment it was put there.
+The content of a workspace is hostile: a link may point anywhere and be swapped
+between a check and a use. So there are no checks: the kernel resolves every path
+beneath an open descriptor (openat2), and any path that leads out of it is an error.
 """
 
 import contextlib
@@ -23,8 +22,8 @@ OPENAT2 = 437  # the same on every architecture
 AT_FDCWD = -100
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 RENAME_NOREPLACE = 1
-MAX_ATTEMPTS = 1000  # the kernel asks to try again when somebody renames above a path with `..` in it
-BASE_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not hold us
+MAX_ATTEMPTS = 1000  # the kernel asks for a retry after a rename above a path with `..` in it
+BASE_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not block
 PATH_ONLY = os.O_PATH | os.O_DIRECTORY
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,7 +43,7 @@ class Directory:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """A directory of the host, by a path that the host chose."""
+        """A directory of the host, by a trusted path."""
         try:
             return cls(os.open(path, PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError as error:
@@ -52,7 +51,7 @@ class Directory:
 
     @classmethod
     def without_links(cls, path: Path) -> Self:
-        """A directory of the host by an absolute path, of which no part is a link when it is opened."""
+        """A directory of the host by an absolute path without links."""
         if not path.is_absolute() or ".." in path.parts:
             raise BadRequest(f"'{path}' is not the full path of a directory.")
         resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
@@ -61,20 +60,20 @@ class Directory:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise Conflict(
-                    f"'{path}' goes through a link by now, and it did not when it was named. Name the "
-                    "directory where the link leads, or put the directory back."
+                    f"'{path}' now goes through a link that was not there before. Give the "
+                    "target of the link, or restore the directory."
                 ) from None
             raise to_hutch_error(error, str(path)) from None
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
-        """A descriptor of what `path` names; links are followed as long as they stay inside."""
+        """A descriptor for `path`; links are followed as long as they stay inside."""
         try:
             return self._open(path, flags, mode)
         except OSError as error:
             raise to_hutch_error(error, path) from None
 
     def subdirectory(self, path: str) -> "Directory":
-        """A directory inside this one, as one of its own: from there, nothing leads up either."""
+        """A directory inside this one. Paths cannot leave that one, either."""
         return Directory(self.open(path, PATH_ONLY))
 
     def stat(self, path: str, *, follow: bool = False) -> os.stat_result:
@@ -85,7 +84,7 @@ class Directory:
             os.close(fd)
 
     def exists(self, path: str) -> bool:
-        """Whether there is something by that name, be it a link that leads nowhere."""
+        """True if the path exists, even as a broken link."""
         try:
             self.stat(path)
         except NotFound:
@@ -94,7 +93,7 @@ class Directory:
 
     @contextmanager
     def parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """The directory that holds what `path` names, and its name there, for calls that act on names."""
+        """The parent directory of `path`, and the name in it, for calls that act on names."""
         above, slash, name = path.rstrip("/").rpartition("/")
         if name in ("", ".", "..") or "\0" in name:
             raise BadRequest(
@@ -109,7 +108,7 @@ class Directory:
             os.close(fd)
 
     def make_directory(self, path: str, *, parents: bool = True) -> None:
-        """Make a directory, and those above it; one that is there already is fine, anything else is not."""
+        """Create a directory and its parents. An existing directory is no error, an existing file is."""
         names = path.rstrip("/").split("/")
         for count in range(1 if parents else len(names), len(names) + 1):
             made = "/".join(names[:count])
@@ -119,10 +118,10 @@ class Directory:
                     self.set_owner(fd, last)
             except Conflict:
                 if not stat.S_ISDIR(self.stat(made, follow=True).st_mode):
-                    raise Conflict(f"'{made}' is a file, so nothing can be put into it.") from None
+                    raise Conflict(f"'{made}' is a file, not a directory.") from None
 
     def set_owner(self, fd: int, name: str = "") -> None:
-        """Let something that we have just made belong to the directory's owner, also when root made it."""
+        """Give a new file to the directory's owner, if root has created it."""
         if (os.geteuid(), os.getegid()) == self.owner:
             return
         if name:
@@ -146,7 +145,7 @@ class Directory:
             return os.readlink(name, dir_fd=fd)
 
     def remove(self, path: str) -> None:
-        """Remove a file, a link or a whole tree, however deep and whatever its modes."""
+        """Remove a file, a link or a whole tree of any depth and modes."""
         with self.parent(path) as (fd, name):
             remove_entry(fd, name)
 
@@ -185,10 +184,10 @@ def _openat2(directory: int, name: bytes, flags: int, mode: int, resolve: int) -
 
 
 def remove_entry(fd: int, name: str) -> None:
-    """Remove a name and all below it, relative to a directory descriptor; nothing is followed.
+    """Remove an entry and everything below it, relative to a directory descriptor; follows no links.
 
-    Goes down by descriptor and comes back by `..`, so that depth costs neither descriptors nor stack.
-    Since somebody may move what we are in, coming back to another directory than we left is an error.
+    Descends by descriptor and returns by `..`, so that depth costs neither descriptors nor stack. Another
+    process may move the directory meanwhile, so returning to a different directory is an error.
     """
     if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=fd)
@@ -219,7 +218,7 @@ def remove_entry(fd: int, name: str) -> None:
 
 
 def _clear(fd: int) -> str | None:
-    """Unlink the files of a directory; the name of a directory in it that has to be emptied first."""
+    """Unlink the files of a directory; returns the name of a subdirectory that must be emptied first."""
     with os.scandir(fd) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -230,18 +229,20 @@ def _clear(fd: int) -> str | None:
                         raise
                     return entry.name
             else:
-                with contextlib.suppress(FileNotFoundError):  # somebody else removes as well
+                with contextlib.suppress(FileNotFoundError):  # another process removed it
                     os.unlink(entry.name, dir_fd=fd)
     return None
 
 
 def _enter(fd: int, name: str) -> int:
-    """Open a directory for emptying it, with the rights for that."""
+    """Open a directory for emptying it, and add the permissions for that."""
     flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     look = os.open(name, flags | os.O_PATH, dir_fd=fd)
     try:
         if os.fstat(look).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            Path(f"/proc/self/fd/{look}").chmod(stat.S_IRWXU)  # of the very thing that we hold
+            Path(f"/proc/self/fd/{look}").chmod(
+                stat.S_IRWXU
+            )  # by descriptor, so that the path cannot be swapped
         return os.open(".", flags | os.O_RDONLY, dir_fd=look)
     finally:
         os.close(look)
@@ -253,15 +254,15 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def to_hutch_error(error: OSError, path: str) -> HutchError:
-    """What went wrong with a path, and what to do about it."""
+    """The error for a path, with a remedy."""
     shown = path.encode("utf-8", "backslashreplace").decode() or "."
     match error.errno:
         case errno.ENOENT:
             return NotFound(f"'{shown}' does not exist.")
         case errno.EXDEV:
-            return Denied(f"'{shown}' leads out of the workspace. Only what is inside can be reached.")
+            return Denied(f"'{shown}' leads out of the workspace. Only paths inside it can be used.")
         case errno.ELOOP:
-            return Denied(f"'{shown}' goes through a link that leads nowhere or round in circles.")
+            return Denied(f"'{shown}' goes through a link that is broken or part of a loop.")
         case errno.EEXIST | errno.ENOTEMPTY:
             return Conflict(f"'{shown}' exists already.")
         case errno.EISDIR:
@@ -275,12 +276,12 @@ def to_hutch_error(error: OSError, path: str) -> HutchError:
         case errno.EINVAL | errno.ENXIO | errno.ENODEV:
             return BadRequest(f"'{shown}' cannot be used like this: {error.strerror}.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Denied(f"'{shown}': {error.strerror}. Change its mode or its owner to go on.")
+            return Denied(f"'{shown}': {error.strerror}. Change its mode or its owner.")
         case errno.EBUSY | errno.ETXTBSY:
             return Conflict(f"'{shown}' is in use: {error.strerror}. Try again in a moment.")
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return LimitReached(
-                f"No room for '{shown}': {error.strerror}. Delete files or ask for more room.",
+                f"No space for '{shown}': {error.strerror}. Delete files or raise the quota.",
                 limit="workspace.quota_bytes",
             )
     return Unavailable(f"'{shown}': {error.strerror or error}.")

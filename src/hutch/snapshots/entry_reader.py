@@ -1,9 +1,8 @@
-"""From a name in a directory to something that a snapshot can hold.
+"""Reads directory entries that may have changed into a snapshot.
 
-Only what may have changed comes here. A file is opened without following links or
-waiting, looked at again once it is open, and read up to the size it had; when it
-changed meanwhile it is read again, and in the end it counts as it was read, but
-the next look reads it anew.
+A file is opened without following links or blocking, checked again once it is open,
+and read up to the size it had. If it changed during the read, it is read again. After
+the last attempt it is stored as read, and the next scan reads it again.
 """
 
 import os
@@ -21,19 +20,19 @@ KINDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLimits:
-    """How much a snapshot takes in. Over a size, files are left out; too many entries are an error."""
+    """Limits of a snapshot. Larger files are omitted; too many entries are an error."""
 
     entries: int = 1_000_000
-    path_bytes: int = 1 << 28  # all paths of directories together
+    path_bytes: int = 1 << 28  # the sum of all directory paths
     file_bytes: int = 2 << 30
     new_bytes: int = 8 << 30  # read for one snapshot
     ignored_file_bytes: int = 16 << 20
-    ignored_bytes: int = 512 << 20  # all ignored files together
-    large_bytes: int = 4 << 20  # from here on a file is stored by itself, as a stream
+    ignored_bytes: int = 512 << 20  # the sum of all ignored files
+    large_bytes: int = 4 << 20  # from this size a file is stored as its own pack
 
 
 class EntryReader:
-    """Reads entries into a pack. `attributes` begin the names of an overlay's extended attributes."""
+    """Reads entries into a pack. `attributes` is the prefix of an overlay's extended attributes."""
 
     def __init__(
         self, writer: PackWriter, limits: SnapshotLimits, *, ignored_bytes: int, attributes: str | None
@@ -41,7 +40,7 @@ class EntryReader:
         self.writer = writer
         self.limits = limits
         self.attributes = attributes
-        self._ignored_bytes = ignored_bytes  # what ignored files take already
+        self._ignored_bytes = ignored_bytes  # the size of ignored files so far
 
     def read_entry(
         self,
@@ -53,7 +52,7 @@ class EntryReader:
         before: Item | None,
         known: AbstractSet[bytes],
     ) -> tuple[Item | None, StatKey | None]:
-        """What a name stands for, and what it can be known by; only the latter when it hides a name below."""
+        """The item for a name, and its stat key; only the key if it is an overlay whiteout."""
         for _ in range(MAX_ATTEMPTS):
             mode = found.st_mode
             try:
@@ -68,7 +67,7 @@ class EntryReader:
                 if not stat.S_ISDIR(mode):
                     return OmittedEntry(KINDS.get(stat.S_IFMT(mode), "unknown"), 0), None
             except (EntryVanished, FileShrunk, FileNotFoundError):
-                pass  # it is something else by now: look again
+                pass  # it was replaced: check it again
             except OSError as error:
                 return OmittedEntry(error.strerror or "unreadable", found.st_size), None
             try:
@@ -78,7 +77,7 @@ class EntryReader:
         return OmittedEntry("changes too fast", found.st_size), None
 
     def has_overlay_mark(self, descriptor: int, what: str) -> bool:
-        """Whether overlayfs has noted something about a file or directory."""
+        """True if overlayfs has set this attribute on a file or directory."""
         if self.attributes is None:
             return False
         try:
@@ -101,7 +100,7 @@ class EntryReader:
                     size = found.st_size
                     blob = self._large(descriptor, size, section, known)
                     steady = stat_key(os.fstat(descriptor)) == key
-                    break  # once is enough: it is what was read
+                    break  # not repeated: what was read is stored
                 data = read_all(descriptor, found.st_size)
                 steady = stat_key(os.fstat(descriptor)) == key
             blob, size = b"", len(data)
@@ -118,7 +117,7 @@ class EntryReader:
         )
 
     def _too_much(self, size: int, section: int, before: Item | None) -> str:
-        """Why a file of this size is not taken in."""
+        """The reason for omitting a file of this size; empty if it fits."""
         if size > self.limits.file_bytes:
             return "larger than a file may be"
         if self.writer.bytes + size > self.limits.new_bytes:
@@ -126,7 +125,7 @@ class EntryReader:
         if section == IGNORED and size > self.limits.ignored_file_bytes:
             return "ignored, and larger than an ignored file may be"
         if section == IGNORED and self._ignored_bytes + size - _ignored(before) > self.limits.ignored_bytes:
-            return "ignored, and no room is left for those"
+            return "ignored, and over the limit for all ignored files"
         return ""
 
     def _count(self, size: int, section: int, before: Item | None) -> None:

@@ -1,9 +1,8 @@
-"""Room that snapshots no longer need, given back; what they need, packed tight.
+"""Frees the space of deleted snapshots, and repacks the objects of the others.
 
-Git packs everything that is kept into one pack while snapshots go on being taken:
-they only add packs, and refer to nothing older than what is kept. Then, with the
-lock held for a moment, the packs from before are removed. Whoever is killed on the
-way leaves both, and the next time clears up.
+Git packs all needed objects into one pack while further snapshots are taken: these
+only add packs, and refer to no deleted object. Then, with the lock held for a moment,
+the old packs are removed. After a crash both exist, and the next collection cleans up.
 """
 
 import os
@@ -27,7 +26,7 @@ SETTINGS = {"pack.threads": "1", "core.bigFileThreshold": "4m"}
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """What collecting has achieved."""
+    """The result of a collection."""
 
     bytes_before: int
     bytes_after: int
@@ -42,15 +41,15 @@ class _StateBefore:
 
 
 def is_due(storage: Storage) -> bool:
-    """Whether there is so much that collecting is worth it."""
+    """True if there are enough packs for a collection."""
     return disk_usage(storage).packs >= MAX_PACKS
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """What snapshots take on disk."""
+    """The disk usage of snapshots."""
 
-    packs: int  # that can be put together: not those of one large file
+    packs: int  # that can be merged: not those of one large file
     bytes: int
 
 
@@ -65,7 +64,7 @@ def disk_usage(storage: Storage) -> DiskUsage:
 
 
 def drop_oldest(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset()) -> None:
-    """Forget the oldest snapshots when there are too many; never the first, the newest or a pinned one."""
+    """Delete the oldest snapshots over the number `keep`; never the first, the newest or a pinned one."""
     if len(storage.numbers()) <= keep:
         return
     with storage.locked():
@@ -77,7 +76,7 @@ def drop_oldest(storage: Storage, *, keep: int, pinned: AbstractSet[int] = froze
 async def shrink_to_fit(
     git: Git, storage: Storage, *, max_bytes: int, pinned: AbstractSet[int] = frozenset()
 ) -> DiskUsage:
-    """Collect, and forget the oldest until the rest fits; the first comes last, the newest never goes."""
+    """Collect, and delete the oldest until the rest fits; the first one last, the newest never."""
     await collect(git, storage)
     while (now := await run_in_thread(disk_usage, storage)).bytes > max_bytes:
         if not await run_in_thread(_drop_share, storage, 1 - max_bytes / now.bytes, pinned):
@@ -90,13 +89,15 @@ def _drop_share(storage: Storage, share: float, pinned: AbstractSet[int]) -> boo
     with storage.locked():
         there = sorted(storage.commits())
         free = [number for number in (*there[1:-1], *there[: min(1, len(there) - 1)]) if number not in pinned]
-        old = free[: max(1, int(len(free) * share / 2))]  # they share much: half of it may be enough
+        old = free[
+            : max(1, int(len(free) * share / 2))
+        ]  # snapshots share objects: deleting half of them may be enough
         storage.delete(old)
     return bool(old)
 
 
 async def collect(git: Git, storage: Storage) -> CollectionResult:
-    """Pack what is kept and remove what is not. Snapshots can be taken meanwhile."""
+    """Repack needed objects and remove the others. Snapshots can be taken meanwhile."""
     async with locked_async(storage.own / "collecting.lock"):
         return await _collect(git, storage)
 
@@ -128,7 +129,7 @@ async def _collect(git: Git, storage: Storage) -> CollectionResult:
 
 
 def _begin(storage: Storage) -> _StateBefore:
-    """What there is; and away with what somebody left who was killed."""
+    """Read the current state, and remove leftovers of a killed process."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
         storage.release_anchors()
@@ -145,7 +146,7 @@ def _begin(storage: Storage) -> _StateBefore:
 
 
 def _end(storage: Storage, before: _StateBefore, new: Path | None, listed: bytes) -> CollectionResult:
-    """Replace the packs from before. `listed` has a line for every object that is needed."""
+    """Replace the old packs. `listed` has a line for every needed object."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
         kept: set[Path] = set()
@@ -163,12 +164,13 @@ def _end(storage: Storage, before: _StateBefore, new: Path | None, listed: bytes
             for suffix in (".idx", ".rev", ".keep", ".pack"):  # never an index without its pack
                 index.with_suffix(suffix).unlink(missing_ok=True)
         shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
-        left = list(packs.iterdir())
-        return CollectionResult(before.bytes, _bytes(left), sum(path.suffix == ".pack" for path in left))
+        remaining = list(packs.iterdir())
+        count = sum(path.suffix == ".pack" for path in remaining)
+        return CollectionResult(before.bytes, _bytes(remaining), count)
 
 
 def _object_in_large_pack(index: Path) -> bytes:
-    """The one object of a pack that is kept as it is; b"" for other packs."""
+    """The object of a pack that holds one large file; b"" for other packs."""
     try:
         return index.with_suffix(".keep").read_bytes()
     except FileNotFoundError:
@@ -176,7 +178,7 @@ def _object_in_large_pack(index: Path) -> bytes:
 
 
 def _lines(text: bytes) -> Iterator[bytes]:
-    """Line by line: splitting millions of them in one call would keep the interpreter for too long."""
+    """Line by line: splitting millions of lines in one call would block the interpreter for too long."""
     start = 0
     while (end := text.find(b"\n", start)) >= 0:
         yield text[start:end]

@@ -1,9 +1,8 @@
-"""Git's objects, read in this process.
+"""Reads git objects in this process.
 
-Starting git costs more than a whole snapshot may. So what a snapshot needs to
-read, trees and contents, is read here: loose files and packs, with deltas, in an
-object directory and in those that it borrows from. Names of objects are their
-20 bytes.
+Starting git would take longer than a whole snapshot. So trees and blobs are read
+here: loose objects and packs, with deltas, in an object directory and its
+alternates. Object names are their 20 bytes.
 """
 
 import functools
@@ -28,23 +27,23 @@ TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
 
 
 class PackLocation(NamedTuple):
-    """Where an object lies in a pack."""
+    """The location of an object in a pack."""
 
     path: Path
     offset: int
 
 
 class GitObjects:
-    """The objects of a git object directory and of all that it borrows from."""
+    """The objects of a git object directory and its alternates."""
 
     def __init__(self, directory: Path, *, elsewhere: Mapping[bytes, Path] | None = None) -> None:
         self.directory = directory
-        self.elsewhere = elsewhere or {}  # blobs that are files of their own
+        self.elsewhere = elsewhere or {}  # blobs that are stored as plain files
         self._directories = list(_with_borrowed(directory))
         self._packs = _Packs()
 
     def read(self, name: bytes, kind: str) -> bytes:
-        """The content of an object of that kind."""
+        """The content of an object; raises if it is of another kind."""
         found, data = self._read(name)
         if found != kind:
             raise Unavailable(f"Object {name.hex()} in {self.directory} is a {found}, not a {kind}.")
@@ -64,7 +63,7 @@ class GitObjects:
         return [] if name in (None, EMPTY_TREE) else parse_tree(self.read(name or b"", "tree"))
 
     def chunks(self, name: bytes) -> Iterator[bytes]:
-        """The content of a blob, never all at once when it is large."""
+        """The content of a blob in chunks."""
         if path := self.elsewhere.get(name):
             with path.open("rb") as file:
                 while data := file.read(CHUNK_BYTES):
@@ -124,10 +123,10 @@ class GitObjects:
         packs = self._packs
         if (found := packs.find(name)) and found.path.exists():
             return found
-        listed = list(self._listed())  # packs come and go
+        listed = list(self._listed())  # packs are added and removed
         if listed == packs.listed:
             return None
-        self._packs = packs = packs.changed(listed)  # at once: others may be searching
+        self._packs = packs = packs.changed(listed)  # in one assignment: other threads may be searching
         return packs.find(name)
 
     def _listed(self) -> Iterator[Path]:
@@ -152,15 +151,15 @@ class GitObjects:
     def _missing(self, name: bytes) -> Unavailable:
         return Unavailable(
             f"Object {name.hex()} is missing or damaged in {self.directory}. "
-            "Snapshots that hold it cannot be read; others can."
+            "Snapshots that contain it cannot be read; others can."
         )
 
 
 class _Packs:
-    """Where objects are, by all packs that there were at one time.
+    """The locations of objects in a list of packs.
 
-    Each snapshot adds a pack of a few objects. Searched one by one, a hundred of them would make
-    everything slow, so what small ones hold is known together.
+    Each snapshot adds a small pack. Searching a hundred of them one by one would be slow, so the
+    objects of small packs are in one dictionary.
     """
 
     def __init__(
@@ -170,8 +169,8 @@ class _Packs:
         small: Mapping[bytes, PackLocation] | None = None,
     ) -> None:
         self.listed = listed  # their indexes
-        self._large = large  # of those, the ones that are searched
-        self._small = small or {}  # what the others hold
+        self._large = large  # those that are searched one by one
+        self._small = small or {}  # the objects of the others
 
     def find(self, name: bytes) -> PackLocation | None:
         if found := self._small.get(name):
@@ -186,7 +185,7 @@ class _Packs:
         return None
 
     def changed(self, listed: Sequence[Path]) -> "_Packs":
-        """What is new is looked at, what is gone is forgotten."""
+        """A copy for another list of packs: reads new ones, and drops removed ones."""
         old = set(self.listed)
         large, small = list(self._large), dict(self._small)
         if old.difference(listed):
@@ -206,12 +205,14 @@ class _Packs:
 
 
 class _Index:
-    """The table of a pack: names in order, and where each object begins."""
+    """The index of a pack: sorted names, and the offset of each object."""
 
     def __init__(self, path: Path) -> None:
         self.table: bytes | mmap.mmap
         with path.open("rb") as file:
-            if path.stat().st_size > MAPPED_BYTES:  # each holds a descriptor, and small ones are many
+            if (
+                path.stat().st_size > MAPPED_BYTES
+            ):  # each mapping holds a descriptor, and small indexes are many
                 self.table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             else:
                 self.table = file.read()
@@ -253,7 +254,7 @@ def _index(path: Path) -> _Index:
 
 
 def object_name(kind: str, data: bytes) -> bytes:
-    """The name that git gives to an object."""
+    """Git's name of an object."""
     hasher = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
     hasher.update(data)
     return hasher.digest()
@@ -298,7 +299,7 @@ def _open(path: Path) -> int:
 
 
 def _header(descriptor: int, offset: int) -> tuple[int, int, int]:
-    """The kind, the size, and where the data begins."""
+    """The kind, the size, and the offset of the data."""
     data = os.pread(descriptor, 16, offset)
     kind, size, shift, used = data[0] >> 4 & 7, data[0] & 15, 4, 1
     while data[used - 1] & 0x80:
@@ -322,7 +323,7 @@ def _inflate(descriptor: int, at: int, size: int) -> bytes:
     while not stream.eof:
         data = os.pread(descriptor, min(size + 1024, 1 << 22), at)
         if not data:
-            raise Unavailable("A pack of snapshots ends too early: its disk or a copy of it is damaged.")
+            raise Unavailable("A pack of snapshots is truncated: its disk or a copy of it is damaged.")
         at += len(data)
         parts.append(stream.decompress(data))
     return b"".join(parts)

@@ -1,8 +1,8 @@
-"""Where a file belongs in a snapshot: with what git would commit, or beside it.
+"""Decides in which section of a snapshot a file belongs.
 
-Git's own rules decide, as far as they are content: `.gitignore` files, what the
-base has, and the names that git refuses. What a directory inherits from those
-above it is its context; as long as that is the same, so is every decision.
+The decision follows git's rules as far as they are content: `.gitignore` files, the
+files of the base, and the names that git refuses. The rules that a directory inherits
+from its parents are its context; the same context gives the same decisions.
 """
 
 import hashlib
@@ -17,22 +17,22 @@ from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE, is_refused_by_g
 
 
 class Base(Protocol):
-    """What a workspace began as."""
+    """The initial content of a workspace."""
 
     @property
     def links(self) -> Mapping[str, bytes]:
-        """Paths that are other repositories, and their commits."""
+        """Paths of submodules, and their commits."""
         ...
 
     def listing(self, path: str) -> Listing | None: ...
 
     def tracks(self, path: str, name: str) -> bool:
-        """Whether a file in the directory `path` is one of git's, whatever the rules say about its name."""
+        """True if a file in the directory `path` is tracked, even if a rule ignores its name."""
         ...
 
 
 class EmptyBase:
-    """The base of a workspace that began empty."""
+    """The base of a workspace that started empty."""
 
     links: Mapping[str, bytes] = {}
 
@@ -44,9 +44,9 @@ class EmptyBase:
 
 
 class Context(NamedTuple):
-    """What decides about the files of a directory."""
+    """The rules for the files of a directory."""
 
-    state: int  # FILES: the rules decide; IGNORED or PRIVATE: all of it is
+    state: int  # FILES: the rules decide; IGNORED or PRIVATE: applies to everything below
     ignores: IgnoreRules
     rules: bytes  # a digest of the rules
 
@@ -56,7 +56,7 @@ class Context(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """The same for the same decisions."""
+        """Equal for equal decisions."""
         return self.rules + bytes([self.state])
 
     def inside(self, path: str, text: bytes, blob: bytes) -> "Context":
@@ -65,7 +65,7 @@ class Context(NamedTuple):
         return Context(self.state, self.ignores.enter(path, text), digest)
 
     def below(self, path: str, base: Base) -> tuple["Context", bytes | None]:
-        """The context of the directory `path` below this one; the commit, if it is another repository."""
+        """The context of the subdirectory `path`, and its commit if it is a submodule."""
         if self.state == PRIVATE:
             return self, None
         link = base.links.get(path)
@@ -76,7 +76,7 @@ class Context(NamedTuple):
         return self, None
 
     def section_of(self, path: str, mode: int, base: Base) -> int:
-        """Where the file or link `path` of this directory belongs."""
+        """The section of the file or link `path` of this directory."""
         if self.state == PRIVATE or is_refused_by_git(_name(path), plain=not stat.S_ISLNK(mode)):
             return PRIVATE
         if self.state == IGNORED or self.ignores.match(path, False):

@@ -1,12 +1,12 @@
-"""What `.gitignore` files leave out, told while walking down.
+"""The rules of `.gitignore` files, applied while walking down a tree.
 
-The rules are git's, byte by byte. The patterns are hostile: a common translation
-into a regular expression takes minutes for one name when a pattern has a dozen
-stars, so each stretch between two stars is matched once, at its first place,
-and never tried again; that is enough for a pattern that has nothing but stars.
+The rules are git's, byte by byte. The patterns are hostile: the usual translation
+into a regular expression takes minutes for one name if a pattern has a dozen stars.
+So each part between two stars is matched once, at its first position, without
+backtracking; that is sufficient for patterns whose only wildcard is the star.
 
 Only `.gitignore` files count. `.git/info/exclude` and the user's own excludes are
-no part of the content: a snapshot of the same files must mean the same everywhere.
+not content: a snapshot of the same files must be the same everywhere.
 """
 
 import os
@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 
 GITIGNORE = ".gitignore"
-MAX_GITIGNORE_BYTES = 64 * 1024  # of one .gitignore; a longer one counts for nothing
-MAX_TOTAL_BYTES = 2 * 1024 * 1024  # of all that one walk enters: compiling takes up to 7 seconds per MiB
+MAX_GITIGNORE_BYTES = 64 * 1024  # of one .gitignore; a longer one is ignored
+MAX_TOTAL_BYTES = 2 * 1024 * 1024  # of all files of one walk: compiling takes up to 7 seconds per MiB
 
 _CLASSES = {
     b"alnum": string.ascii_letters + string.digits,
@@ -41,10 +41,10 @@ _MAGIC = frozenset(b"*?[\\")
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Lines that follow each other and have the same sign, so that their order does not matter."""
+    """Consecutive lines of the same sign, whose order does not matter."""
 
     ignored: bool
-    names: frozenset[bytes]  # without wildcards; of directories with a slash behind
+    names: frozenset[bytes]  # without wildcards; directories end with a slash
     name: re.Pattern[bytes] | None
     path: re.Pattern[bytes] | None
 
@@ -63,9 +63,9 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """What is ignored in one directory. Begin with `IgnoreRules()`, go down with `enter`.
+    """The rules of one directory. Start with `IgnoreRules()`, descend with `enter`.
 
-    Nothing in an ignored directory can be taken back, so do not enter one.
+    Nothing in an ignored directory can be included again, so do not enter one.
     """
 
     _start: int = 0  # of names below this directory, in bytes of an encoded path
@@ -74,7 +74,7 @@ class IgnoreRules:
     _budget: _Budget = field(default_factory=_Budget)
 
     def enter(self, directory: str, gitignore: bytes | None) -> "IgnoreRules":
-        """The rules inside of a directory, given what its `.gitignore` says, if it has one."""
+        """The rules inside a directory with this `.gitignore`, if it has one."""
         if not gitignore or len(gitignore) > min(MAX_GITIGNORE_BYTES, self._budget.remaining_bytes):
             return self
         groups = _groups(gitignore)
@@ -83,7 +83,7 @@ class IgnoreRules:
         return IgnoreRules(start, groups, self, self._budget)
 
     def match(self, path: str, is_directory: bool) -> bool:
-        """Whether a path in this directory is ignored. A link to a directory is not a directory."""
+        """True if a path in this directory is ignored. A link to a directory is not a directory."""
         encoded = os.fsencode(path)
         name = encoded[encoded.rfind(b"/") + 1 :]
         if name == b".git":
@@ -103,8 +103,8 @@ class IgnoreRules:
 @dataclass(frozen=True, slots=True)
 class _Line:
     ignored: bool
-    names: tuple[bytes, ...]  # when there is nothing but a name
-    anywhere: bool  # says nothing about directories above
+    names: tuple[bytes, ...]  # if the pattern is only a name
+    anywhere: bool  # matches at any depth
     regex: bytes
 
 

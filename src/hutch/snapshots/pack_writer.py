@@ -1,9 +1,9 @@
-"""What a snapshot adds, written as one pack.
+"""Writes the new objects of a snapshot as one pack.
 
-A pack is two files however many objects it holds, so a snapshot costs two syncs
-and not one for each object. A large file is a pack of its own, streamed, and
-marked to be kept as it is: git reads it like any other, and collecting storage
-can drop it without copying the rest.
+A pack consists of two files for any number of objects, so a snapshot costs two syncs
+instead of one per object. A large file becomes its own pack, streamed and marked with
+.keep: git reads it like any other, and garbage collection can delete it without
+copying the rest.
 """
 
 import hashlib
@@ -28,23 +28,23 @@ SAMPLE_BYTES = 1 << 14
 
 
 class FileShrunk(Exception):
-    """A file ended before the size it had when it was opened."""
+    """A file became shorter than it was when it was opened."""
 
 
 class PackWriter:
-    """Objects on their way into the store. Nothing is visible before `finish`."""
+    """Collects objects for a pack. Nothing is visible before `finish`."""
 
     def __init__(self, objects: Path, *, stored: Container[bytes] = frozenset(), refer: bool = False) -> None:
         self.directory = objects / "pack"
-        self.stored = stored  # what need not be written, as long as this writer is in use
-        self.refer = refer  # large files that git never reads are left where they are
-        self.bytes = 0  # of contents that were added
+        self.stored = stored  # objects that need not be written
+        self.refer = refer  # large private files are hashed, not copied
+        self.bytes = 0  # of added contents
         self._file: IO[bytes] | None = None
         self._path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
         self._entries: dict[bytes, tuple[int, int]] = {}  # name -> where, crc
 
     def add(self, kind: str, data: bytes, *, known: AbstractSet[bytes] = frozenset()) -> bytes:
-        """The object's name. It is written unless it is `known`: stored for as long as it is needed."""
+        """Write an object unless it is `known`, that is already stored; returns its name."""
         name = object_name(kind, data)
         if name in known or name in self._entries or name in self.stored:
             return name
@@ -65,11 +65,11 @@ class PackWriter:
         known: AbstractSet[bytes] = frozenset(),
         private: bool = False,
     ) -> bytes:
-        """A blob of `size` bytes that `read` gives, as a pack of its own."""
+        """Write a blob of `size` bytes from `read` as its own pack; returns its name."""
         if private and self.refer:
             return _hash_stream(read, size)
         path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
-        # Named by chance, not by content: a name that is new cannot be one that is being collected.
+        # A random name: a pack named by content could be one that is being collected.
         final = self.directory / f"pack-{secrets.token_hex(20)}"
         try:
             with path.open("w+b") as file:
@@ -83,12 +83,12 @@ class PackWriter:
             final.with_suffix(".keep").unlink(missing_ok=True)
             raise
         finally:
-            path.unlink(missing_ok=True)  # unless it has its name by now
+            path.unlink(missing_ok=True)  # if it was not renamed
         self.bytes += size
         return name
 
     def finish(self) -> None:
-        """Everything on disk, then visible."""
+        """Sync everything, then make it visible."""
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -105,17 +105,17 @@ class PackWriter:
             final = self.directory / f"pack-{hasher.hexdigest()}"
             _publish(self._path, final, self._entries, hasher.digest())
         finally:
-            self._path.unlink(missing_ok=True)  # unless it has its name by now
+            self._path.unlink(missing_ok=True)  # if it was not renamed
             clear_in_chunks(self._entries)
-        sync_directory(self.directory)  # of large ones, too
+        sync_directory(self.directory)  # includes the large packs
 
     def abandon(self) -> None:
-        """Leave nothing behind; after `finish`, nothing to do."""
+        """Remove the temporary file; no effect after `finish`."""
         if self._file is None:
             return
         file, self._file = self._file, None
         try:
-            with suppress(OSError):  # what is still to be written may find no room
+            with suppress(OSError):  # the disk may be full
                 file.close()
         finally:
             self._path.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def _hash_stream(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[bytes, int, bytes]:
-    """Write a pack of one blob; its name, its check sum as an entry, the pack's check sum."""
+    """Write a pack of one blob; returns its name, the CRC of its entry, and the pack's checksum."""
     blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     pack = hashlib.sha1(usedforsecurity=False)
     data = read(min(CHUNK_BYTES, size))
@@ -149,21 +149,21 @@ def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[b
 
     put(b"PACK" + struct.pack(">II", 2, 1), counted=False)
     put(_head(NUMBERS["blob"], size))
-    left = size
-    while left:
+    remaining = size
+    while remaining:
         if not data:
             raise FileShrunk
         blob.update(data)
         put(stream.compress(data))
-        left -= len(data)
-        data = read(min(CHUNK_BYTES, left)) if left else b""
+        remaining -= len(data)
+        data = read(min(CHUNK_BYTES, remaining)) if remaining else b""
     put(stream.flush())
     file.write(pack.digest())
     return blob.digest(), crc, pack.digest()
 
 
 def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], checksum: bytes) -> None:
-    """Give a written pack its index and its name; the index comes last, since it is what is looked for."""
+    """Write the index of a pack and rename both; the index last, because it makes the pack visible."""
     index = path.with_name(path.name + "_idx")
     try:
         with index.open("wb", buffering=CHUNK_BYTES) as file:
@@ -204,8 +204,8 @@ def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[b
 
 
 def _sorted_groups(names: Collection[bytes]) -> list[list[bytes]]:
-    """The names in order. A pack may hold a million, and to sort all of them in one call would keep the
-    interpreter for too long: many are sorted by their first byte, a group at a time."""
+    """The names in order. A pack may hold a million names, and sorting all of them in one call would block
+    the interpreter for too long, so large packs are sorted in groups by the first byte."""
     if len(names) <= CHUNK_SIZE:
         return [sorted(names)]
     groups: list[list[bytes]] = [[] for _ in range(256)]
@@ -225,7 +225,7 @@ def _head(number: int, size: int) -> bytes:
 
 
 def _level(sample: bytes) -> int:
-    """Compress what gets smaller; what does not, such as images, only costs time."""
+    """Compress only data that gets smaller; compressing images, for example, only costs time."""
     return 1 if len(sample) < 512 or len(zlib.compress(sample, 1)) < 0.9 * len(sample) else 0
 
 

@@ -1,10 +1,10 @@
-"""A workspace as it was in a snapshot.
+"""Restores a workspace to a snapshot.
 
-First the present is kept, so that restoring can be undone. Then only what differs
-is touched: one name at a time, from descriptor to descriptor, each file replaced
-by a rename. Who changes files meanwhile cannot lead us elsewhere, and what he
-wrote is not lost: a file that is not as it was kept is left for the next round,
-which keeps it first. What was never kept is never touched.
+First the current state is saved, so that restoring can be undone. Then only entries
+that differ are changed: one name at a time, by descriptor, each file replaced by a
+rename. A process that changes files meanwhile cannot redirect a write, and its changes
+are not lost: a file that differs from its saved state waits for the next round, which
+saves it first. Entries that are in no snapshot are never changed.
 """
 
 import errno
@@ -45,21 +45,21 @@ RACE_ERRORS = (
     errno.ENOTEMPTY,
     errno.ESTALE,
 )
-EMPTY_KINDS = frozenset(KINDS.values())  # nothing is lost with one of these
+EMPTY_KINDS = frozenset(KINDS.values())  # these have no content to lose
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What restoring has done."""
+    """The result of restoring."""
 
-    before: Snapshot  # how it was; restore that to undo
+    before: Snapshot  # the state before; restore it to undo
     after: Snapshot
-    changed: tuple[str, ...]  # paths that were touched
-    untouched: tuple[str, ...]  # paths that differ still: what is there, or was, is in no snapshot
+    changed: tuple[str, ...]  # changed paths
+    untouched: tuple[str, ...]  # paths that still differ: their content is in no snapshot
 
 
 def restore(snapshots: Snapshots, content: Content, number: int, path: str = "") -> RestoreResult:
-    """Make the workspace, or what is at `path`, as it was in a snapshot."""
+    """Restore the workspace, or only `path`, to a snapshot."""
     storage = snapshots.storage
     names = path.split("/") if path else []
     if any(name in ("", ".", "..") for name in names):
@@ -89,7 +89,7 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
 
 
 def fill_from_snapshot(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
-    """Make a workspace that is as its base is, or empty, as a snapshot. Nobody else is in it yet."""
+    """Fill a workspace that is equal to its base, or empty, from a snapshot. It must not be in use yet."""
     storage = snapshots.storage
     with storage.locked():
         target = storage.get(number)
@@ -99,13 +99,13 @@ def fill_from_snapshot(snapshots: Snapshots, content: Content, number: int) -> S
         taken = snapshots.take_locked(content, f"filled from snapshot {number}", adopting=True, stored=stored)
     if taken.tree != target.tree:
         raise Conflict(
-            f"The workspace was not as its base is, so it is not as snapshot {number} now. Remove it."
+            f"The workspace differed from its base, so it now differs from snapshot {number}. Remove it."
         )
     return taken
 
 
 def _pick(objects: GitObjects, top: Branch, names: Sequence[str]) -> tuple[list[Item | None], Item | None]:
-    """What is at a path, and what is above it, from the top."""
+    """The item at a path, and its parents from the top."""
     item: Item | None = top
     above: list[Item | None] = []
     for name in names:
@@ -117,28 +117,28 @@ def _pick(objects: GitObjects, top: Branch, names: Sequence[str]) -> tuple[list[
 def _missing(
     names: Sequence[str], there: Sequence[Item | None], above: Sequence[Item | None]
 ) -> list[tuple[str, int]]:
-    """The directories above a path that have to be made, and their permissions."""
+    """The missing parents of a path, and their permissions."""
     missing = []
     for depth, (now, then) in enumerate(zip(there, above, strict=True)):
         path = "/".join(names[:depth])
         if now is None and isinstance(then, Branch):
             missing.append((path, then.permissions))
         elif not isinstance(now, Branch):
-            raise Conflict(f"'{path}' was a directory and is none now. Restore '{path}' itself.")
+            raise Conflict(f"'{path}' was a directory and is not one now. Restore '{path}' itself.")
     return missing
 
 
 @dataclass(slots=True)
 class RestoreRound:
-    """One round."""
+    """One round of a restore."""
 
     snapshots: Snapshots
     tree: Directory
     touched: dict[str, None] = field(default_factory=dict)
     raced: list[str] = field(default_factory=list)
     untouched: list[str] = field(default_factory=list)
-    stored: set[bytes] = field(default_factory=set)  # what the target holds
-    holding: set[str] = field(default_factory=set)  # directories that must stay for what is in them
+    stored: set[bytes] = field(default_factory=set)  # blobs of the target
+    holding: set[str] = field(default_factory=set)  # directories that must stay because of their content
     modes: list[tuple[str, int]] = field(default_factory=list)
 
     def run(self, missing: Sequence[tuple[str, int]], old: Item | None, new: Item | None, path: str) -> None:
@@ -149,7 +149,7 @@ class RestoreRound:
             for each in differences(objects, old, new, path):
                 if each.path:
                     self._apply(descent, each)
-            # Last, and from the deepest up: what may not be written to is full by now.
+            # Last, and deepest first: read-only directories are complete by now.
             for where, permissions in reversed(self.modes):
                 self._set_mode(descent, where, permissions)
 
@@ -158,7 +158,7 @@ class RestoreRound:
         if isinstance(new, Leaf):
             self.stored.add(new.name)
         if isinstance(new, OmittedEntry) and new.reason in EMPTY_KINDS and not isinstance(old, OmittedEntry):
-            self.untouched.append(path)  # nobody can bring that back; but what came in its place goes
+            self.untouched.append(path)  # it cannot be restored, but its replacement is removed
             new = None
         if isinstance(old, OmittedEntry) and old.reason in EMPTY_KINDS and isinstance(new, Leaf | Branch):
             self._attempt(descent, path, os.unlink)
@@ -192,7 +192,7 @@ class RestoreRound:
             self.holding.add(path)
 
     def _attempt(self, descent: Descent, path: str, act: Callable[..., None]) -> None:
-        """Do something to a name in its directory; when somebody was quicker, leave it to the next round."""
+        """Change an entry in its directory; after a race with another process, leave it to the next round."""
         above, _, name = path.rpartition("/")
         try:
             act(name, dir_fd=descent.at(above))
@@ -229,7 +229,7 @@ class RestoreRound:
         os.unlink(name, dir_fd=fd)
 
     def _write(self, fd: int, name: str, leaf: Leaf, replaced: str | None) -> None:
-        """Put a file or link in place, whole or not at all; over nothing but what is kept as `replaced`."""
+        """Write a file or link atomically; overwrites only the saved file `replaced`."""
         chunks = self.snapshots.storage.objects.chunks(leaf.name)
         temporary = f".hutch-{secrets.token_hex(8)}"
         try:
@@ -257,7 +257,7 @@ class RestoreRound:
             raise
 
     def _check(self, fd: int, name: str, path: str) -> None:
-        """Whether a file is still as it was kept, as far as its time stamps tell."""
+        """Raise `EntryVanished` if a file differs from its saved state, judged by its time stamps."""
         above = path.rpartition("/")[0]
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
         listing = self.snapshots.cache.listings.get(above)

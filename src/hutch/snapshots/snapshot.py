@@ -1,8 +1,8 @@
-"""Snapshots of a workspace: taken often, so cheap, and kept whole.
+"""Snapshots of a workspace. Each is complete, and cheap enough to be taken often.
 
-Taking one costs as much as has changed since the one before. When nothing has, the
-one before is the answer. Everything goes through one lock, and what is on disk
-after any crash is the list as it was, or with the new snapshot in it.
+The cost of a snapshot depends on what has changed since the previous one. If nothing
+has, the previous one is returned. All operations use one lock, and after a crash the
+list is unchanged or contains the new snapshot.
 """
 
 import os
@@ -35,17 +35,17 @@ Clean = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What snapshots are taken of: a directory or, of an overlay, both what is seen and what differs."""
+    """The source of snapshots: a directory or, for an overlay, its merged tree and its upper directory."""
 
     tree: Directory
     upper: Directory | None = None
     attributes: str = (
-        "user.overlay."  # how the overlay's own notes begin: `trusted.overlay.` when root mounts it
+        "user.overlay."  # prefix of the overlay's attributes: `trusted.overlay.` if root mounts it
     )
 
 
 class Snapshots:
-    """The snapshots of one workspace. `place` is its directory on the host."""
+    """The snapshots of one workspace. `path` is its directory on the host."""
 
     def __init__(
         self, path: Path, *, base: BaseIndex | None = None, limits: SnapshotLimits = DEFAULT_LIMITS
@@ -58,36 +58,36 @@ class Snapshots:
         self.storage.remove_leftovers()
         self.cache = StatCache(self.storage.own / "cache")
         self._texts: dict[bytes, bytes] = {}
-        self.clean: Clean = str  # takes secrets out of reasons, which may hold a path or what a caller says
+        self.clean: Clean = str  # redacts secrets in reasons, which may contain paths or a caller's text
 
     def take(self, content: Content, reason: str) -> Snapshot:
-        """Keep the content as it is now. When it is as it was, the newest snapshot is the answer."""
+        """Take a snapshot of the current content; if nothing has changed, return the newest one."""
         with self.storage.locked():
             return self.take_locked(content, reason)
 
     def adopt(self, tree: Directory, reason: str) -> Snapshot:
-        """Take the first snapshot of a faithful copy of the base, before anybody else can write to it.
+        """Take the first snapshot of an exact copy of the base, before any other process can write to it.
 
-        Files that have the size and time of the base's are the base's: they are not read. Returns only when
-        the next change of any file is sure to show in its time stamp.
+        Files with the size and time of the base's files are not read. Returns only when the next change
+        of any file will show in its time stamp.
         """
         with self.storage.locked():
             return self.take_locked(Content(tree), reason, adopting=True)
 
     def list(self) -> Sequence[Snapshot]:
-        """All there are, from the oldest to the newest."""
+        """All snapshots, oldest first."""
         return self.storage.list()
 
     def get(self, number: int) -> Snapshot:
         return self.storage.get(number)
 
     def delete(self, numbers: Iterable[int]) -> None:
-        """Forget snapshots. Others are not affected; room is freed by collecting."""
+        """Delete snapshots. Others are not affected; a garbage collection frees the space."""
         with self.storage.locked():
             self.storage.delete(numbers)
 
     def delete_old(self, *, keep: int) -> Sequence[int]:
-        """Forget all but the newest; the numbers of those that went."""
+        """Delete all but the newest `keep`; returns the deleted numbers."""
         with self.storage.locked():
             numbers = self.storage.numbers()
             old = numbers[: max(0, len(numbers) - keep)]
@@ -95,7 +95,7 @@ class Snapshots:
         return old
 
     def item(self, number: int, path: str) -> Item:
-        """What a path was in a snapshot."""
+        """The item at a path in a snapshot."""
         item: Item = self.storage.top(self.get(number))
         for name in path.split("/") if path else ():
             found = read_items(self.storage.objects, item).get(name) if isinstance(item, Branch) else None
@@ -105,17 +105,19 @@ class Snapshots:
         return item
 
     def entries(self, number: int, path: str = "") -> dict[str, Item]:
-        """What a directory held in a snapshot, by name."""
+        """The entries of a directory in a snapshot, by name."""
         item = self.item(number, path)
         if not isinstance(item, Branch):
             raise BadRequest(f"'{_display(path)}' is not a directory in snapshot {number}.")
         return read_items(self.storage.objects, item)
 
     def read(self, number: int, path: str) -> Iterator[bytes]:
-        """The content of a file, piece by piece, or the target of a link."""
+        """The content of a file in chunks, or the target of a link."""
         item = self.item(number, path)
         if isinstance(item, OmittedEntry):
-            raise NotFound(f"'{_display(path)}' was there in snapshot {number} but not kept: {item.reason}.")
+            raise NotFound(
+                f"'{_display(path)}' existed in snapshot {number} but was not stored: {item.reason}."
+            )
         if not isinstance(item, Leaf):
             raise BadRequest(
                 f"'{_display(path)}' is a directory in snapshot {number}; give the path of a file in it."
@@ -123,7 +125,7 @@ class Snapshots:
         return self.storage.objects.chunks(item.name)
 
     def fork(self, number: int, path: Path) -> "Snapshots":
-        """Snapshots for a new workspace on the same base, this one as its first. Files are shared."""
+        """Snapshots for a new workspace on the same base, starting with this one. Files are shared."""
         try:
             return self._fork(number, path)
         except OSError as error:
@@ -151,7 +153,7 @@ class Snapshots:
     def take_locked(
         self, content: Content, reason: str, *, adopting: bool = False, stored: frozenset[bytes] = frozenset()
     ) -> Snapshot:
-        """As `take`, for who has the lock. What is `stored` is held by a snapshot that stays meanwhile."""
+        """Like `take`, for callers that hold the lock. Objects in `stored` need not be written."""
         storage = self.storage
         self.cache.refresh(storage.is_anchored)
         writer = PackWriter(storage.git_dir / "objects", stored=stored)
@@ -170,8 +172,10 @@ class Snapshots:
         return snapshot
 
     def current_tree(self, content: Content, git_dir: Path) -> str:
-        """The tree of what would be committed now. What is new goes into a git directory made for that, which
-        borrows the rest: no snapshot is taken, and nothing that is kept is changed."""
+        """The tree that git would commit now, without taking a snapshot.
+
+        New objects go into a new git directory at `git_dir`, with the storage as its alternate.
+        """
         objects = git_dir / "objects"
         with self.storage.locked():
             self.cache.refresh(self.storage.is_anchored)
@@ -227,7 +231,7 @@ def _share(path: Path, target: Path) -> None:
 
 
 def _wait_for_later_timestamp(changed_ns: int) -> None:
-    """Wait until a change would get a later time stamp than this."""
+    """Wait until any further change gets a later time stamp."""
     slack_ns = TICK_NS if changed_ns % 1_000_000_000 else WHOLE_SECONDS_NS
     while Clock.now().began_ns <= changed_ns + slack_ns:
         time.sleep(TICK_NS / 1e9)

@@ -1,14 +1,13 @@
-"""What the last look at a tree found, so that the next one need not read it again.
+"""Caches the result of the last scan, so that the next one reads only changed files.
 
-One listing for each directory, kept in memory and in a file that only grows until
-it is worth writing anew. Listings count from the line that names the snapshot they
-belong to; if that snapshot is gone, so may be the objects, and nothing counts.
-The file is the host's own: what the jail does cannot reach it. It is a cache: torn,
-or old, it is put aside and made again.
+There is one listing per directory, in memory and in a file that is appended to until
+rewriting it is worthwhile. Listings are valid from the frame that names their snapshot;
+if that snapshot is gone, its objects may be gone too, and the cache is discarded. The
+jail cannot reach the file. A truncated or outdated cache is discarded and rebuilt.
 
 There may be a million files. As tuples they would be visited by every full garbage
-collection, in one step during which the event loop stands still. So the entries of
-a listing are bytes, which are not visited and take less memory.
+collection, which would block the event loop. So the entries of a listing are bytes,
+which are not visited and take less memory.
 """
 
 import marshal
@@ -27,7 +26,7 @@ from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry
 from hutch.snapshots.tree_walk import StatKey
 from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
-LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob
+LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob
 PackedItem = bytes | Branch | OmittedEntry
 logger = structlog.get_logger()
 
@@ -36,13 +35,13 @@ MARSHAL = 4  # a version of the format that every Python since 3.4 reads
 FRAME = struct.Struct(">II")
 Anchor = tuple[int, str]  # a snapshot: its number and commit
 SHAPES = (Leaf, Branch, OmittedEntry)
-EncodedListing = tuple[Any, ...]  # a listing as plain tuples, which is all that marshal writes
-MAX_GROWTH_FACTOR = 4  # times what is in use, and at least this many bytes, before the file is written anew
+EncodedListing = tuple[Any, ...]  # a listing as plain tuples, the only form that marshal writes
+MAX_GROWTH_FACTOR = 4  # the file is rewritten when it exceeds the used size by this factor
 MIN_REWRITE_BYTES = 1 << 20
 
 
 class Items(MutableMapping[str, Item]):
-    """Entries by name. Files are bytes in here, and leaves outside."""
+    """Entries by name. Files are stored as bytes, and returned as leaves."""
 
     __slots__ = ("packed",)
 
@@ -80,7 +79,7 @@ class Items(MutableMapping[str, Item]):
         return f"Items({dict(self)!r})"
 
     def add(self, items: Mapping[str, Item]) -> None:
-        """Take over all of these."""
+        """Add or replace all of these."""
         if isinstance(items, Items):
             self.packed.update(items.packed)
         else:
@@ -102,15 +101,15 @@ def _unpack_item(value: PackedItem) -> Item:
 
 @dataclass(slots=True, eq=False)
 class Listing:
-    """One directory as it was found."""
+    """The result of scanning one directory."""
 
-    keys: dict[str, StatKey]  # of files whose next change is sure to show
+    keys: dict[str, StatKey]  # of files whose next change will show in the key
     items: Items
     branch: Branch
-    context: bytes  # which rules were in force
-    children: frozenset[str]  # directories that have listings of their own
-    unsettled: bool = False  # something in it has no key
-    whiteouts: frozenset[str] = frozenset()  # what hides a name of the directory below an overlay
+    context: bytes  # digest of the rules
+    children: frozenset[str]  # directories with their own listings
+    unsettled: bool = False  # an entry has no key
+    whiteouts: frozenset[str] = frozenset()  # names that hide entries of the directory below the overlay
     opaque: bool = False
     below: Branch | None = None  # that directory
 
@@ -130,7 +129,7 @@ class Listing:
 
 
 class StatCache:
-    """Records by path, and the file that they outlive the process in."""
+    """Listings by path, and the file that stores them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -140,7 +139,7 @@ class StatCache:
         self._live_bytes = 0
 
     def refresh(self, anchored: Callable[[int, str], bool]) -> None:
-        """Look whether somebody else has written; forget everything unless its snapshot is still kept."""
+        """Reload the file if another process has written it; discard everything if its snapshot is gone."""
         if self._identity is None or self._identity != _identity(self.path):
             self.listings, self.anchor = _load(self.path)
             self._identity = _identity(self.path)
@@ -149,25 +148,26 @@ class StatCache:
             self.listings, self.anchor = {}, None
 
     def update(self, changed: Mapping[str, Listing | None], anchor: Anchor) -> None:
-        """Note what has changed since, as part of that snapshot."""
+        """Store changed listings as part of that snapshot."""
         for path, listing in changed.items():
             if listing is None:
                 self.listings.pop(path, None)
             else:
                 self.listings[path] = listing
-        anew = self.anchor is None or self._identity is None
+        rewrite = self.anchor is None or self._identity is None
         length = self._identity[1] if self._identity else 0
         self.anchor = anchor
         try:
             self._write(
-                changed, anew=anew or length > max(MAX_GROWTH_FACTOR * self._live_bytes, MIN_REWRITE_BYTES)
+                changed,
+                rewrite=rewrite or length > max(MAX_GROWTH_FACTOR * self._live_bytes, MIN_REWRITE_BYTES),
             )
-        except OSError as error:  # no room, perhaps: the next look reads more, and finds the same
-            logger.warning("what a snapshot found could not be noted", error=error.strerror)
+        except OSError as error:  # perhaps no space: the next scan reads more files, with the same result
+            logger.warning("snapshots.cache_not_written", error=error.strerror)
             self.listings, self.anchor, self._identity = {}, None, None
 
     def release(self, changed: Mapping[str, Listing | None]) -> None:
-        """Free what a look found that is not noted. What is large is freed entry by entry."""
+        """Free listings that are not stored. Large ones are freed entry by entry."""
         for path, listing in changed.items():
             if listing is None:
                 continue
@@ -176,9 +176,9 @@ class StatCache:
                 clear_in_chunks(listing.keys)
             clear_in_chunks(listing.items.packed)
 
-    def _write(self, changed: Mapping[str, Listing | None], *, anew: bool) -> None:
+    def _write(self, changed: Mapping[str, Listing | None], *, rewrite: bool) -> None:
         assert self.anchor is not None
-        if anew:
+        if rewrite:
             temporary = self.path.with_name(self.path.name + ".new")
             try:
                 with temporary.open("wb") as file:
@@ -203,13 +203,13 @@ def encode_frames(listings: Iterable[tuple[str, Listing | None]]) -> Iterator[by
 
 
 def read_frame(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
-    """What is written at a place, and where the next begins; ValueError when it is torn."""
+    """The value of the frame at an offset, and the next offset; ValueError if the frame is truncated."""
     if at + FRAME.size > len(data):
-        raise ValueError("torn")
+        raise ValueError("truncated frame")
     length, crc = FRAME.unpack(data[at : at + FRAME.size])
     body = data[at + FRAME.size : at + FRAME.size + length]
     if len(body) != length or zlib.crc32(body) != crc:
-        raise ValueError("torn")
+        raise ValueError("truncated frame")
     return marshal.loads(body), at + FRAME.size + length
 
 
@@ -254,7 +254,7 @@ def _read(value: Any) -> PackedItem:
 
 
 def _split(entries: dict[str, Any]) -> Any:
-    """Entries as they are written: of a very large directory in pieces, each marshalled by itself."""
+    """Entries for writing; those of a very large directory in chunks, each marshalled separately."""
     if len(entries) <= CHUNK_SIZE:
         return entries
     return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in chunks(entries.items()))
@@ -301,7 +301,7 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
             waiting[value[0]] = value[1]
     if good < len(data):
         try:
-            os.truncate(path, good)  # what is added next must not stand behind half of something
+            os.truncate(path, good)  # nothing may be appended after a truncated frame
         except OSError:
             return {}, None
     return {name: decode_listing(found) for name, found in settled.items()}, anchor

@@ -1,9 +1,8 @@
-"""Where a workspace keeps its snapshots: a git directory that only the host sees.
+"""The storage of a workspace's snapshots: a git directory that only the host sees.
 
-A snapshot is a commit without parents, named by a number in `refs/snapshots`. The
-file that names it is written last, when all it stands for is on disk, so whoever
-is killed leaves the list as it was or with the new one. One lock orders everybody,
-in this process and in others.
+A snapshot is a commit without parents, named by a number in `refs/snapshots`. Its
+ref is written last, when all its objects are on disk, so after a crash the list is
+unchanged or contains the new snapshot. One lock serialises all processes.
 """
 
 import json
@@ -22,7 +21,7 @@ from hutch.snapshots.tree_layout import Branch, read_snapshot_tree
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock
 
-DISPLAY_NAME = "the snapshots"  # what errors call it: the host's own paths are nobody's business
+DISPLAY_NAME = "the snapshots"  # in errors: paths of the host are not disclosed
 CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -39,17 +38,17 @@ class Snapshot:
     """A workspace's content at one moment."""
 
     id: int
-    tree: str  # what git would commit
-    commit: str  # in the private git directory; everything
+    tree: str  # the tree that git would commit
+    commit: str  # in the private git directory; includes ignored files
     taken_at: datetime
     reason: str
     files: int  # that git would commit
     bytes: int
-    left_out: int  # entries that were seen and not kept; the manifest says why
+    left_out: int  # omitted entries; the manifest has the reasons
 
 
 class Storage:
-    """The files of one workspace's snapshots, below the directory that the workspace has on the host."""
+    """The files of one workspace's snapshots, in the host directory of the workspace."""
 
     def __init__(
         self, path: Path, *, borrowed: Path | None = None, elsewhere: Mapping[bytes, Path] | None = None
@@ -57,7 +56,7 @@ class Storage:
         self.git_dir = path / "snapshots.git"
         self.own = path / "snapshots"
         self._references = self.git_dir / "refs/snapshots"
-        self._last = self.git_dir / "refs/last"  # a deleted snapshot that the stat cache still stands on
+        self._last = self.git_dir / "refs/last"  # a deleted snapshot that the stat cache still uses
         if not (self.git_dir / "HEAD").exists():
             self._make(borrowed)
         self.objects = GitObjects(self.git_dir / "objects", elsewhere=elsewhere)
@@ -71,11 +70,13 @@ class Storage:
             objects = self.git_dir / "objects"
             (objects / "info/alternates").write_text(f"{os.path.relpath(borrowed, objects)}\n")
         (self.git_dir / "config").write_text(CONFIG)
-        (self.git_dir / "HEAD").write_text("ref: refs/heads/none\n")  # last: it is what makes it one
+        (self.git_dir / "HEAD").write_text(
+            "ref: refs/heads/none\n"
+        )  # last: it marks a complete git directory
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the storage; waits for others."""
+        """Hold the exclusive lock; waits for it."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(self.own / "lock"))
@@ -84,7 +85,7 @@ class Storage:
             yield
 
     def remove_leftovers(self) -> None:
-        """Away with what somebody left who was killed, unless somebody is at work now."""
+        """Delete temporary files of a killed process, unless the storage is in use."""
         try:
             held = try_lock(self.own / "lock")
         except OSError as error:
@@ -101,16 +102,16 @@ class Storage:
         return sorted(_numbers(self._references))
 
     def is_anchored(self, number: int, commit: str) -> bool:
-        """Whether the objects of a snapshot are kept, be it deleted."""
+        """True if the objects of a snapshot are stored, even if it was deleted."""
         return commit in (_commit(self._references / str(number)), _commit(self._last / str(number)))
 
     def commits(self) -> dict[int, str]:
-        """The commit of every snapshot. A name that the power failed on counts as never written."""
+        """The commit of every snapshot. A ref that a power failure has damaged is ignored."""
         found = {number: _commit(self._references / str(number)) for number in self.numbers()}
         return {number: commit for number, commit in found.items() if commit}
 
     def anchors(self) -> frozenset[str]:
-        """All commits whose objects are kept."""
+        """All commits whose objects are needed."""
         last = (_commit(self._last / str(number)) for number in _numbers(self._last))
         return frozenset({*self.commits().values(), *(commit for commit in last if commit)})
 
@@ -138,13 +139,13 @@ class Storage:
         return bytes.fromhex(text.split(b"\n", 1)[0].removeprefix(b"tree ").decode())
 
     def name(self, commit: str) -> Snapshot:
-        """Give the next number to a commit that is safely stored. The caller has the lock."""
+        """Give the next number to a durable commit. The caller holds the lock."""
         number = max([0, *_numbers(self._references), *_numbers(self._last)]) + 1
         self._write(self._references / str(number), commit)
         return self._snapshot(number, commit)
 
     def delete(self, numbers: Iterable[int]) -> None:
-        """Forget snapshots; their room is free once storage is collected. The caller has the lock."""
+        """Delete snapshots; a garbage collection frees their space. The caller holds the lock."""
         there = self.commits()
         for number in sorted(set(numbers)):
             if number not in there:
@@ -154,7 +155,7 @@ class Storage:
             (self._references / str(number)).unlink()
 
     def release_anchors(self) -> None:
-        """Let go of what was kept for the stat cache: there are newer ones that it stands on by now."""
+        """Delete refs that existed only for the stat cache and are older than the newest snapshot."""
         newest = max([0, *_numbers(self._references)])
         for number in _numbers(self._last):
             if number < newest:

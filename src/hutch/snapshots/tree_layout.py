@@ -1,10 +1,10 @@
-"""How a directory is laid out in git's objects.
+"""The layout of a directory in git objects.
 
-A snapshot holds three trees of the same shape. `files` is what git would commit,
-with the very names and object ids that git would give. `beside` has the rest of
-the content: ignored files, `.git` directories, names that git refuses. `manifest`
-says what trees cannot: modes, empty directories, what was seen but not kept. A
-directory with nothing to say is absent from a tree, so each costs only what it holds.
+A snapshot holds three trees of the same shape. `files` is the tree that git would
+commit, with the same names and object ids. `beside` has the rest of the content:
+ignored files, `.git` directories, names that git refuses. `manifest` has what trees
+cannot express: modes, empty directories, and omitted entries. A directory without
+content for a tree is absent from it, so each tree costs only what it holds.
 """
 
 import json
@@ -24,9 +24,9 @@ FILES, PRIVATE, IGNORED = 0, 1, 2
 PERMISSIONS = 0o1777  # a set-user-id bit is not content
 DEFAULT_FILE_MODE, DEFAULT_PROGRAM_MODE, DEFAULT_DIRECTORY_MODE = 0o644, 0o755, 0o755
 _LARGE_NOTES_BYTES = 1 << 18  # bytes
-NOTES = b"="  # in `manifest`, beside the directories below, which are `+name`
+NOTES = b"="  # in `manifest`; its subdirectories are named `+name`
 
-# What git refuses to track, as its own checks see names, also for other people's file systems.
+# Names that git refuses to track, including their aliases on other file systems.
 _IGNORABLE = rb"(?:\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf)*"
 _REFUSED = re.compile(
     rb"(?:\.git|git~1)[. ]*(?:[\\:].*)?|"
@@ -50,33 +50,33 @@ _REFUSED_UNLESS_PLAIN = re.compile(
 class Leaf(NamedTuple):
     """A file or a link."""
 
-    mode: int  # kind and permissions
+    mode: int  # file type and permissions
     name: bytes  # of its blob
     section: int  # FILES, PRIVATE or IGNORED
-    size: int  # -1: not known
+    size: int  # -1: unknown
 
 
 class Branch(NamedTuple):
-    """A directory, as the trees that hold what is in it."""
+    """A directory, as the trees of its content."""
 
     permissions: int
     files: bytes | None
     beside: bytes | None
     notes: bytes | None
-    link: bytes | None  # it is somebody else's repository at that commit
-    file_count: int  # of what git would commit
+    link: bytes | None  # the commit, if it is a submodule
+    file_count: int  # files that git would commit
     size: int
     ignored_size: int
     left_out: int
 
     @property
     def trees(self) -> tuple[bytes | None, bytes | None, bytes | None, bytes | None]:
-        """The same for the same content."""
+        """Equal for equal content."""
         return (self.files, self.beside, self.notes, self.link)
 
 
 class OmittedEntry(NamedTuple):
-    """Something that was seen but is not kept."""
+    """An entry that was found but not stored."""
 
     reason: str
     size: int
@@ -87,7 +87,7 @@ EMPTY_BRANCH = Branch(DEFAULT_DIRECTORY_MODE, None, None, None, None, 0, 0, 0, 0
 
 
 def is_refused_by_git(name: bytes, *, plain: bool) -> bool:
-    """Whether git would not take an entry of this name; of links and directories, it refuses more."""
+    """True if git would refuse this name; it refuses more names of links and directories."""
     return _REFUSED.fullmatch(name) is not None or (
         not plain and _REFUSED_UNLESS_PLAIN.fullmatch(name) is not None
     )
@@ -101,7 +101,7 @@ def build_branch(
     link: bytes | None,
     known: AbstractSet[bytes],
 ) -> Branch:
-    """Write the trees of one directory. What is `known` is stored already."""
+    """Write the trees of one directory. Objects in `known` are stored already."""
     files: list[tuple[int, bytes, bytes]] = []
     beside: list[tuple[int, bytes, bytes]] = []
     below: list[tuple[int, bytes, bytes]] = []
@@ -151,7 +151,7 @@ def build_branch(
 
 
 def read_items(objects: GitObjects, branch: Branch) -> dict[str, Item]:
-    """What is in a directory, read from its trees."""
+    """The entries of a directory, read from its trees."""
     modes: dict[str, int] = {}
     items: dict[str, Item] = {}
     trees: dict[str, dict[str, bytes]] = {}
@@ -189,7 +189,7 @@ def read_items(objects: GitObjects, branch: Branch) -> dict[str, Item]:
 
 
 def default_mode(mode: int) -> int:
-    """What a mode comes back as when only git keeps it."""
+    """The mode that git alone would restore."""
     if stat.S_ISLNK(mode):
         return mode
     return stat.S_IFREG | (DEFAULT_PROGRAM_MODE if mode & stat.S_IXUSR else DEFAULT_FILE_MODE)
@@ -226,7 +226,7 @@ def read_snapshot_tree(objects: GitObjects, tree: bytes) -> Branch:
 
 
 def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
-    """As JSON, compact, keys in order; not by one call, which would keep the interpreter for too long."""
+    """As JSON, compact, keys in order; in chunks, because one call would block the interpreter too long."""
     kinds = []
     for kind in sorted(notes):
         names = sort_in_chunks(notes[kind])
@@ -239,7 +239,7 @@ def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
 
 
 def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
-    """The same back; long texts by the decoder that is written in Python, which lets others take turns."""
+    """Parse notes; long texts with the Python decoder, which does not block other threads."""
     if len(text) <= _LARGE_NOTES_BYTES:
         notes: dict[str, dict[str, Any]] = json.loads(text)
         return notes
@@ -251,7 +251,7 @@ def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
 
 
 def _encode_name(name: str) -> str:
-    """A name as JSON can hold it: bytes that are no UTF-8 stay apart from characters."""
+    """A name for JSON: each byte becomes one character, so that invalid UTF-8 is preserved."""
     return os.fsencode(name).decode("latin-1")
 
 

@@ -1,9 +1,9 @@
-"""Going through a tree that somebody else is changing.
+"""Walks a tree that other processes are changing.
 
-One name at a time, from descriptor to descriptor, and never through a link: what
-is swapped behind our back is at worst another part of the same workspace. Depth
-costs neither stack nor descriptors. Directories and files that their owner has
-locked (mode 000) are opened by unlocking the very thing we hold, and locked again.
+One name at a time, by descriptor, and never through a link: a swapped directory is at
+worst another part of the same workspace. Depth costs neither stack nor descriptors.
+Directories and files without read permission (mode 000) are opened by changing the
+mode through an open descriptor, and the mode is restored afterwards.
 """
 
 import errno
@@ -20,17 +20,21 @@ from typing import NamedTuple, Self
 from hutch.snapshots.directory import Directory
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-OPEN_ALWAYS, OPEN_EVERY, OPEN_LAST = 64, 64, 64  # levels that stay open: the first, some, the last
+OPEN_ALWAYS, OPEN_EVERY, OPEN_LAST = (
+    64,
+    64,
+    64,
+)  # levels that stay open: the first ones, every n-th, the last ones
 MAX_LEASE_ATTEMPTS, LEASE_RETRY_DELAY_S = 5, 0.01
-CLOCK = 5  # CLOCK_REALTIME_COARSE, which files are stamped by; not named in `time`
+CLOCK = 5  # CLOCK_REALTIME_COARSE, the clock of file time stamps; not defined in `time`
 TICK_NS = int(time.clock_getres(CLOCK) * 1e9)
 WHOLE_SECONDS_NS = 2_000_000_000
 
-StatKey = tuple[int, int, int, int]  # ctime, inode, mtime, size: the same only for the same content
+StatKey = tuple[int, int, int, int]  # ctime, inode, mtime, size: equal only for equal content
 
 
 class EntryVanished(Exception):
-    """What was here a moment ago is not, or is something else."""
+    """An entry was removed or replaced after it was found."""
 
 
 def stat_key(found: os.stat_result) -> StatKey:
@@ -38,7 +42,7 @@ def stat_key(found: os.stat_result) -> StatKey:
 
 
 class Clock(NamedTuple):
-    """When we began to look. What changed later than that may change again under the same time stamp."""
+    """The start of a scan. A file that changed later may change again with the same time stamp."""
 
     began_ns: int
 
@@ -47,11 +51,11 @@ class Clock(NamedTuple):
         return cls(time.clock_gettime_ns(CLOCK))
 
     def is_settled(self, key: StatKey) -> bool:
-        """Whether the next change is sure to show in the key."""
+        """True if the next change will show in the key."""
         changed_ns = key[0]
         slack_ns = (
             TICK_NS if changed_ns % 1_000_000_000 else WHOLE_SECONDS_NS
-        )  # some file systems count seconds
+        )  # some file systems store whole seconds
         return changed_ns < self.began_ns - slack_ns
 
 
@@ -59,18 +63,18 @@ class Clock(NamedTuple):
 class _Level:
     name: str
     fd: int  # -1: closed for now
-    locked_mode: int | None  # what to put back
+    locked_mode: int | None  # the mode to restore
 
 
 class Descent:
-    """The way down from a directory to wherever we are. Own it with `with`."""
+    """The open directories from a root to the current path. Use it with `with`."""
 
     def __init__(self, root: Directory, *, need: int = 0o500) -> None:
-        self.need = need  # what we must be allowed in a directory
+        self.need = need  # required permissions in a directory
         self._levels = [_Level("", root.open("", os.O_RDONLY | os.O_DIRECTORY), None)]
 
     def at(self, path: str) -> int:
-        """A descriptor of the directory at `path`, good until the next call."""
+        """A descriptor of the directory at `path`, valid until the next call."""
         names = path.split("/") if path else []
         common = 0
         while (
@@ -93,7 +97,7 @@ class Descent:
             self._close(self._levels[old])
 
     def _reopen(self) -> None:
-        """Open again what was closed on the way to the last level."""
+        """Reopen closed levels up to the last one."""
         first = len(self._levels) - 1
         while self._levels[first].fd < 0:
             first -= 1
@@ -120,7 +124,7 @@ class Descent:
     def _close(self, level: _Level) -> None:
         if level.fd >= 0:
             if level.locked_mode is not None:
-                with suppress(OSError):  # its owner may have taken it away
+                with suppress(OSError):  # the owner may have removed it
                     os.fchmod(level.fd, level.locked_mode)
                 level.locked_mode = None
             os.close(level.fd)
@@ -138,7 +142,7 @@ class Descent:
 
 @contextmanager
 def open_file(fd: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file to read, and what it was when it was opened."""
+    """Open a regular file for reading; yields its descriptor and its stat at that moment."""
     descriptor = _open_file(fd, name)
     try:
         found = os.fstat(descriptor)
@@ -150,7 +154,7 @@ def open_file(fd: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
 
 
 def read_all(descriptor: int, size: int) -> bytes:
-    """What the file holds, up to the size that it had."""
+    """The content of the file, up to `size` bytes."""
     data = os.read(descriptor, size + 1)
     if len(data) < size:
         parts = [data]
@@ -171,10 +175,10 @@ def _open_file(fd: int, name: str) -> int:
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENODEV):
                 raise EntryVanished from None
-            if error.errno != errno.EAGAIN or not left:  # somebody's lease on it is being broken
+            if error.errno != errno.EAGAIN or not left:  # another process's lease on it is being broken
                 raise
             time.sleep(LEASE_RETRY_DELAY_S)
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _open_locked(fd: int, name: str) -> int:

@@ -1,10 +1,9 @@
-"""One look at a workspace: from what is on disk to the trees of a snapshot.
+"""Scans a workspace: from the files on disk to the trees of a snapshot.
 
-First down: every directory is listed, and only what may have changed since the
-last look is read. Then up: only directories in which something changed get new
-trees. With an overlay the directory on disk holds just the differences, and each
-of its directories is combined with the one below it in the base, which is known
-from its index and never touched.
+First down: every directory is listed, and only files that may have changed since the
+last scan are read. Then up: only directories with changes get new trees. For an
+overlay, the directory on disk holds only the differences, and each of its directories
+is combined with the one below it in the base, which is read from its index only.
 """
 
 import os
@@ -39,16 +38,16 @@ MAX_CACHED_TEXTS = 256
 
 @dataclass(slots=True)
 class _DirectoryState:
-    """A directory on the way: what we know of it before the directories below are known."""
+    """The state of a directory before its subdirectories are known."""
 
     path: str
     permissions: int
     context: Context
     link: bytes | None
-    before: Listing | None  # by the last look
-    base: Listing | None  # what lies under it
-    on_disk: bool = True  # False: only in the base, and looked at because the rules have changed
-    same: bool = False  # its own entries are as they were
+    before: Listing | None  # from the last scan
+    base: Listing | None  # the directory below it in the base
+    on_disk: bool = True  # False: only in the base, and scanned because the rules have changed
+    same: bool = False  # its own entries are unchanged
     children: dict[str, int] = field(default_factory=dict)  # directories, and their permissions
     leaves: Items = field(default_factory=Items)
     keys: dict[str, StatKey] = field(default_factory=dict)
@@ -65,15 +64,15 @@ class _DirectoryState:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """What a look has found, and what is new in the listings."""
+    """The result of a scan, and the changed listings."""
 
     branch: Branch
     changed: dict[str, Listing | None]
-    newest_ns: int  # when the latest change was that is told by a key
+    newest_ns: int  # the latest change among all keys
 
 
 class Scan:
-    """One look at `directory`; with `attributes`, it is the upper directory of an overlay that uses those."""
+    """One scan of `directory`; with `attributes`, it is the upper directory of an overlay."""
 
     def __init__(
         self,
@@ -86,7 +85,7 @@ class Scan:
         limits: SnapshotLimits,
         texts: MutableMapping[bytes, bytes],  # of .gitignore files, by their blobs
         attributes: str | None = None,
-        adopting: bool = False,  # nobody else is here yet, and all is a faithful copy of the base
+        adopting: bool = False,  # not in use yet, and an exact copy of the base
     ) -> None:
         self.directory = directory
         self.writer = writer
@@ -134,7 +133,7 @@ class Scan:
     # Down
 
     def _list_directory(self, seen: _DirectoryState, descent: Descent) -> list[_DirectoryState]:
-        """List a directory and read what is new in it; the directories below it."""
+        """List a directory and read its new entries; returns its subdirectories."""
         fd = descent.at(seen.path)
         before = seen.before
         keys = before.keys if before else {}
@@ -177,7 +176,7 @@ class Scan:
         return wanted + self._only_in_base(seen)
 
     def _only_in_base(self, seen: _DirectoryState) -> list[_DirectoryState]:
-        """Directories of the base that hold ignored files, when other rules than its own are in force."""
+        """Directories of the base with ignored files, if the rules have changed."""
         if seen.base is None or seen.base.context == seen.context.digest:
             return []
         wanted = []
@@ -203,7 +202,7 @@ class Scan:
         return wanted
 
     def _use_base(self, seen: _DirectoryState) -> list[_DirectoryState]:
-        """Look at a directory of the base that has nothing on disk."""
+        """Use a directory of the base that does not exist on disk."""
         seen.context = self._own_context(seen, -1, [], {})
         return self._only_in_base(seen)
 
@@ -224,7 +223,7 @@ class Scan:
                 section = seen.context.section_of(seen.below(name), item.mode, self.base)
                 seen.leaves[name] = item._replace(section=section)
         for name in [*fresh]:
-            found = fresh.pop(name)  # freed one by one: all at the end would be one long step
+            found = fresh.pop(name)  # freed one by one: freeing all at the end would block for too long
             leaf = self._adopted(seen.path, name, found) if self.adopting else None
             item, key = (leaf, stat_key(found)) if leaf else self._entry(seen, fd, name, found)
             if item is not None:
@@ -251,7 +250,7 @@ class Scan:
         )
 
     def _adopted(self, path: str, name: str, found: os.stat_result) -> Leaf | None:
-        """The base's file of that name, if this is the copy of it."""
+        """The base's file of that name, if this is an unchanged copy."""
         listing = self.base.listing(path)
         if listing is None:
             return None
@@ -266,7 +265,7 @@ class Scan:
     def _own_context(
         self, seen: _DirectoryState, fd: int, kept: list[str], fresh: Mapping[str, os.stat_result]
     ) -> Context:
-        """The context of a directory with its own .gitignore, be it on disk or in the base."""
+        """The context of a directory with its own .gitignore, on disk or in the base."""
         if seen.context.state != FILES:
             return seen.context
         text: bytes | None = None
@@ -339,7 +338,7 @@ class Scan:
         return branch
 
     def _inherited(self, seen: _DirectoryState) -> Items:
-        """What shows through from the base."""
+        """The visible entries of the base."""
         if seen.base is None:
             return Items()
         shown = (each for each in seen.base.items.packed.items() if each[0] not in seen.whiteouts)

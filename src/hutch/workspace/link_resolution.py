@@ -53,4 +53,4 @@ def _target(tree: Directory, path: str) -> str | None:
 
 
 def _outside_error(path: str) -> Denied:
-    return Denied(f"'{path}' leads out of the workspace. Only what is inside can be reached.")
+    return Denied(f"'{path}' leads out of the workspace. Only paths inside it can be used.")
