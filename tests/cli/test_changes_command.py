@@ -5,6 +5,8 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,45 @@ import pytest
 
 from tests.cli.running import BREAKS, FIXES, Desk, lines
 from tests.forge.repositories import commit, git
+from tests.saved import Saved, saved
 
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
+    with new_desk() as made:
+        yield made
+
+
+@contextmanager
+def new_desk() -> Iterator[Desk]:
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
     yield Desk(directory)
     shutil.rmtree(directory)
 
 
-def propose(desk: Desk) -> dict[str, Any]:
-    ran = desk.run("--json", replies=FIXES)
-    assert ran.returncode == 0, ran.stderr
-    change: dict[str, Any] = lines(ran.stdout)[-1]["change"]
-    return change
+@dataclass(frozen=True)
+class Proposed:
+    """A desk whose only run has proposed a change."""
+
+    desk: Desk
+    change: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def first() -> Iterator[tuple[Proposed, Saved]]:
+    with new_desk() as desk:
+        ran = desk.run("--json", replies=FIXES)
+        assert ran.returncode == 0, ran.stderr
+        with saved(desk.place) as files:
+            yield Proposed(desk, lines(ran.stdout)[-1]["change"]), files
+
+
+@pytest.fixture
+def proposed(first: tuple[Proposed, Saved]) -> Proposed:
+    made, files = first
+    files.restore()
+    return made
 
 
 def test_a_new_installation_has_none(desk: Desk) -> None:
@@ -64,8 +90,8 @@ def test_programs_are_told_errors_as_json(desk: Desk, words: tuple[str, ...], co
     assert desk.hutch("changes", *words).stderr.startswith("hutch: ")
 
 
-def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
-    change = propose(desk)
+def test_a_change_is_listed_shown_read_and_merged(proposed: Proposed) -> None:
+    desk, change = proposed.desk, proposed.change
     listed = desk.hutch("changes", "list").stdout
     assert listed.startswith(change["id"])
     assert listed.endswith("open    work  hutch/add-instead-of-subtracting  Add instead of subtracting\n")
@@ -100,8 +126,8 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
         assert "is merged already" in again.stderr
 
 
-def test_squashed_by_the_person(desk: Desk) -> None:
-    propose(desk)
+def test_squashed_by_the_person(proposed: Proposed) -> None:
+    desk = proposed.desk
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
     refused = desk.hutch("changes", "merge", "--strategy", "rebase")
     assert (refused.returncode, "Only a pull request can be rebased" in refused.stderr) == (2, True)
@@ -111,8 +137,8 @@ def test_squashed_by_the_person(desk: Desk) -> None:
     )
 
 
-def test_a_conflict_names_the_file_and_leaves_it_open(desk: Desk) -> None:
-    propose(desk)
+def test_a_conflict_names_the_file_and_leaves_it_open(proposed: Proposed) -> None:
+    desk = proposed.desk
     theirs = commit(desk.work, {"adding.py": "def add(a, b):\n    return sum((a, b))\n"})
     ran = desk.hutch("changes", "merge")
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -121,16 +147,16 @@ def test_a_conflict_names_the_file_and_leaves_it_open(desk: Desk) -> None:
     assert " open " in desk.hutch("changes", "list").stdout
 
 
-def test_closed_it_leaves_no_branch(desk: Desk) -> None:
-    change = propose(desk)
+def test_closed_it_leaves_no_branch(proposed: Proposed) -> None:
+    desk, change = proposed.desk, proposed.change
     ran = desk.hutch("changes", "close", change["id"][:12] if len(change["id"]) < 12 else change["id"])
     assert (ran.returncode, ran.stderr) == (0, "")
     assert git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads") == "main"
     assert json.loads(desk.hutch("changes", "show", "--json").stdout)["state"] == "closed"
 
 
-def test_a_repository_that_is_gone_is_told(desk: Desk) -> None:
-    propose(desk)
+def test_a_repository_that_is_gone_is_told(proposed: Proposed) -> None:
+    desk = proposed.desk
     shutil.rmtree(desk.work / ".git")
     for word in ("diff", "merge"):
         ran = desk.hutch("changes", word)
@@ -138,8 +164,8 @@ def test_a_repository_that_is_gone_is_told(desk: Desk) -> None:
         assert "There is no repository at" in ran.stderr
 
 
-def test_what_is_said_about_a_change_is_kept_and_listed(desk: Desk) -> None:
-    change = propose(desk)
+def test_what_is_said_about_a_change_is_kept_and_listed(proposed: Proposed) -> None:
+    desk, change = proposed.desk, proposed.change
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
     said = desk.hutch("changes", "comment", "last", "adding.py:2", "Why \x1b[31mso?", "--severity", "should")
     assert said.returncode == 0, said.stderr
@@ -194,8 +220,8 @@ def test_tests_that_cannot_be_run_at_all_speak_against_a_merge_too(desk: Desk) -
     assert f"tests      {why}\n" in desk.hutch("changes", "show").stdout
 
 
-def test_whoever_asked_for_changes_has_to_approve_first(desk: Desk) -> None:
-    propose(desk)
+def test_whoever_asked_for_changes_has_to_approve_first(proposed: Proposed) -> None:
+    desk = proposed.desk
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
     assert desk.hutch("changes", "request-changes", "last", "--body", "Say\nwhy \x1b[1mso.").returncode == 0
     refused = desk.hutch("changes", "merge")

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,26 @@ from tests.stories.github import FINISH, FIX, TOKEN, Story, story
 EVE = "tok_eve_0123456789"
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> Iterator[Story]:
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Story, Callable[[], None]]]:
+    """A story up to the pull request that a run opened, and a way back to there."""
     people = {"hutch-bot": "write", "eve": "write", "ada": "write"}
-    with story(tmp_path, permissions=people) as made:
+    with story(tmp_path_factory.mktemp("story"), permissions=people) as made:
         made.hub.state.tokens[EVE] = "eve"
         model = made.model(FIX, FINISH)
         ran = hutch(
             made, "run", "Make slugs lower case.", "--repo", made.hub.url("acme/project"), "--model", model
         )
         assert ran.returncode == 0, ran.stderr
-        yield made
+        with made.saved() as restore:
+            yield made, restore
+
+
+@pytest.fixture
+def told(first: tuple[Story, Callable[[], None]]) -> Story:
+    made, restore = first
+    restore()
+    return made
 
 
 def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
@@ -113,10 +122,10 @@ def test_who_asked_for_changes_there_speaks_against_merging(told: Story) -> None
     assert forced.returncode == 0 and "although eve asked for changes" in forced.stderr
 
 
-def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story) -> None:
+def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story, tmp_path: Path) -> None:
     change = shown(told)
-    place = told.place / "theirs"
-    git(told.place, "clone", "-q", "-b", change["branch"], str(repo(told).path), str(place))
+    place = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", "-b", change["branch"], str(repo(told).path), str(place))
     made = commit(place, {"slug.py": "import os\n"})
     git(place, "push", "-q", "origin", "HEAD")
     said = refused(told, "merge", "--force")
@@ -126,9 +135,9 @@ def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story) -> None:
     assert repo(told).tip(change["branch"]) == made
 
 
-def test_a_conflict_is_told_and_leaves_it_open(told: Story) -> None:
-    place = told.place / "theirs"
-    git(told.place, "clone", "-q", str(repo(told).path), str(place))
+def test_a_conflict_is_told_and_leaves_it_open(told: Story, tmp_path: Path) -> None:
+    place = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", str(repo(told).path), str(place))
     commit(place, {"slug.py": "def slug(text):\n    return text.upper()\n"})
     git(place, "push", "-q", "origin", "HEAD:main")
     assert "not mergeable" in refused(told, "merge")
@@ -240,7 +249,11 @@ def test_the_address_that_is_printed_names_it(told: Story) -> None:
 
 @pytest.mark.parametrize(
     "spelled",
-    ["as it is printed", pytest.param("by where it was pushed", marks=pytest.mark.soak), "otherwise"],
+    [
+        pytest.param("as it is printed", marks=pytest.mark.soak),
+        pytest.param("by where it was pushed", marks=pytest.mark.soak),
+        "otherwise",
+    ],
 )
 def test_a_blocker_that_is_found_by_the_address_holds_the_merge_back(told: Story, spelled: str) -> None:
     change = shown(told)

@@ -1,9 +1,10 @@
 """A server of Hutch with a GitHub of its own, for stories about pull requests."""
 
 import asyncio
+import copy
 import json
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import make_repository
 from tests.forked import Forked
 from tests.gateway.api import Api, serving
+from tests.saved import saved
 from tests.schema import place_database
 from tests.sessions.hosting import call, cassette
 
@@ -66,6 +68,20 @@ class Story:
         """A process with a session of its own, which ends with the story also when a test fails."""
         self.started.append(Forked(words, stdout=subprocess.PIPE, start_new_session=True, **how))
         return self.started[-1]
+
+    @contextmanager
+    def saved(self) -> Iterator[Callable[[], None]]:
+        """What Hutch and GitHub know now; call what it gives to go back to that, with no server running."""
+        state = copy.deepcopy(vars(self.hub.state))
+        with saved(self.place / "home", self.hub.state.root) as files:
+
+            def restore() -> None:
+                files.restore()
+                vars(self.hub.state).update(copy.deepcopy(state))
+                for seen in (self.hub.asked, self.hub.shown, self.hub.faults):
+                    seen.clear()
+
+            yield restore
 
     @asynccontextmanager
     async def server(self, **more: Any) -> AsyncIterator[Api]:
