@@ -81,7 +81,10 @@ def test_a_patch_with_a_hunk_for_every_line_ends() -> None:
     "patch",
     [
         "*** Begin Patch\n*** Update File: f\n" + "@@ a\n" * 50_000 + "-a\n+b\n*** End Patch",
-        "*** Begin Patch\n*** Update File: f\n" + "@@\n a\n a\n-a\n+b\n" * 20_000 + "*** End Patch",
+        pytest.param(  # for `make test`, the tests of placing hunks have one that ends in the same way
+            "*** Begin Patch\n*** Update File: f\n" + "@@\n a\n a\n-a\n+b\n" * 20_000 + "*** End Patch",
+            marks=pytest.mark.soak,
+        ),
         "*** Begin Patch\n*** Update File: f\n@@\n" + "-a\n" * 150_000 + "-b\n+c\n*** End Patch",
         "*** Begin Patch\n" + "".join(f"*** Add File: f{n}\n+x\n" for n in range(50_000)) + "*** End Patch",
         ('diff --git "' + "\\a" * 2_000 + " " * 2_000 + "\n") * 500,
@@ -104,7 +107,7 @@ def test_a_hostile_patch_ends(patch: str) -> None:
     [
         [{"old": "a", "new": "a" * 1000 + "b", "replace_all": True}],
         [
-            {"old": "a", "new": "bb" * 100, "replace_all": True},
+            {"old": "a", "new": "bb" * 10, "replace_all": True},
             {"old": "b", "new": "c" * 500, "replace_all": True},
         ],
         [{"insert_line": 0, "new": "x" * (17 * 1024 * 1024)}],

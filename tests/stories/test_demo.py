@@ -71,6 +71,7 @@ def test_the_demo_fixes_the_sample(home: Path, shown: str) -> None:
     assert git(home / "slugs.git", "diff", "--name-only", "main~", "main").split() == ["slugs.py"]
 
 
+@pytest.mark.soak  # a whole demo; what removes it is what also removes a demo that is ended
 def test_without_a_directory_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     assert "BAD: Event" in run(tmpdir=tmp_path)
     assert list(tmp_path.iterdir()) == []
