@@ -34,12 +34,13 @@ ROOT = Path(__file__).resolve().parents[1]
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 # Environment variables that have no effect on loading.
 KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_")
+PLAIN = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
 _asking = threading.Lock()
 _known: set[str] = set()  # kinds of commands that this process has asked for
 
 
 class Forked:
-    """`Forked([HUTCH, …], env=…)`, or `Forked([sys.executable, "-m", MODULE, …], env=…)`.
+    """`Forked([HUTCH, …], env=…)`, or the same with `sys.executable` and `-m MODULE …` or `-c PROGRAM …`.
 
     SIGINT, SIGHUP, SIGQUIT and SIGTERM have their default effect in the new process, whatever
     pytest inherited, except those in `ignoring`. Any keyword of `Popen` that is not named here is
@@ -291,12 +292,13 @@ def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
     """Whether it would load the same modules, and one of its kind was started by `subprocess` before."""
     if env is None or not all(name.startswith(KNOWN) for name in env):
         return False
-    terminal, words = words[:2] == ON_A_TERMINAL, words[2:] if words[:2] == ON_A_TERMINAL else words
-    match words:
+    match words[2:] if words[:2] == ON_A_TERMINAL else words:
         case [command, *rest] if command == HUTCH:
-            what = f"{terminal} {rest[:1]}"
+            what = f"{rest[:1]}"
         case [command, "-m", module, *_] if command == sys.executable:
-            what = f"{terminal} -m {module}"
+            what = f"-m {module}"
+        case [command, "-c", _, *_] if command == sys.executable:
+            what = "-c"
         case _:
             return False
     return not _is_first(what)

@@ -18,6 +18,7 @@ import socket
 import sys
 import termios
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,14 @@ def _become(asked: dict[str, Any], standard: list[int]) -> dict[str, Any]:
     return asked
 
 
+def _run_program(program: str, words: list[str]) -> None:
+    """As `python -c`: the program is the main module, and imports from the current directory first."""
+    sys.path[0] = ""
+    sys.argv = ["-c", *words]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(program, "<string>", "exec"), vars(main))
+
+
 def _leave() -> None:
     """The last exit function. Python would give memory back now, and would have to copy it for that first."""
     if _exit_code is not None:
@@ -127,9 +136,12 @@ def _main(hutch: str, door: int) -> None:
             sys.path[0] = str(Path(hutch).parent)
             sys.argv = [command, *words]
             sys.exit(importlib.import_module("hutch.cli.main").main())
-        _, module, *rest = words
-        sys.argv = [module, *rest]
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        how, what, *rest = words
+        if how == "-c":
+            _run_program(what, rest)
+        else:
+            sys.argv = [what, *rest]
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
         sys.exit(0)
     except SystemExit as end:
         if isinstance(end.code, int):

@@ -55,6 +55,24 @@ def test_it_ends_with_its_code(code: int) -> None:
 
 
 @EITHER_WAY
+def test_a_program_is_run_as_python_runs_it(env: dict[str, str], tmp_path: Path) -> None:
+    program = [sys.executable, "-c"]
+    run([*program, "pass"], env={})  # the first of its kind
+    (tmp_path / "beside.py").write_text("value = 7")
+    about = (
+        "import sys, beside, __main__\nmine = 1\n"
+        "def later(): return mine\n"
+        "print(__name__, sys.argv, __main__.mine, later(), beside.value, 'hutch.cli.main' in sys.modules)\n"
+        "sys.exit(4)"
+    )
+    done = run([*program, about, "a", "b c"], env=env, cwd=tmp_path, capture_output=True, text=True)
+    said = f"__main__ ['-c', 'a', 'b c'] 1 1 7 {not env}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (4, said, "")
+    wrong = run([*program, "1 / 0"], env=env, capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+@EITHER_WAY
 def test_it_ends_as_python_does(env: dict[str, str]) -> None:
     late = run([*ABOUT, "exit late", "3"], env=env, capture_output=True, text=True)
     assert (late.returncode, late.stdout, late.stderr) == (3, "thread\nexit function\n", "")

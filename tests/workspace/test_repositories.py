@@ -11,17 +11,28 @@ from hutch.app.repositories import own_directories
 from hutch.domain.errors import BadRequest, Denied
 from hutch.settings import find_paths
 from hutch.workspace.admission.repositories import Repositories
+from tests.forked import PLAIN, run
 from tests.sessions.hosting import repository
 
 # In namespaces of its own, where anybody may mount.
 PROGRAM = """
-import sys
+import ctypes, os, subprocess, sys
 from pathlib import Path
 from hutch.app.repositories import own_directories
 from hutch.workspace.admission.repositories import Repositories
 from hutch.domain.errors import Denied
 from hutch.settings import find_paths
-home, named = sys.argv[1:]
+CLONE_NEWNS, CLONE_NEWUSER, MS_REC, MS_PRIVATE = 0x20000, 0x10000000, 0x4000, 0x40000
+home, named, by, *mounts = sys.argv[1:]
+own = Path("/proc/self")
+maps = {"setgroups": "deny", "uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, ctypes.get_errno()
+for name, text in maps.items():
+    (own / name).write_text(text)
+assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0, ctypes.get_errno()
+for source, target in zip(mounts[::2], mounts[1::2]):
+    subprocess.run(["mount", *by.split(), source, target], check=True)
 try:
     Repositories(own_directories(find_paths({"HUTCH_HOME": home}))).find(Path(named), True, True)
 except Denied as error:
@@ -33,17 +44,8 @@ else:
 
 def told(home: Path, named: Path, *mounts: tuple[Path, Path], by: str = "--rbind", **env: str) -> str:
     """What is said of a directory, where each of `mounts` shows one directory at another."""
-    script = "".join(f'mount {by} "$1" "$2"; shift 2; ' for _ in mounts) + 'exec "$@"'
-    words = [str(path) for pair in mounts for path in pair]
-    words += [sys.executable, "-c", PROGRAM, str(home), str(named)]
-    ran = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script, "sh", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **env},
-    )
-    return ran.stdout
+    words = [sys.executable, "-c", PROGRAM, home, named, by, *(path for pair in mounts for path in pair)]
+    return run(words, env=PLAIN | env, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_bind_mount_hides_nothing(tmp_path: Path) -> None:
