@@ -1,10 +1,9 @@
 """Killed in the middle of anything, a run goes on from its log and repeats nothing that was done."""
 
-# ruff: noqa: ASYNC221, ASYNC240 (nothing else is to be done meanwhile)
+# ruff: noqa: ASYNC240 (nothing else is to be done meanwhile)
 
 import random
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hutch.flows.code_change.work import go_on
 from tests.agent.killed import SESSION, TURNS, WISHES
 from tests.agent.run_setups import entries, open_setup
 from tests.deadline import DEADLINE_S
+from tests.forked import PLAIN, run
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,8 +25,9 @@ LAST_DELTA, LAST_EVENT, LAST_COMMAND = 120, 45, TURNS
 async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
     """One round; whether the process was killed before it was done."""
     home.mkdir(exist_ok=True)
-    ended = subprocess.run(
+    ended = run(
         [sys.executable, "-m", "tests.agent.killed", str(home), moment, str(number)],
+        env=PLAIN,
         cwd=ROOT,
         capture_output=True,
         timeout=DEADLINE_S,

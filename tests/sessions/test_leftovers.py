@@ -1,7 +1,6 @@
 """What a server that was killed had begun is taken up or removed by the next one."""
 
 import asyncio
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,18 +14,17 @@ from hutch.flows import sessions
 from hutch.store.session_expiry import SessionExpiry
 from hutch.store.session_removal import remove_session
 from hutch.workspace.workspaces import session_of_workspace
+from tests.forked import PLAIN, run
 from tests.sessions.hosting import loaded, owner, serving, state
 
 pytestmark = pytest.mark.anyio
 
 
 async def _killed(home: Path, point: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.sessions.opening_victim", str(home), point, stdout=subprocess.PIPE
-    )
-    told, _ = await process.communicate()
-    assert process.returncode == -9
-    return told.decode().strip()
+    words = [sys.executable, "-m", "tests.sessions.opening_victim", str(home), point]
+    ended = await asyncio.to_thread(run, words, env=PLAIN, capture_output=True, text=True)
+    assert ended.returncode == -9, ended.stderr
+    return str(ended.stdout).strip()
 
 
 async def _workspaces(home: Path) -> list[str]:

@@ -36,6 +36,7 @@ from hutch.sessions.abandoned_runs import CANCELLED, abandon
 from hutch.sessions.live_session import LiveSession
 from hutch.store.runs import Runs
 from tests.deadline import DEADLINE_S
+from tests.forked import PLAIN, Forked
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -45,23 +46,24 @@ SETTLED = ("idle", "parked", "ended")
 
 async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
     """Start a server, kill it at some moment, and answer what it had acknowledged."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.sessions.victim", str(home), model, str(seed),
+    process = Forked(
+        [sys.executable, "-m", "tests.sessions.victim", str(home), model, str(seed)],
+        env=PLAIN,
         stdout=subprocess.PIPE,
         start_new_session=True,
-    )  # fmt: skip
+    )
     assert process.stdout is not None
-    told = [json.loads(await process.stdout.readline())]
+    told = [json.loads(await asyncio.to_thread(process.stdout.readline))]
     waiting = asyncio.get_running_loop().call_later(
         random.Random(seed).uniform(0.1, 2.0), os.kill, process.pid, signal.SIGKILL
     )
     try:
-        async for line in process.stdout:
-            if line.endswith(b"\n"):
-                told.append(json.loads(line))
+        rest = await asyncio.to_thread(process.stdout.readlines)
+        told += [json.loads(line) for line in rest if line.endswith(b"\n")]
     finally:
         waiting.cancel()
-        await process.wait()
+        process.stdout.close()
+        await asyncio.to_thread(process.wait)
     return told
 
 

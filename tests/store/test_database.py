@@ -23,6 +23,7 @@ from hutch.store.database import MIGRATIONS, Migrations, open_database
 from hutch.store.process_lock import hold_process_lock
 from hutch.store.read_only_queries import query_read_only
 from tests.deadline import DEADLINE_S
+from tests.forked import PLAIN, Forked, run
 
 from .sql import sql
 
@@ -61,7 +62,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize("lost", ["", "-shm", "-wal"])
 def test_what_a_killed_process_wrote_is_there_or_missed(tmp_path: Path, lost: str) -> None:
     path = tmp_path / "hutch.db"
-    subprocess.run([sys.executable, "-c", WRITE_AND_DIE, str(path)], check=False)
+    run([sys.executable, "-c", WRITE_AND_DIE, str(path)], env=PLAIN)
     if lost:
         Path(f"{path}{lost}").unlink()
     if lost == "-wal":
@@ -117,7 +118,7 @@ WAL_DAMAGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("damage", WAL_DAMAGES)
 def test_a_write_ahead_file_that_lost_commits_after_a_crash_is_refused(tmp_path: Path, damage: str) -> None:
     path, wal = tmp_path / "hutch.db", tmp_path / "hutch.db-wal"
-    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], check=False)
+    run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], env=PLAIN)
     kept = shutil.copy(wal, tmp_path / "kept")
     WAL_DAMAGES[damage](wal)
     for _ in range(2):  # a refusal leaves what it is about as it was
@@ -139,7 +140,7 @@ def test_a_write_ahead_file_whose_commits_are_all_in_the_database_is_not_missed(
     tmp_path: Path, damage: str
 ) -> None:
     path = tmp_path / "hutch.db"
-    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), "copied"], check=False)
+    run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), "copied"], env=PLAIN)
     if damage == "emptied":
         os.truncate(tmp_path / "hutch.db-wal", 0)
     with connected(path) as connection:
@@ -149,7 +150,7 @@ def test_a_write_ahead_file_whose_commits_are_all_in_the_database_is_not_missed(
 def test_an_index_from_before_a_power_cut_is_no_witness_against_a_newer_file(tmp_path: Path) -> None:
     """The index is never synced: after a power cut an old one can lie beside a new write-ahead file."""
     path, index = tmp_path / "hutch.db", tmp_path / "hutch.db-shm"
-    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], check=False)
+    run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], env=PLAIN)
     old = index.read_bytes()
     with connected(path):
         pass
@@ -287,7 +288,7 @@ def test_many_processes_starting_at_once_make_one_schema(tmp_path: Path) -> None
     )
     path = tmp_path / "data" / "hutch.db"
     started = [
-        subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True)
+        Forked([sys.executable, "-c", script, str(path)], env=PLAIN, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
     errors = [process.communicate(timeout=DEADLINE_S)[1] for process in started]
@@ -314,9 +315,9 @@ def test_a_second_server_on_one_data_directory_is_refused(tmp_path: Path) -> Non
         again = hold_process_lock(path, holder="Hutch server")
         with pytest.raises(Conflict, match=r"Another Hutch server \(process \d+\) is using .*data"), again:
             pass
-        refused = subprocess.run(command, capture_output=True, text=True)
+        refused = run(command, env=PLAIN, capture_output=True, text=True)
         assert "Conflict: Another Hutch server" in refused.stderr
-    assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+    assert run(command, env=PLAIN).returncode == 0
 
 
 def test_opening_it_again_leaves_the_locks_of_this_process_alone(tmp_path: Path) -> None:

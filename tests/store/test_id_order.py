@@ -1,10 +1,11 @@
 """Ids rise from one process to the next, also when the clock was set back in between."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked import PLAIN, run
 
 NEXT = """
 import asyncio, sys
@@ -34,8 +35,9 @@ asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 
 
 def _process(home: Path, ahead: str) -> str:
-    ran = subprocess.run(
+    ran = run(
         [sys.executable, "-c", NEXT, str(home), ahead],
+        env=PLAIN,
         capture_output=True,
         text=True,
         check=True,

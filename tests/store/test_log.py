@@ -28,6 +28,7 @@ from hutch.store.retention import Pruned, prune
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
 from tests.deadline import DEADLINE_S
+from tests.forked import PLAIN, Forked
 
 from .sql import sql
 
@@ -38,11 +39,10 @@ def said(text: str) -> MessageSent:
     return MessageSent(author="agent", text=text)
 
 
-def python(script: str, *arguments: str) -> subprocess.Popen[str]:
+def python(script: str, *arguments: str) -> Forked:
     """Another process of ours, with its output to read."""
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
+    return Forked([sys.executable, "-c", script, *arguments], env=PLAIN, text=True, **pipes)
 
 
 APPEND_FROM_ANOTHER_PROCESS = """

@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.store.vault import Vault
+from tests.forked import PLAIN, Forked
 
 
 def files(home: Path) -> tuple[Path, Path]:
@@ -130,8 +131,8 @@ def test_a_rotation_killed_at_any_moment_loses_nothing(tmp_path: Path) -> None:
         "while True: vault.rotate()"
     )
     for _ in range(8):
-        with subprocess.Popen(
-            [sys.executable, "-c", rotating, path, keys_path], stdout=subprocess.PIPE
+        with Forked(
+            [sys.executable, "-c", rotating, path, keys_path], env=PLAIN, stdout=subprocess.PIPE
         ) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == b"ready\n"
@@ -149,7 +150,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
         "for turn in range(5): vault.set(f'secret_{sys.argv[3]}_{turn}', f'value {turn}'); vault.rotate()"
     )
     writers = [
-        subprocess.Popen([sys.executable, "-c", writing, *files(tmp_path), str(number)])
+        Forked([sys.executable, "-c", writing, *files(tmp_path), str(number)], env=PLAIN)
         for number in range(4)
     ]
     assert [writer.wait() for writer in writers] == [0, 0, 0, 0]

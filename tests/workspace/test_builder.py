@@ -1,6 +1,6 @@
 """A workspace from a repository here or elsewhere, a directory, or a few files."""
 
-# ruff: noqa: ASYNC220, ASYNC221 (files and git of a test block nobody)
+# ruff: noqa: ASYNC221 (files and git of a test block nobody)
 
 import asyncio
 import os
@@ -22,6 +22,7 @@ from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import remove_leftovers
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
+from tests.forked import PLAIN, Forked, run
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -450,7 +451,7 @@ def preparing(home: Home, source: Path, id: str, die: str = "") -> list[str]:
 
 async def test_what_a_killed_one_leaves_is_swept(home: Home, project: Path) -> None:
     for step in ("Reading the repository", "Copying files"):
-        ran = subprocess.run(preparing(home, project, "w", step), check=False, capture_output=True)
+        ran = run(preparing(home, project, "w", step), env=PLAIN, capture_output=True)
         assert ran.returncode == -9, ran.stderr
         assert leftovers(home) != [] and not home.workspace("w").exists()
         assert remove_leftovers(home) and leftovers(home) == []
@@ -459,8 +460,8 @@ async def test_what_a_killed_one_leaves_is_swept(home: Home, project: Path) -> N
 
 async def test_processes_that_prepare_the_same_at_once_share_one_base(home: Home, project: Path) -> None:
     running = [
-        subprocess.Popen(
-            preparing(home, project, f"w{number}"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        Forked(
+            preparing(home, project, f"w{number}"), env=PLAIN, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         for number in range(3)
     ]

@@ -1,10 +1,9 @@
 """What is removed is gone, whatever was done to it, and what a crash left is found."""
 
-# ruff: noqa: ASYNC221, ASYNC240 (files of a test block nobody)
+# ruff: noqa: ASYNC240 (files of a test block nobody)
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from hutch.workspace.preparation.removal import (
     temporary_name,
 )
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from tests.forked import PLAIN, run
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -120,7 +120,7 @@ time.sleep(10)
 
 async def test_what_a_killed_one_left_is_finished(home: Home) -> None:
     await prepare(home, "w", {f"d{number % 50}/f{number}": b"x" for number in range(1000)}, git=HOST)
-    ran = subprocess.run([sys.executable, "-c", REMOVING, str(home.data)], check=False)
+    ran = run([sys.executable, "-c", REMOVING, str(home.data)], env=PLAIN)
     assert ran.returncode == -9
     assert home.records() == []
     remove_leftovers(home)

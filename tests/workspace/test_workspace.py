@@ -5,7 +5,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -19,6 +18,8 @@ from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace, open_mounted
+from tests.deadline import DEADLINE_S
+from tests.forked import PLAIN, ROOT, run
 from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home
 
@@ -74,15 +75,16 @@ async def test_who_is_cancelled_keeps_the_turn_until_the_change_is_whole(home: H
 
 
 async def test_closing_waits_for_what_is_being_done(home: Home, tree: Path) -> None:
-    go, seen = threading.Event(), []
+    begun, go, seen = threading.Event(), threading.Event(), []
 
     def work() -> None:
+        begun.set()
         go.wait(30)
-        seen.append(os.fstat(workspace.opened.directory.fd).st_ino)
+        seen.append(os.fstat(workspace.mount.directory.fd).st_ino)
 
     async with opened(home, tree) as workspace:
         task = asyncio.ensure_future(workspace.work(work))
-        await moments()
+        assert await asyncio.to_thread(begun.wait, DEADLINE_S)  # what has not begun is never done
         task.cancel()
         threading.Timer(0.3, go.set).start()
     assert seen == [tree.stat().st_ino]
@@ -249,7 +251,7 @@ def test_a_process_that_is_killed_leaves_it_usable(home: Home, tree: Path) -> No
         "        await workspace.write('a.txt', b'kept')\n        os.kill(os.getpid(), 9)\n"
         "asyncio.run(main())\n"
     )
-    ran = subprocess.run([sys.executable, "-c", script, home.data, tree], check=False)
+    ran = run([sys.executable, "-c", script, home.data, tree], env=PLAIN, cwd=ROOT)
     assert ran.returncode == -signal.SIGKILL
 
     async def again() -> None:

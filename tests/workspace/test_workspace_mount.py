@@ -4,7 +4,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from hutch.workspace.preparation.base import tree_path
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
+from tests.forked import PLAIN
+from tests.forked import run as run_forked
 from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -319,7 +320,7 @@ asyncio.run(main())
 async def test_a_host_that_was_killed_leaves_a_workspace_that_opens(home: Home, record: Record) -> None:
     root = str(Path(__file__).parents[2])
     words = [sys.executable, "-c", HOST_THAT_DIES, str(home.data), root]
-    assert (await asyncio.to_thread(subprocess.run, words, check=False)).returncode == -9
+    assert (await asyncio.to_thread(run_forked, words, env=PLAIN)).returncode == -9
     opened = await open_workspace(home, "w")
     assert read(opened, "kept") == b"kept\n"
     opened.close()
