@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hutch.jail.limits.cgroup import LEAF, Home, find_home, make, prefer_self
+from hutch.jail.limits.cgroup import LEAF, Cgroup, Home, find_home, make, prefer_self
 from hutch.jail.limits.cgroup import settings as settings_of
 from hutch.jail.policy import Limits
 
@@ -104,3 +104,16 @@ def test_a_process_that_is_preferred_comes_back(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     known, moved, back = ran.stdout.split()
     assert (moved == known) and back == "True"
+
+
+def test_a_removed_group_still_answers_whoever_reads_its_counters(tmp_path: Path) -> None:
+    """A thread that watches a jail may read once more while it closes, when the descriptors are closed."""
+    for name in ("memory.events", "pids.events", "memory.current"):
+        (tmp_path / name).write_text("oom_kill 2\nmax 3\n" if name.endswith("events") else "4096\n")
+    group = Cgroup(2, dict.fromkeys(("memory", "pids"), tmp_path))
+    read = (group.kills, group.refused_forks, group.used_bytes)
+    assert [each() for each in read] == [2, 3, 4096]
+    for file in tmp_path.iterdir():
+        file.unlink()
+    group.remove()
+    assert [each() for each in read] == [2, 3, 0]

@@ -67,8 +67,9 @@ class Cgroup:
         return self._count(self._memory, b"oom_kill")
 
     def used_bytes(self) -> int:
-        """All memory that the limit covers, cached files too."""
-        return int(os.pread(self._usage, 64, 0))
+        """All memory that the limit covers, cached files too; of a removed group nothing is left."""
+        with self._removing:
+            return int(os.pread(self._usage, 64, 0)) if self._final is None else 0
 
     def uncounted_bytes(self) -> int:
         """Memory that the limit does not cover: TCP buffers, in version 1."""
