@@ -195,26 +195,26 @@ def _copy_changes(
     changes: Sequence[str],
     check: Callable[[], None],
 ) -> CopyResult:
-    def tell(copied: CopyResult) -> None:
+    def show_progress(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
     opened = mount_directory(filling.home, filling.place, record)
     try:
-        return copy_changes(changed, opened.directory, changes, tell)
+        return copy_changes(changed, opened.directory, changes, show_progress)
     finally:
         opened.close()
 
 
 def _copy(filling: FillContext, source: Directory, check: Callable[[], None]) -> CopyResult:
-    def tell(copied: CopyResult) -> None:
+    def show_progress(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
     tree = filling.place / "tree"
     tree.mkdir()
     with Directory.at(tree) as target:
-        copied = copy_tree(source, target, on_copied=tell)
+        copied = copy_tree(source, target, on_copied=show_progress)
     filling.check(copied)
     return copied
 
