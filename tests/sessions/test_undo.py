@@ -22,6 +22,7 @@ from tests.workspace.full_disk import files_no_longer_than
 
 pytestmark = pytest.mark.anyio
 
+IGNORING = {"a.txt": "a\n", ".gitignore": ".env\nbuild/\n__pycache__/\n"}
 SCRIPT = (
     call("write_file", path="agents.txt", content="agent\n"),
     call("ask_user", question="And now?"),
@@ -30,10 +31,12 @@ SCRIPT = (
 )
 
 
-async def begin(server: Server, who: Caller, tmp_path: Path) -> SessionId:
+async def begin(
+    server: Server, who: Caller, tmp_path: Path, files: dict[str, str] | None = None
+) -> SessionId:
     """A session whose agent has written a file, and waits for an answer."""
     model = cassette(tmp_path / "c.json", SCRIPT)
-    new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Write.")
+    new = NewSession(repository=str(repository(tmp_path / "repo", files)), model=model, prompt="Write.")
     session = await sessions.create(server.services, who, new)
     await state(server, who, session.id, "waiting")
     return session.id
@@ -332,7 +335,9 @@ async def test_branches_tags_and_stashes_of_people_are_named(
     tmp_path: Path, command: str, names: tuple[str, ...]
 ) -> None:
     """Their files are not there any more, and the commits would go with the names."""
-    author = "git config user.name a; git config user.email a@example.org"
+    author = "export " + " ".join(
+        f"GIT_{who}_{what}=a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    )
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         session = await begin(server, who, tmp_path)
@@ -341,3 +346,42 @@ async def test_branches_tags_and_stashes_of_people_are_named(
         with pytest.raises(WorkWouldBeLost) as refused:
             await sessions.give(server.services, who, session, inputs.Undo())
         assert refused.value.paths == names
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("echo mine > .env; mkdir build; echo mine > build/log", (".env", "build/log")),
+        ("mkdir -p empty/below", ("empty/below",)),
+        ("git config user.name mine; git status > /dev/null", (".git/config",)),
+        ("mkdir -p .git/hooks; echo mine > .git/hooks/post-commit", (".git/hooks/post-commit",)),
+    ],
+)
+@pytest.mark.parametrize("when", ["during", "after"])
+async def test_what_git_would_not_commit_is_named_too(
+    tmp_path: Path, when: str, command: str, names: tuple[str, ...]
+) -> None:
+    """An undo removes ignored files, empty directories and what is in `.git` as it removes others."""
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path, IGNORING)
+        if when == "during":
+            await run(server, session, command)
+            assert await lost(server, who, session) == names
+        else:
+            await finish(server, who, session)
+            await run(server, session, command)
+            with pytest.raises(WorkWouldBeLost) as refused:
+                await sessions.give(server.services, who, session, inputs.Undo())
+            assert refused.value.paths == names
+
+
+async def test_ignored_caches_do_not_hinder_an_undo(tmp_path: Path) -> None:
+    """Whoever runs the tests makes them; they are nobody's work."""
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path, IGNORING)
+        await finish(server, who, session)
+        await run(server, session, "mkdir __pycache__; echo cache > __pycache__/a.pyc")
+        await sessions.give(server.services, who, session, inputs.Undo())
+        await until(server, session, "session.rewound")

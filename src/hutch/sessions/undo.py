@@ -6,18 +6,25 @@ may have changed in the meantime. An undo names these files before it removes an
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
 from hutch.domain.surrogates import replace_surrogates
 from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, effective_entries
-from hutch.snapshots.comparison import differences
+from hutch.snapshots.comparison import Difference, differences
+from hutch.snapshots.git_objects import GitObjects
 from hutch.snapshots.snapshot import Snapshots
-from hutch.snapshots.tree_layout import Item, Leaf
+from hutch.snapshots.tree_layout import FILES, Branch, Leaf, read_items
 from hutch.workspace.workspace import Workspace
 
-REFS = (".git/HEAD", ".git/packed-refs", ".git/refs")
+# Of a git directory, what people make there. The rest is bookkeeping, which any `git status` may change.
+GIT_WORK = frozenset({"HEAD", "packed-refs", "refs", "config", "hooks", "info"})
+GIT_BOOKKEEPING = frozenset({"objects", "logs"})
+CACHES = frozenset(
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+)  # made anew by whoever runs it
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
 MAX_LISTED = 100
 MAX_NAMED = 10  # in a sentence
@@ -33,7 +40,7 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     ended_with, written = _of_run(counted, run_id, to_seq, before)
     now = (await workspace.snapshot("before undo")).id
     changed = await _changed(workspace, before, now)
-    others = {path for path in changed if replace_surrogates(path) in written}
+    others = {path for path in changed if _is_written(replace_surrogates(path), written)}
     for old, new in ((ended_with, now), *spans(counted, run_id, before, now)):
         try:
             others |= await _changed(workspace, old, new)
@@ -42,29 +49,35 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     return sorted(changed & others)
 
 
+def _is_written(path: str, written: AbstractSet[str]) -> bool:
+    """Whether people wrote it, or moved or removed a directory that it is in."""
+    parts = path.split("/")
+    return path in written or any("/".join(parts[:end]) + "/" in written for end in range(1, len(parts)))
+
+
 async def _changed(workspace: Workspace, old: int, new: int) -> set[str]:
-    """The files, and the branches, tags and stashes of the repository, that differ between two snapshots."""
-    files = {each.path for each in await workspace.changes(old, new)}
-    return files | await workspace.work(_changed_refs, workspace.snapshots, old, new)
+    """What differs between two snapshots and may be somebody's work: ignored files and new empty directories
+    too, since an undo removes them, and of git directories what people make there."""
+    return await workspace.work(_differing, workspace.snapshots, old, new)
 
 
-def _changed_refs(snapshots: Snapshots, old: int, new: int) -> set[str]:
-    found: set[str] = set()
-    for path in REFS:
-        before, after = (_entry(snapshots, number, path) for number in (old, new))
-        found |= {
-            each.path
-            for each in differences(snapshots.storage.objects, before, after, path)
-            if isinstance(each.old or each.new, Leaf)
-        }
-    return found
+def _differing(snapshots: Snapshots, old: int, new: int) -> set[str]:
+    objects = snapshots.storage.objects
+    before, after = (snapshots.item(number, "") for number in (old, new))
+    return {each.path for each in differences(objects, before, after) if _may_be_work(objects, each)}
 
 
-def _entry(snapshots: Snapshots, number: int, path: str) -> Item | None:
-    try:
-        return snapshots.item(number, path)
-    except NotFound:
-        return None
+def _may_be_work(objects: GitObjects, difference: Difference) -> bool:
+    old, new = difference.old, difference.new
+    parts = difference.path.split("/")
+    if ".git" in parts[:-1]:
+        inside = frozenset(parts[parts.index(".git") + 1 :])
+        if not inside & GIT_WORK or inside & GIT_BOOKKEEPING:
+            return False
+    leaves = [each for each in (old, new) if isinstance(each, Leaf)]
+    if leaves:
+        return not (CACHES.intersection(parts[:-1]) and all(each.section != FILES for each in leaves))
+    return isinstance(new, Branch) and not isinstance(old, Branch) and not read_items(objects, new)
 
 
 def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
@@ -93,6 +106,8 @@ def _of_run(entries: Sequence[Entry], run_id: str, to_seq: int, before: int) -> 
             case SnapshotTaken(snapshot=number, reason=reason) if entry.seq > to_seq:
                 if inside or reason in LAST_SNAPSHOTS:
                     last = max(last, number)
-            case FileChanged(path=path, by=by, moved_from=moved_from) if by and entry.seq > to_seq:
-                written |= {path, moved_from or path}
+            case FileChanged(path=path, kind=kind, by=by, moved_from=source) if by and entry.seq > to_seq:
+                written |= {path, source or path}
+                if kind in ("moved", "deleted"):  # of many files only the directory is told
+                    written |= {f"{path}/", f"{source or path}/"}
     return last, written
