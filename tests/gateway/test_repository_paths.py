@@ -133,7 +133,7 @@ async def test_a_directory_without_git_is_copied_only_when_somebody_says_so(tmp_
             code = {"repoUrl": str(plain), "prompt": "x"}
             for answered, option in (
                 (await who.post(f"{V1}/sessions", json={"repository": str(plain)}), "plain_directory: true"),
-                (await who.post("/api/code", json=code), "may be copied: plainDirectory: true."),
+                (await who.post("/api/code", json=code), "or allow copying it: plainDirectory: true."),
             ):
                 assert answered.status_code == 400, answered.text
                 assert "1 file, 11 bytes, among them what is named like a secret: .env" in answered.text

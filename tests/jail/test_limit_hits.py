@@ -88,6 +88,7 @@ async def until_blamed(jail: Jailed) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.soak  # needs a machine on which the watcher is not late
 @pytest.mark.anyio
 @pytest.mark.parametrize("exit_code", [0, 1])
 async def test_a_command_is_not_blamed_for_the_memory_of_another(workspace: Path, exit_code: int) -> None:
@@ -105,6 +106,7 @@ async def test_a_command_is_not_blamed_for_the_memory_of_another(workspace: Path
         assert (ran.exit_code, ran.limit_hit) == (exit_code, None)
 
 
+@pytest.mark.soak  # needs a machine on which the watcher is not late
 @pytest.mark.anyio
 @pytest.mark.parametrize("exit_code", [0, 1])
 async def test_a_command_is_not_blamed_for_the_processes_of_another(workspace: Path, exit_code: int) -> None:
@@ -135,6 +137,7 @@ async def test_a_command_of_a_shell_is_not_blamed_for_the_one_before(workspace: 
         assert (await shell.run("false")).limit_hit is None
 
 
+@pytest.mark.soak  # needs a machine on which the watcher is not late
 @pytest.mark.anyio
 async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_one_before(workspace: Path) -> None:
     await asyncio.to_thread(workspace.chmod, 0o777)

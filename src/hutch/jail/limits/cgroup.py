@@ -30,7 +30,7 @@ USUAL_WEIGHT = {1: 1024, 2: 100}  # of an ordinary program, by version
 SERVER_TIMES = 16  # as much as that, for a server itself
 WEIGHT_FILE = {1: "cpu.shares", 2: "cpu.weight"}
 WARDENS = 2  # bubblewrap's outer process and the warden
-GO_S = 2.0
+GO_S = 10.0  # killed processes of a starved jail take their time
 
 _numbers = itertools.count()
 

@@ -156,7 +156,7 @@ class Look:
         self.pulse.close()
 
     def _watch_group(self, group: Cgroup) -> tuple[bool, int]:
-        self.count()
+        self.count(closely=True)
         self._biggest = None
         if group.used_bytes() > self._limits.memory_bytes // 2:
             commands = [each for each in self.members if not each.trusted]

@@ -195,26 +195,26 @@ def _copy_changes(
     changes: Sequence[str],
     check: Callable[[], None],
 ) -> CopyResult:
-    def show_progress(copied: CopyResult) -> None:
+    def check_copied(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
     opened = mount_directory(filling.home, filling.place, record)
     try:
-        return copy_changes(changed, opened.directory, changes, show_progress)
+        return copy_changes(changed, opened.directory, changes, check_copied)
     finally:
         opened.close()
 
 
 def _copy(filling: FillContext, source: Directory, check: Callable[[], None]) -> CopyResult:
-    def show_progress(copied: CopyResult) -> None:
+    def check_copied(copied: CopyResult) -> None:
         check()
         filling.check(copied)
 
     tree = filling.place / "tree"
     tree.mkdir()
     with Directory.at(tree) as target:
-        copied = copy_tree(source, target, on_copied=show_progress)
+        copied = copy_tree(source, target, on_copied=check_copied)
     filling.check(copied)
     return copied
 
