@@ -259,7 +259,9 @@ def test_values_that_json_has_no_word_for_are_still_written() -> None:
     assert (line["nan"], line["raw"], line["surrogate"], line["none"]) == ("nan", "\\xff", "\udc80", None)
 
 
-def test_a_line_that_cannot_be_made_is_told_without_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_cannot_be_formatted_is_reported_without_its_arguments(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     written = configured()
     logging.getLogger("library").warning("%d", SECRET)
     (line,) = written.json()
@@ -303,7 +305,7 @@ def test_lines_also_go_to_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     logs.configure("info", "json", written)
 
 
-def test_lines_go_to_a_file_alone_when_nobody_reads_the_stream(tmp_path: Path) -> None:
+def test_lines_go_only_to_a_file_when_the_stream_has_no_reader(tmp_path: Path) -> None:
     written, file = Written(), tmp_path / "server.log"
     logs.configure("info", "human", written, file=file, file_only=True)
     structlog.get_logger("hutch").warning("alone")

@@ -81,7 +81,7 @@ def test_layers_meet_inside_a_section(place: Place) -> None:
     assert (jail.processes, jail.open_files, jail.command_timeout_s, jail.tmp_bytes) == (100, 300, 5, GIB)
 
 
-def test_a_flag_that_was_not_given_and_an_empty_variable_count_as_unsaid(place: Place) -> None:
+def test_an_absent_flag_and_an_empty_variable_count_as_not_set(place: Place) -> None:
     assert place.load({"model": None, "jail": {"processes": None}}, HUTCH_PERSONA="").settings == Settings()
 
 
@@ -229,7 +229,7 @@ def test_a_wrong_line_in_the_users_file_is_refused_by_name(place: Place, toml: s
     assert place.refusal() == message.format(place.user_file)
 
 
-def test_all_problems_are_told_at_once_also_overridden_ones(place: Place) -> None:
+def test_all_problems_are_reported_at_once_also_overridden_ones(place: Place) -> None:
     place.user_file.write_text('log.level = "loud"\ncolour = "red"')
     said = place.refusal({"jail": {"processes": 0}}, HUTCH_LOG__LEVEL="info", HUTCH_COLOUR="red").splitlines()
     assert said[0] == "4 settings are wrong:"
@@ -286,7 +286,7 @@ def test_variables_that_kubernetes_makes_for_a_service_are_passed_over(place: Pl
 # What a repository may do
 
 
-def test_a_repository_sets_what_is_free(place: Place) -> None:
+def test_a_repository_sets_free_settings(place: Place) -> None:
     place.repo_file.write_text('persona = "reviewer"\nignore = ["*.lock"]\ntests.command = "make check"')
     loaded = place.load()
     assert loaded.settings == Settings.model_validate(
@@ -335,7 +335,9 @@ def test_a_repository_sets_what_is_free(place: Place) -> None:
         (f'jail.memory_bytes = "{"9" * 900}GiB"', "jail.memory_bytes to '999"),
     ],
 )
-def test_what_goes_beyond_is_ignored_and_told(place: Place, toml: str, sentence: str) -> None:
+def test_settings_that_a_repository_may_not_set_are_ignored_and_reported(
+    place: Place, toml: str, sentence: str
+) -> None:
     place.repo_file.write_text(f'persona = "reviewer"\n{toml}')
     loaded = place.load()
     assert loaded.settings == Settings(persona="reviewer")
@@ -343,7 +345,7 @@ def test_what_goes_beyond_is_ignored_and_told(place: Place, toml: str, sentence:
     assert loaded.refused[0].startswith(f"'{place.repo_file}' sets {sentence}")
 
 
-def test_a_repository_tightens_what_the_other_layers_give(place: Place) -> None:
+def test_a_repository_tightens_values_of_other_layers(place: Place) -> None:
     place.user_file.write_text(
         '[jail]\nmemory_bytes = "8GiB"\nnetwork = ["docs.example.com", "*.a.org"]\nprocesses = 100'
     )
@@ -421,7 +423,7 @@ def _plain_folder(place: Place) -> None:
         (lambda place: place.repo_file.write_text("a = " + "9" * 8_000), "not valid TOML"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_and_ignored(
+def test_an_unusable_file_is_reported_and_ignored(
     place: Place, make: Callable[[Place], object], why: str
 ) -> None:
     make(place)
@@ -520,7 +522,7 @@ def test_a_hutch_home_that_is_no_directory_is_refused_by_name(tmp_path: Path) ->
         assert str(refused.value) == f"HUTCH_HOME is '{path}', which is not a directory. Set it to one."
 
 
-def test_what_is_hutchs_alone_is_known() -> None:
+def test_the_home_is_the_topmost_directory_of_hutch() -> None:
     assert find_paths({"HUTCH_HOME": "/srv/hutch"}).home == Path("/srv/hutch")
     assert find_paths({"HOME": "/home/ada"}).home == Path("/home/ada/.local/share/hutch")
 

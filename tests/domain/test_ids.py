@@ -18,7 +18,7 @@ def test_ids_made_one_after_the_other_rise_and_differ() -> None:
     assert ids == sorted(set(ids))
 
 
-def test_an_id_says_what_it_names() -> None:
+def test_the_prefix_of_an_id_names_its_kind() -> None:
     made = [new_session_id(), new_run_id(), new_input_id()]
     assert [(id_[:4], len(id_)) for id_ in made] == [("ses_", 30), ("run_", 30), ("inp_", 30)]
 

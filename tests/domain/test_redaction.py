@@ -154,7 +154,7 @@ def test_a_secret_is_found_with_escapes_and_controls_in_it(secret: str, between:
         assert masked == f"a {'*' * cut}{between}{'*' * (len(secret) - cut)} b".encode()
 
 
-def test_the_colour_of_what_follows_a_secret_stays() -> None:
+def test_the_colour_of_text_after_a_secret_stays() -> None:
     redactor = Redactor(["Zq7-vaultvalue-93kxl"])
     assert redactor.redact(f"Zq7-{RED}vault{PLAIN}value-93kxl b") == f"[redacted:secret]{RED}{PLAIN} b"
 
@@ -387,5 +387,5 @@ def test_a_line_that_is_redacted_in_another_way_by_now_is_repeated() -> None:
         (b"", 0),
     ],
 )
-def test_what_may_become_a_secret_is_held_back(data: bytes, held: int) -> None:
+def test_a_possible_secret_is_held_back(data: bytes, held: int) -> None:
     assert SPOKEN.held_start(data) == len(data) - held

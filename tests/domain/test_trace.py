@@ -10,7 +10,7 @@ from hutch.domain.trace import trace_id, traced
 ONE, TWO = "a" * 32, "b" * 32
 
 
-def test_what_is_done_inside_belongs_to_the_trace_and_what_comes_after_does_not() -> None:
+def test_lines_inside_belong_to_the_trace_and_lines_after_do_not() -> None:
     assert trace_id() == ""
     with traced(ONE, session_id="ses_1"):
         assert trace_id() == ONE

@@ -36,7 +36,7 @@ def test_unknown_scopes_are_refused(names: list[str]) -> None:
         parse_scopes(names)
 
 
-def test_what_is_no_role() -> None:
+def test_unknown_roles_are_refused() -> None:
     with pytest.raises(BadRequest):
         parse_role("root")
 
@@ -85,7 +85,7 @@ def test_a_refusal_says_who_can_change_it() -> None:
         Caller(observer, scopes_of("observer"), "cookie", "brw_1").need("write")
 
 
-def test_secrets_are_new_each_time_and_say_what_they_are() -> None:
+def test_secrets_are_random_and_have_a_prefix() -> None:
     made = {new_secret(TOKEN) for _ in range(100)}
     assert len(made) == 100
     one = made.pop()

@@ -52,7 +52,7 @@ def test_an_edit_is_made_and_shown(files: EditedFiles) -> None:
     assert files.seen()["b.txt"] == b"one\n2\nthree\n"
 
 
-def test_notes_and_warnings_are_told(files: EditedFiles) -> None:
+def test_the_result_has_notes_and_warnings(files: EditedFiles) -> None:
     edited = edit_file(files, "src/a.py", [Replace("def f():\n    return 1\n", "def f(:\n    return 1\n")])
     assert files.seen()["src/a.py"] == b"def f(:\r\n    return 1\r\n"
     assert edited.text == (
@@ -62,7 +62,7 @@ def test_notes_and_warnings_are_told(files: EditedFiles) -> None:
     )
 
 
-def test_nothing_to_change_is_told_and_nothing_is_written(files: EditedFiles) -> None:
+def test_an_edit_without_effect_is_reported_and_writes_nothing(files: EditedFiles) -> None:
     when = (files.root / "b.txt").stat().st_mtime_ns
     edited = edit_file(files, "b.txt", [Replace("zwei", "two")])
     assert edited.changes == ()

@@ -43,7 +43,7 @@ def digest(data: bytes) -> str:
 A_TO_B = Hunk((("-", "a"), ("+", "b")))
 
 
-def test_what_is_deleted_or_moved_goes_before_what_is_written() -> None:
+def test_deletes_and_moves_go_before_writes() -> None:
     files = Recorded(one=b"a\n", two=b"2\n", three=b"3\n")
     assert done(
         files,
@@ -59,13 +59,13 @@ def test_what_is_deleted_or_moved_goes_before_what_is_written() -> None:
     ]
 
 
-def test_a_move_carries_content_mode_and_what_it_replaces() -> None:
+def test_a_move_has_content_mode_and_the_replaced_hash() -> None:
     files = Recorded(one=b"a\n", two=b"2\n")
     operation = FileOperation("update", "one", move_to="two", hunks=(A_TO_B,), mode=0o755)
     assert done(files, operation) == [Move("one", "two", b"b\n", digest(b"a\n"), digest(b"2\n"), 0o750)]
 
 
-def test_modes_change_only_who_may_execute() -> None:
+def test_modes_change_only_the_execute_bits() -> None:
     assert done(Recorded(f=b"x"), FileOperation("update", "f", mode=0o755)) == [
         Write("f", b"x", 0o750, digest(b"x"))
     ]
@@ -78,7 +78,7 @@ def test_modes_change_only_who_may_execute() -> None:
     ]
 
 
-def test_what_comes_to_nothing_is_not_written() -> None:
+def test_a_patch_without_effect_writes_nothing() -> None:
     back = Hunk((("-", "b"), ("+", "a")))
     assert (
         done(Recorded(f=b"a\n"), *(FileOperation("update", "f", hunks=(hunk,)) for hunk in (A_TO_B, back)))

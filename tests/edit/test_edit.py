@@ -17,13 +17,13 @@ def note(content: str, *edits: Replace | ReplaceLines | InsertLines) -> str:
     return " ".join(plan_edits(content, edits).notes)
 
 
-def test_a_quote_is_replaced_and_its_span_told() -> None:
+def test_a_quote_is_replaced_and_its_span_returned() -> None:
     assert plan_edits("one two three\n", [Replace("two", "2")]) == Plan(
         "one 2 three\n", (Span(4, 7, 4, 5),), ()
     )
 
 
-def test_edits_are_made_in_order_each_in_what_the_last_one_left() -> None:
+def test_each_edit_applies_to_the_result_of_the_one_before() -> None:
     assert edited("a b\n", Replace("a", "x"), Replace("x b", "done")) == "done\n"
 
 
@@ -297,7 +297,7 @@ def test_a_placeholder_that_the_file_has_may_stay() -> None:
         ("a\nb\n", ReplaceLines(0, 1, "x"), "count from 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_way_out(content: str, edit: Replace, told: str) -> None:
+def test_invalid_edits_are_refused_with_a_hint(content: str, edit: Replace, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         edited(content, edit)
 
@@ -331,7 +331,7 @@ def test_no_edit_and_too_many_are_refused() -> None:
         ({"insert_line": 0, "new": "x"}, InsertLines(0, "x")),
     ],
 )
-def test_edits_are_read_from_what_a_client_sends(given: dict, edit: Replace) -> None:
+def test_edits_are_parsed_from_client_data(given: dict, edit: Replace) -> None:
     assert parse_edit(given) == edit
 
 
@@ -348,6 +348,6 @@ def test_edits_are_read_from_what_a_client_sends(given: dict, edit: Replace) -> 
         ({"old": "a", "new": "b", "insert_line": 3}, "An edit with 'old' has no 'insert_line'"),
     ],
 )
-def test_what_is_no_edit_is_told_what_one_is(given: dict, told: str) -> None:
+def test_an_invalid_edit_gets_the_valid_forms(given: dict, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         parse_edit(given)

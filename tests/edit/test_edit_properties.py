@@ -207,7 +207,7 @@ def test_deleting_the_text_of_a_line_leaves_its_line_end(text: tuple[list[str], 
 
 @MANY
 @given(content=contents(mixed=False), new=new_text, script=st.data())
-def test_replacing_everywhere_is_what_str_replace_does(content: str, new: str, script: st.DataObject) -> None:
+def test_replace_all_equals_str_replace(content: str, new: str, script: st.DataObject) -> None:
     end = next(filter(None, map(ending, split_lines(content))), "\n")
     lines = [line for line in {without_ending(line) for line in split_lines(content)} if line.strip()]
     assume(lines)
@@ -339,9 +339,7 @@ patch_lines = st.sampled_from([*PATCH_LINES.strip().replace("\n", "|").split("|"
 
 @MANY
 @given(lines=st.lists(patch_lines, max_size=18), content=contents(), wrap=st.booleans())
-def test_whatever_a_patch_says_it_is_done_whole_or_refused(
-    lines: list[str], content: str, wrap: bool
-) -> None:
+def test_any_patch_is_applied_completely_or_refused(lines: list[str], content: str, wrap: bool) -> None:
     patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"] if wrap else lines)
     with TemporaryDirectory() as directory, edited_files(Path(directory)) as store:
         (store.root / "f.txt").write_bytes(content.encode())

@@ -21,7 +21,7 @@ def test_without_spans_the_lines_at_both_ends_are_compared() -> None:
     assert file.diff == "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+X\n c\n"
 
 
-def test_names_that_are_no_text_can_be_told() -> None:
+def test_names_that_are_not_utf8_can_be_shown() -> None:
     file = file_result("caf\udce9", "a\n", "b\n", [Span(0, 1, 0, 1)])
     file.text.encode()
     file.diff.encode()

@@ -40,7 +40,7 @@ def test_encodings_are_recognised_and_written_back(data: bytes, encoding: str, c
     assert text.encode(text.content) == data
 
 
-def test_a_stray_byte_does_not_change_what_the_rest_is() -> None:
+def test_a_stray_byte_does_not_change_the_encoding() -> None:
     data = "Füße, naïve, été, über\n".encode() + b"bad: \xff\n"
     text = decode(data)
     assert text.encoding == "utf-8"

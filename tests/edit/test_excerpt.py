@@ -24,7 +24,7 @@ def test_lines_are_numbered_as_in_a_listing() -> None:
     assert number_lines(["a", "", "\tb"], 9) == "     9\ta\n    10\t\n    11\t\tb"
 
 
-def test_long_lines_are_cut_and_what_is_no_text_is_replaced() -> None:
+def test_long_lines_are_cut_and_lone_surrogates_replaced() -> None:
     assert clip("x " * 6_000, 4) == "x x … (+11,996 characters)"
     assert clip("a\udcff") == "a\ufffd"
 
@@ -41,7 +41,7 @@ def test_changes_are_shown_with_three_lines_around_and_merged_when_near() -> Non
     )
 
 
-def test_what_is_shown_is_capped_and_tells_where_the_rest_is() -> None:
+def test_an_excerpt_is_limited_and_names_the_remaining_lines() -> None:
     window = changed("a\n", ("a\n", "x\n" * 1_000))
     assert (
         numbered_excerpt(window, max_lines=2)

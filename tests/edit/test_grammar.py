@@ -14,13 +14,13 @@ PYTHON = Grammar("Python", "tree_sitter_python")
 YAML = Grammar("YAML", "tree_sitter_yaml")
 
 
-def test_the_first_line_that_does_not_parse_is_told() -> None:
+def test_the_first_error_line_is_returned() -> None:
     assert first_error_line(PYTHON, "x = 1\r\ny = (\r\n") == 1
     assert first_error_line(PYTHON, "x = 'é'\n") is None
     assert first_error_line(PYTHON, "") is None
 
 
-def test_a_text_is_told_by_its_pieces() -> None:
+def test_a_text_has_its_syntax_nodes() -> None:
     tree = syntax_tree(PYTHON, "é = f(1)\n")
     (statement,) = tree.children(0)
     (assignment,) = tree.children(statement)

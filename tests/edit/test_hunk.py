@@ -74,7 +74,7 @@ def test_hunks_at_the_end_keep_their_order_and_its_state() -> None:
     assert plan_hunks("a\nb", hunks).content == "a\nB\nnew one\nnew two"
 
 
-def test_what_matched_loosely_and_what_was_done_already_is_told() -> None:
+def test_notes_name_inexact_matches_and_applied_hunks() -> None:
     plan = plan_hunks("  a\n  b\nnew line\n", [hunk("-a\n+A\n b"), hunk("-old line\n+new line")])
     assert plan.content == "  A\n  b\nnew line\n"
     assert plan.notes == (

@@ -19,7 +19,7 @@ def test_a_page_answers_about_lines_by_counting_and_by_table_alike() -> None:
         assert [plain.line_at(offset) for offset in range(6)] == [0, 0, 1, 2, 2, 2]
 
 
-def test_line_ends_are_told_apart() -> None:
+def test_line_ends_are_distinguished() -> None:
     assert IndexedText(TEXT).ends(0, 5) == ["\r\n", "\r\n", "\r", "\n", ""]
     assert IndexedText("a\nb").ends(0, 2) == ["\n", ""]
     assert IndexedText("a\nb\n").ends(1, 2) == ["\n"]
@@ -51,11 +51,11 @@ def test_each_slip_has_its_rung(content: str, old: str, rung: Rung) -> None:
 
 
 @pytest.mark.parametrize("old", ["zz", "\n\n", "a\nc", "b\na"])
-def test_what_is_not_there_is_found_on_no_rung(old: str) -> None:
+def test_missing_text_is_found_on_no_rung(old: str) -> None:
     assert find(IndexedText("  ‘a’ \r\n  b\r\n"), old)[1] == []
 
 
-def test_folded_text_is_what_a_keyboard_has() -> None:
+def test_folded_text_is_ascii_punctuation() -> None:
     assert fold("“a”—‘b’…\u00a0c") == "\"a\"-'b'... c"
     assert [unfolded("a…b", column) for column in range(6)] == [0, 1, None, None, 2, 3]
 

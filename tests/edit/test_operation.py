@@ -3,7 +3,7 @@
 from hutch.edit.operation import Hunk, HunkLine
 
 
-def test_a_hunk_knows_what_must_be_there_and_what_will_be() -> None:
+def test_a_hunk_has_its_old_and_new_lines() -> None:
     hunk = Hunk(((" ", "a"), ("-", "b"), ("+", "c")))
     assert hunk.old == (HunkLine(" ", "a", "\n"), HunkLine("-", "b", "\n"))
     assert hunk.new == (HunkLine(" ", "a", "\n"), HunkLine("+", "c", "\n"))

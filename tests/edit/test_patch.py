@@ -65,7 +65,7 @@ def test_line_numbers_after_the_signs_are_a_hint() -> None:
         "*** Begin Patch\n\n*** Add File:f\n+x\n\n*** End Patch",
     ],
 )
-def test_what_is_put_around_a_patch_does_not_matter(patch: str) -> None:
+def test_wrappers_around_a_patch_are_ignored(patch: str) -> None:
     assert parse_envelope(strip_wrapper(patch)) == [FileOperation("add", "f", content="x\n")]
 
 
@@ -97,7 +97,7 @@ def test_what_is_put_around_a_patch_does_not_matter(patch: str) -> None:
         ),
     ],
 )
-def test_mistakes_are_told_with_their_line(patch: str, told: str) -> None:
+def test_errors_name_their_line(patch: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         parse_envelope(strip_wrapper(patch))
 

@@ -75,7 +75,7 @@ def test_a_patch_does_not_follow_links_that_lead_out(tmp_path: Path, patch: str)
 
 
 @pytest.mark.parametrize("case", UNIT["parse_errors"], ids=lambda case: case["patch"][:20])
-def test_text_that_is_no_patch_is_told_so(tmp_path: Path, case: dict[str, str]) -> None:
+def test_text_that_is_not_a_patch_is_refused(tmp_path: Path, case: dict[str, str]) -> None:
     which = "first" if "first" in case["error"] else "last"
     with (
         edited_files(tmp_path) as files,

@@ -63,7 +63,7 @@ def test_a_comment_of_dots_counts_when_code_would_go() -> None:
     assert find_placeholder(["..."], "", shorter=True) is None  # Python's own
 
 
-def test_what_the_file_has_already_is_fine() -> None:
+def test_a_result_that_the_file_has_already_is_no_error() -> None:
     assert (
         find_placeholder(["  # ... existing code ..."], "a\n# ... existing code ...\n", shorter=True) is None
     )

@@ -120,7 +120,7 @@ def test_a_wrong_line_number_does_not_matter_when_there_is_one_place() -> None:
     assert lines(TWICE, hunk(" def b():\n-    x = 1", line=40)) == [4]
 
 
-def test_what_the_first_line_number_was_off_by_holds_for_the_next() -> None:
+def test_the_error_of_a_line_number_applies_to_the_next_hunk() -> None:
     content = "new\n" * 10 + "start\n" + "x\ny\n" * 4
     hunks = [hunk("-start\n+s", line=1), hunk("-x\n+z", line=4)]
     assert lines(content, *hunks) == [10, 13]
@@ -160,7 +160,7 @@ def test_a_hunk_that_is_applied_already_is_seen(content: str, text: str) -> None
     assert placed.applied
 
 
-def test_what_only_looks_applied_is_not() -> None:
+def test_a_hunk_that_only_looks_applied_is_refused() -> None:
     content = "value = compute(first, second)\nother\nresult = None\n"
     with pytest.raises(Conflict, match="Did you mean"):
         lines(content, hunk("-value = compute(first, third)\n+result = None"))

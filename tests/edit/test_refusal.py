@@ -5,7 +5,7 @@ from hutch.edit.refusal import already_applied, ambiguous, format_lines, not_fou
 from hutch.edit.replacement import find
 
 
-def test_many_matches_are_told_by_their_first_lines_and_their_number() -> None:
+def test_many_matches_are_listed_by_first_lines_and_total() -> None:
     page = IndexedText("x\n" * 60)
     told = str(ambiguous(page, *find(page, "x")))
     assert told.startswith("'old' is in the file 60 times: lines 1, 2, 3,")
@@ -14,7 +14,7 @@ def test_many_matches_are_told_by_their_first_lines_and_their_number() -> None:
     assert "1000 or more times" in str(ambiguous(page, *find(page, "x")))
 
 
-def test_how_it_matched_is_told_when_that_was_not_exactly() -> None:
+def test_the_note_says_how_an_inexact_match_was_found() -> None:
     page = IndexedText("  a\n  b\n\n  a\n  b\n")
     assert "2 times (matched at another indentation" in str(ambiguous(page, *find(page, "a\nb\n")))
 

@@ -37,7 +37,7 @@ def _after(text: str, rounds: list[list[Replacement]]) -> tuple[str, list[Span]]
 
 
 @given(scripts())
-def test_what_no_span_covers_is_the_same_in_both_texts(script: tuple[str, list[list[Replacement]]]) -> None:
+def test_text_outside_of_spans_is_the_same_in_both_texts(script: tuple[str, list[list[Replacement]]]) -> None:
     before, rounds = script
     after, spans = _after(before, rounds)
     rebuilt, done = [], 0

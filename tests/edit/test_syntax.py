@@ -29,7 +29,7 @@ def warning(path: str, content: str, old: str, new: str) -> str | None:
         ("a.go", "package a\n\nfunc f() {\n}\n", "func f", "func (", "Go"),
     ],
 )
-def test_what_no_longer_parses_is_told_with_its_line(
+def test_a_broken_file_is_reported_with_its_line(
     path: str, content: str, old: str, new: str, told: str
 ) -> None:
     said = warning(path, content, old, new)
@@ -48,9 +48,7 @@ def test_what_no_longer_parses_is_told_with_its_line(
         ("a.py", "x = 1\n" * 400_000 + "last = 1\n", "last = 1", "((("),  # too large to say
     ],
 )
-def test_nothing_is_said_about_what_parses_or_cannot_be_told(
-    path: str, content: str, old: str, new: str
-) -> None:
+def test_no_warning_for_valid_or_unknown_files(path: str, content: str, old: str, new: str) -> None:
     assert warning(path, content, old, new) is None
 
 

@@ -61,6 +61,6 @@ def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:
         ("utf-8", "a\0", "NUL"),
     ],
 )
-def test_what_the_encoding_cannot_hold_is_named(encoding: str, new: str, told: str) -> None:
+def test_characters_that_the_encoding_lacks_are_named(encoding: str, new: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         Text("", encoding).check(new)

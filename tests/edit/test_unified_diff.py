@@ -128,7 +128,7 @@ def test_missing_line_ends_are_read_for_each_side() -> None:
         ("words", "changes no file"),
     ],
 )
-def test_mistakes_are_told(diff: str, told: str) -> None:
+def test_errors_are_described(diff: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         read(diff)
 
@@ -137,13 +137,13 @@ def test_a_rename_may_leave_one_name_to_the_first_line() -> None:
     assert read("diff --git a/x b/y\nrename from x")[0] == FileOperation("update", "x", move_to="y")
 
 
-def test_a_diff_is_told_from_other_text() -> None:
+def test_a_diff_is_recognised() -> None:
     assert is_unified(["text", "--- a/f", "+++ b/f"])
     assert is_unified(["diff --git a/f b/f"])
     assert not is_unified(["--- a", "b"])
     assert not is_unified([])
 
 
-def test_what_follows_the_line_numbers_is_a_heading() -> None:
+def test_the_text_after_the_line_numbers_is_a_heading() -> None:
     diff = "--- f\n+++ f\n@@ -1,2 +1,2 @@ def f():\n a\n-b\n+c"
     assert read(diff) == [FileOperation("update", "f", hunks=(replace(HUNK, heading="def f():"),))]

@@ -44,7 +44,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
         assert file.read_text() in ("a" * 100_000, "b" * 100_000)
 
 
-def test_what_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     place = tmp_path / "place"
     (place / "file").mkdir(parents=True)  # a directory is not replaced by a file
     with pytest.raises(OSError):

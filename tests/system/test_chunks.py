@@ -31,7 +31,7 @@ def test_a_mapping_is_emptied() -> None:
     assert numbers == {}
 
 
-def test_equal_is_what_holds_the_same() -> None:
+def test_equal_in_chunks_equals_the_operator() -> None:
     for count in (0, 1, CHUNK_SIZE, 2 * CHUNK_SIZE):
         names = dict.fromkeys(shuffled(count), 1)
         other = dict(reversed(names.items()))

@@ -35,7 +35,7 @@ def test_structlog_is_loaded_without_rich_which_others_can_still_load() -> None:
     assert "it still logs" in shown and "ValueError: a fault" in shown
 
 
-def test_what_was_loaded_before_stays() -> None:
+def test_modules_that_were_loaded_before_stay() -> None:
     output = run(
         "import sys, rich.console\n"
         "from hutch.system.fast_imports import load_structlog\n"

@@ -24,7 +24,7 @@ def test_lines_come_in_order() -> None:
     assert read_all(reading) == "".join(f"{number}\n" for number in range(1000))
 
 
-def test_what_does_not_fit_is_counted_and_named_where_it_is_missing() -> None:
+def test_dropped_lines_are_counted_at_their_position() -> None:
     reading, writing = os.pipe()
     output = QueuedOutput(writing)
     count = 2 * MAX_QUEUED_CHARS // len(LINE)
@@ -72,7 +72,7 @@ def test_missing_lines_of_a_log_are_named_as_one_of_its_lines() -> None:
     assert read[0].removeprefix(LINE * written) == f"WARNING output.lines_missing {missing}\n"
 
 
-def test_a_reader_that_is_gone_holds_nobody_up() -> None:
+def test_a_closed_reader_does_not_block() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     output = QueuedOutput(writing)

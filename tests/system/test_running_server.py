@@ -35,7 +35,7 @@ def test_a_server_that_is_announced_is_found_with_its_token(files: ServerFiles) 
         )
 
 
-def test_what_is_announced_is_for_its_owner_alone(files: ServerFiles) -> None:
+def test_only_the_owner_can_read_the_announcement(files: ServerFiles) -> None:
     with hold_process_lock(files.lock, holder="Hutch server"), announced(files, URL, token="hutch_secret"):
         modes = {file.stat().st_mode & 0o777 for file in (files.announcement, files.token)}
         assert modes == {0o600}
@@ -53,7 +53,7 @@ def test_one_that_does_not_hold_the_lock_is_not_the_server(files: ServerFiles) -
         assert find_server(files) is None
 
 
-def test_what_a_killed_server_left_is_stale(files: ServerFiles) -> None:
+def test_files_of_a_killed_server_are_stale(files: ServerFiles) -> None:
     script = (
         "import sys, time; from hutch.settings import find_paths\n"
         "from hutch.store.process_lock import hold_process_lock\n"

@@ -7,7 +7,7 @@ from hutch.system.terminal_text import one_line, printable, visible
 HOSTILE = "a\x1b[2Jb\u202ec\td\ne\ud800é"
 
 
-def test_what_is_not_printable_is_escaped() -> None:
+def test_unprintable_characters_are_escaped() -> None:
     assert printable(HOSTILE) == r"a\x1b[2Jb\u202ec\td\ne\ud800é"
     assert printable("plain é 漢") == "plain é 漢"
 

@@ -23,7 +23,7 @@ async def test_the_result_and_the_error_come_back() -> None:
         await run_in_thread(fail)
 
 
-async def test_who_is_cancelled_waits_for_the_end() -> None:
+async def test_a_cancelled_caller_waits_for_the_end() -> None:
     begun, done = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -40,7 +40,7 @@ async def test_who_is_cancelled_waits_for_the_end() -> None:
     assert done.is_set()
 
 
-async def test_who_is_cancelled_again_and_again_waits_too() -> None:
+async def test_a_caller_that_is_cancelled_repeatedly_waits_too() -> None:
     begun, go = threading.Event(), threading.Event()
 
     def work() -> None:

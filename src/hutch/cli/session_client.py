@@ -104,7 +104,7 @@ class ServedSessions:
     async def resume(
         self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
     ) -> dict[str, Any]:
-        body = {"limits": limits.given(), "model": model, "deliver": deliver}
+        body = {"limits": limits.as_dict(), "model": model, "deliver": deliver}
         return dict(await self.client.post(f"/runs/{run_id}/resume", body))
 
     def follow(

@@ -17,7 +17,7 @@ def request_body(new: NewSession, *, is_local: bool) -> dict[str, Any]:
         "repository": repository_address(new.repository, is_local),
         "model": model_name(new.model, is_local),
         "network": list(new.network),
-        "limits": new.limits.given(),
+        "limits": new.limits.as_dict(),
         "delivery": {"author": new.delivery.author, "unattended": new.delivery.unattended},
     }
 

@@ -78,12 +78,12 @@ def filter_entry(entry: Entry, reader: Reader) -> VisibleEntry:
     return VisibleEntry(Entry(entry.session_id, entry.seq, entry.at_ms, withheld, entry.hash))
 
 
-def show_input(given: SessionInput, reader: Reader) -> SessionInput:
-    """The input as this reader may see it: whole, or with its place, time, user and type only."""
-    if reader.may_see(given.audience):
-        return given
-    withheld = {"type": orjson.loads(given.body)["type"], "withheld": True}
-    return replace(given, body=orjson.dumps(withheld).decode())
+def filter_input(input: SessionInput, reader: Reader) -> SessionInput:
+    """The input as this reader may see it: whole, or with only its number, time, user and type."""
+    if reader.may_see(input.audience):
+        return input
+    withheld = {"type": orjson.loads(input.body)["type"], "withheld": True}
+    return replace(input, body=orjson.dumps(withheld).decode())
 
 
 def entry_json(entry: VisibleEntry) -> bytes:

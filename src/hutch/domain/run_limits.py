@@ -27,7 +27,7 @@ class RunLimits:
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
 
-    def given(self) -> dict[str, int | float]:
+    def as_dict(self) -> dict[str, int | float]:
         """The limits that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

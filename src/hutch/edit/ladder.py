@@ -108,7 +108,7 @@ class Keys:
         return line, offset - self._starts[line]
 
     def blocks(self, pattern: Sequence[str], *, max_count: int, first: int = 0) -> list[int]:
-        """Where this sequence of keys stands, as indices of its first line, from the line `first` on; at most
+        """The first lines of the matches of this sequence of keys, from the line `first` on; at most
         so many."""
         pattern_text = "\n".join(["", *pattern, ""])
         start = self._starts[first] - 1 if first else 0

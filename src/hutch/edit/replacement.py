@@ -1,7 +1,7 @@
-"""Replacing quoted text: finding it on the ladder, and fitting the new text in.
+"""Replaces quoted text: finds it on the ladder and adapts the new text.
 
-Lines that the quote and the new text share keep the file's own bytes, whatever
-rung matched; only lines that differ are written.
+Lines that the quote and the new text share keep the file's own bytes, at every
+rung; only lines that differ are written.
 """
 
 import sys
@@ -22,7 +22,7 @@ from hutch.edit.text import (
 )
 
 MAX_MATCHES = 1_000
-_MAX_COMPARED_PAIRS = 40_000  # pairs of lines; a larger edit keeps only what its ends share
+_MAX_COMPARED_PAIRS = 40_000  # a larger edit keeps only its common first and last lines
 _RUNGS = (
     Rung.EXACT,
     Rung.ENDINGS,
@@ -34,7 +34,7 @@ _RUNGS = (
 
 
 class Match(NamedTuple):
-    """Where a quote stands: offsets, and the line and column it begins at."""
+    """The position of a match: its offsets, and the line and column of its start."""
 
     start: int
     end: int
@@ -44,10 +44,10 @@ class Match(NamedTuple):
 
 
 def find(source: IndexedText, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
-    """The first rung at which `old` is found, and where.
+    """The first rung at which `old` matches, and its matches.
 
-    `every` is for replacing all of them: none is left out, and none overlaps. Otherwise the question is
-    whether there is one only, so overlapping ones count, and some hundreds are enough.
+    `every` finds all matches to replace, without overlaps. Otherwise the matches show whether there
+    is only one, so overlapping ones count, and their number is limited.
     """
     for rung in _RUNGS:
         if matches := find_at(source, rung, old, new, every=every):
@@ -80,7 +80,7 @@ def _max_matches(every: bool) -> int:
 
 
 def fit(source: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Replacement:
-    """The new text as it goes into the place of a match."""
+    """The replacement of a match by the new text, adapted to the file."""
     if rung is Rung.EXACT and not source.has_cr:
         text = with_endings(new, "\n" if source.has_lf else common_ending(new))
         return Replacement(match.start, match.end, _with_final_end(source, match, old, text))
@@ -91,7 +91,7 @@ def fit(source: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Re
     file_lines, ends = _file_lines(source, match, len(old_lines))
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
     end = common_ending(source.content, "".join(near)) if source.has_cr else "\n"
-    adapt = _adapting(rung, match, old_lines, file_lines)
+    adapt = _adapter(rung, match, old_lines, file_lines)
     text = join_lines(fit_lines(old_lines, new_lines, file_lines, ends, end, adapt))
     if _past_the_end(source, match, old_lines):
         text = without_ending(text)
@@ -105,9 +105,9 @@ def fit(source: IndexedText, rung: Rung, match: Match, old: str, new: str) -> Re
 
 
 def _with_final_end(source: IndexedText, match: Match, old: str, text: str) -> str:
-    """The text with a line end, or without, so that the file ends as it did.
+    """Add or remove the final line end, so that the file ends as before.
 
-    An edit that changes nothing but that line end is meant so.
+    An edit that changes only this line end is kept as it is.
     """
     bare = without_ending(text)
     if match.end < len(source.content) or not bare or bare == without_ending(old):
@@ -118,12 +118,12 @@ def _with_final_end(source: IndexedText, match: Match, old: str, text: str) -> s
 
 
 def split_quote(text: str) -> list[str]:
-    """The lines of a quote; the last one is empty when it ends with a line end."""
+    """The lines of a quote; the last one is empty when the quote ends with a line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _is_whole(source: IndexedText, match: Match) -> bool:
-    """Not if it begins or ends between the CR and the LF of one line end."""
+    """Whether a match neither begins nor ends between the CR and the LF of a CRLF."""
     return "\r\n" not in (
         source.content[max(match.start - 1, 0) : match.start + 1],
         source.content[max(match.end - 1, 0) : match.end + 1],
@@ -134,7 +134,7 @@ def _inside(source: IndexedText, rung: Rung, lines: list[str], every: bool) -> l
     """Matches that may begin and end inside a line."""
     keys = source.keys(rung)
     pattern = [line_key(rung, line) for line in lines]
-    # Space at the end of the quote means the end of a line.
+    # Space at the end of the quote matches only at the end of a line.
     cut = rung is not Rung.ENDINGS and lines[-1] != lines[-1].rstrip()
     text = "\n".join([*pattern, ""] if cut else pattern)
     found: list[Match] = []
@@ -183,7 +183,7 @@ def _past_the_end(source: IndexedText, match: Match, old: list[str]) -> bool:
 
 
 def _file_lines(source: IndexedText, match: Match, count: int) -> tuple[list[str], list[str]]:
-    """What the file has for each line of the quote, and how it ends."""
+    """The file's text and line end for each line of the quote."""
     file_lines = list(source.bare[match.line : match.line + count])
     ends = source.ends(match.line, min(match.line + count, len(source.bare)))
     if len(file_lines) < count:  # the empty line after the last one
@@ -195,10 +195,10 @@ def _file_lines(source: IndexedText, match: Match, count: int) -> tuple[list[str
     return file_lines, ends
 
 
-def _adapting(
+def _adapter(
     rung: Rung, match: Match, old: Sequence[str], file_lines: Sequence[str]
 ) -> Callable[[str, int], str]:
-    """How a new line is written; the number is that of the line of the quote that it replaces, or -1."""
+    """A function that adapts a new line; its number is the line of the quote that it replaces, or -1."""
     if shift := match.shift:
         if rung is Rung.PUNCTUATION_INDENT:
             moved = [shift.line(line) or "" for line in old]
@@ -206,7 +206,7 @@ def _adapting(
         return lambda line, _: shift.line(line) or ""
     if rung is Rung.PUNCTUATION:
         return lambda line, index: _kept(old, line, file_lines, index)
-    return _as_given
+    return _unchanged
 
 
 def _kept(old: Sequence[str], new: str, file_lines: Sequence[str], index: int) -> str:
@@ -214,7 +214,7 @@ def _kept(old: Sequence[str], new: str, file_lines: Sequence[str], index: int) -
 
 
 def keep_punctuation(old: str, new: str, file_line: str) -> str:
-    """The new line, with the file's own characters where quote and new line begin and end alike."""
+    """The new line, with the file's own characters where quote and new line have a common start and end."""
     shortest = min(len(old), len(new))
     head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
     max_tail = shortest - head
@@ -226,7 +226,7 @@ def keep_punctuation(old: str, new: str, file_line: str) -> str:
     return file_line[:first] + new[head : len(new) - tail] + file_line[last:]
 
 
-def _as_given(line: str, _: int) -> str:
+def _unchanged(line: str, _: int) -> str:
     return line
 
 
@@ -236,9 +236,9 @@ def fit_lines(
     file_lines: list[str],
     ends: list[str],
     end: str,
-    adapt: Callable[[str, int], str] = _as_given,
+    adapt: Callable[[str, int], str] = _unchanged,
 ) -> list[str]:
-    """The new lines with their ends, the last one without; lines of `old` that stay are those of the file."""
+    """The new lines with their ends, the last one without; unchanged lines keep the file's bytes."""
     texts: list[str] = []
     for equal, old_start, old_end, new_start, new_end in _comparison(old, new):
         paired = old_end - old_start == new_end - new_start
@@ -252,7 +252,7 @@ def fit_lines(
 
 
 def _comparison(old: list[str], new: list[str]) -> list[tuple[bool, int, int, int, int]]:
-    """What of the quote is in the new text as well: equal or not, and the lines of each."""
+    """The equal and different ranges of quote and new text: equal or not, and the lines of each."""
     shortest = min(len(old), len(new))
     head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
     max_tail = shortest - head

@@ -88,9 +88,9 @@ def _words(quoted: list[str]) -> dict[str, int]:
 
 
 def _without_blank_ends(lines: Sequence[str]) -> list[str]:
-    kept = list(lines)
-    while kept and not kept[0].strip():
-        kept.pop(0)
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return kept
+    trimmed = list(lines)
+    while trimmed and not trimmed[0].strip():
+        trimmed.pop(0)
+    while trimmed and not trimmed[-1].strip():
+        trimmed.pop()
+    return trimmed

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hutch.domain.audience import Reader, show_input
+from hutch.domain.audience import Reader, filter_input
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     RunQueued,
@@ -262,7 +262,7 @@ async def inputs(
     session = await allowed(services, who, session_id)
     reader = await reader_of(services, who, session)
     found = await Inputs(services.rows).page(session.id, after=after, limit=limit)
-    return [show_input(given, reader) for given in found]
+    return [filter_input(given, reader) for given in found]
 
 
 async def runs_of(services: Services, session_id: str, given: Sequence[SessionInput]) -> dict[int, str]:
