@@ -20,7 +20,7 @@ from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, StepReached
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import Call
-from hutch.store.kept_rules import MAX_RULES
+from hutch.store.approval_rules import MAX_RULES
 from hutch.store.log import SqlLog
 from tests.agent.run_setups import Wishes, call, entries, open_setup, replies
 

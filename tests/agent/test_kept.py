@@ -7,7 +7,7 @@ import pytest
 from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule
 from hutch.domain.errors import LimitReached, NotFound
-from hutch.store.kept_rules import MAX_BYTES, MAX_RULES
+from hutch.store.approval_rules import MAX_BYTES, MAX_RULES
 from hutch.store.log import SqlLog
 
 pytestmark = pytest.mark.anyio

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hutch.agent.policy import Rule, parse_rule
-from hutch.store.kept_rules import KeptRule, KeptRules
+from hutch.store.approval_rules import ApprovalRule, ApprovalRules
 from hutch.store.rows import Rows
 
 
@@ -11,7 +11,7 @@ class KeptApprovals:
     """Rules of one user that allow."""
 
     def __init__(self, rows: Rows, user_id: str) -> None:
-        self._kept, self._user_id = KeptRules(rows), user_id
+        self._kept, self._user_id = ApprovalRules(rows), user_id
 
     async def rules(self) -> tuple[Rule, ...]:
         """All of them, the oldest first."""
@@ -36,5 +36,5 @@ def parse_kept(text: str) -> Rule:
     return parse_rule(f"allow {text}")
 
 
-def _rows_of(rules: Iterable[Rule]) -> list[KeptRule]:
+def _rows_of(rules: Iterable[Rule]) -> list[ApprovalRule]:
     return [(rule.tool, rule.pattern) for rule in rules]

@@ -14,7 +14,7 @@ import structlog
 
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.domain.ids import parse_user_id
-from hutch.store.kept_rules import KeptRule, KeptRules
+from hutch.store.approval_rules import ApprovalRule, ApprovalRules
 from hutch.store.rows import Rows
 from hutch.store.users import Users
 from hutch.system.file_lock import locked_async
@@ -49,7 +49,7 @@ async def _import(rows: Rows, user_id: str, path: Path) -> None:
     try:
         async with locked_async(path.with_suffix(".lock")):  # as the versions that wrote the file did
             rules = await asyncio.to_thread(read_rules, path)
-            await KeptRules(rows).add(user_id, rules)
+            await ApprovalRules(rows).add(user_id, rules)
             await asyncio.to_thread(path.rename, path.with_name(f"{path.name}{DONE}"))
     except FileNotFoundError:
         return  # another process was first
@@ -57,7 +57,7 @@ async def _import(rows: Rows, user_id: str, path: Path) -> None:
         raise Unavailable(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def read_rules(path: Path) -> list[KeptRule]:
+def read_rules(path: Path) -> list[ApprovalRule]:
     """The rules in a file of an earlier version. Blocks."""
     with path.open("rb") as file:
         found = os.fstat(file.fileno())

@@ -237,15 +237,15 @@ def _clear(fd: int) -> str | None:
 def _enter(fd: int, name: str) -> int:
     """Open a directory for emptying it, and add the permissions for that."""
     flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    look = os.open(name, flags | os.O_PATH, dir_fd=fd)
+    path_fd = os.open(name, flags | os.O_PATH, dir_fd=fd)
     try:
-        if os.fstat(look).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            Path(f"/proc/self/fd/{look}").chmod(
+        if os.fstat(path_fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{path_fd}").chmod(
                 stat.S_IRWXU
             )  # by descriptor, so that the path cannot be swapped
-        return os.open(".", flags | os.O_RDONLY, dir_fd=look)
+        return os.open(".", flags | os.O_RDONLY, dir_fd=path_fd)
     finally:
-        os.close(look)
+        os.close(path_fd)
 
 
 def _identity(fd: int) -> tuple[int, int]:
@@ -255,33 +255,33 @@ def _identity(fd: int) -> tuple[int, int]:
 
 def to_hutch_error(error: OSError, path: str) -> HutchError:
     """The error for a path, with a remedy."""
-    shown = path.encode("utf-8", "backslashreplace").decode() or "."
+    display = path.encode("utf-8", "backslashreplace").decode() or "."
     match error.errno:
         case errno.ENOENT:
-            return NotFound(f"'{shown}' does not exist.")
+            return NotFound(f"'{display}' does not exist.")
         case errno.EXDEV:
-            return Denied(f"'{shown}' leads out of the workspace. Only paths inside it can be used.")
+            return Denied(f"'{display}' leads out of the workspace. Only paths inside it can be used.")
         case errno.ELOOP:
-            return Denied(f"'{shown}' goes through a link that is broken or part of a loop.")
+            return Denied(f"'{display}' goes through a link that is broken or part of a loop.")
         case errno.EEXIST | errno.ENOTEMPTY:
-            return Conflict(f"'{shown}' exists already.")
+            return Conflict(f"'{display}' exists already.")
         case errno.EISDIR:
-            return BadRequest(f"'{shown}' is a directory; give the path of a file in it.")
+            return BadRequest(f"'{display}' is a directory; give the path of a file in it.")
         case errno.ENOTDIR:
-            return BadRequest(f"'{shown}' goes through something that is not a directory.")
+            return BadRequest(f"'{display}' goes through something that is not a directory.")
         case errno.ENAMETOOLONG:
             return BadRequest(
-                f"'{shown[:80]}…' is longer than a path can be (4,095 bytes, 255 for each name)."
+                f"'{display[:80]}…' is longer than a path can be (4,095 bytes, 255 for each name)."
             )
         case errno.EINVAL | errno.ENXIO | errno.ENODEV:
-            return BadRequest(f"'{shown}' cannot be used like this: {error.strerror}.")
+            return BadRequest(f"'{display}' cannot be used like this: {error.strerror}.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Denied(f"'{shown}': {error.strerror}. Change its mode or its owner.")
+            return Denied(f"'{display}': {error.strerror}. Change its mode or its owner.")
         case errno.EBUSY | errno.ETXTBSY:
-            return Conflict(f"'{shown}' is in use: {error.strerror}. Try again in a moment.")
+            return Conflict(f"'{display}' is in use: {error.strerror}. Try again in a moment.")
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return LimitReached(
-                f"No space for '{shown}': {error.strerror}. Delete files or raise the quota.",
+                f"No space for '{display}': {error.strerror}. Delete files or raise the quota.",
                 limit="workspace.quota_bytes",
             )
-    return Unavailable(f"'{shown}': {error.strerror or error}.")
+    return Unavailable(f"'{display}': {error.strerror or error}.")

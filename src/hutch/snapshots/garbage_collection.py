@@ -149,13 +149,13 @@ def _end(storage: Storage, before: _StateBefore, new: Path | None, listed: bytes
     """Replace the old packs. `listed` has a line for every needed object."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
-        kept: set[Path] = set()
+        new_packs: set[Path] = set()
         if new is not None:
             for suffix in (".pack", ".idx"):  # the index last: it makes the pack visible
                 new.with_suffix(suffix).replace(packs / new.with_suffix(suffix).name)
-            kept.add(packs / new.with_suffix(".idx").name)
+            new_packs.add(packs / new.with_suffix(".idx").name)
             sync_directory(packs)
-        large = {index: _object_in_large_pack(index) for index in before.packs - kept}
+        large = {index: _object_in_large_pack(index) for index in before.packs - new_packs}
         wanted = {name for name in large.values() if name}
         needed = {name for name in _lines(listed) if name in wanted} if wanted else set()
         for index, name in large.items():

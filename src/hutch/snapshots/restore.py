@@ -184,8 +184,8 @@ class RestoreRound:
             if old and old.name == new.name and stat.S_IFMT(old.mode) == stat.S_IFMT(new.mode):
                 self._set_mode(descent, path, new.mode & PERMISSIONS)
             else:
-                kept = path if old else None
-                self._attempt(descent, path, lambda name, dir_fd: self._write(dir_fd, name, new, kept))
+                replaced = path if old else None
+                self._attempt(descent, path, lambda name, dir_fd: self._write(dir_fd, name, new, replaced))
 
     def _hold(self, path: str) -> None:
         while path := path.rpartition("/")[0]:
@@ -214,13 +214,13 @@ class RestoreRound:
 
     def _set_mode(self, descent: Descent, path: str, permissions: int) -> None:
         def change(name: str, dir_fd: int) -> None:
-            look = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+            path_fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
             try:
-                if stat.S_ISLNK(os.fstat(look).st_mode):
+                if stat.S_ISLNK(os.fstat(path_fd).st_mode):
                     raise EntryVanished
-                Path(f"/proc/self/fd/{look}").chmod(permissions)
+                Path(f"/proc/self/fd/{path_fd}").chmod(permissions)
             finally:
-                os.close(look)
+                os.close(path_fd)
 
         self._attempt(descent, path, change)
 

@@ -202,8 +202,8 @@ def commit_text(tree: bytes, branch: Branch, *, reason: str, files_tree: bytes, 
         "taken_at": micros,
         "tree": files_tree.hex(),
     }
-    who = f"Hutch <hutch@localhost> {micros // 1_000_000} +0000"
-    head = f"tree {tree.hex()}\nauthor {who}\ncommitter {who}\n"
+    identity = f"Hutch <hutch@localhost> {micros // 1_000_000} +0000"
+    head = f"tree {tree.hex()}\nauthor {identity}\ncommitter {identity}\n"
     return f"{head}\n{json.dumps(about, sort_keys=True)}\n".encode()
 
 

@@ -160,9 +160,9 @@ def read_items(objects: GitObjects, branch: Branch) -> dict[str, Item]:
             trees.setdefault(os.fsdecode(raw[1:]), {})["notes"] = tree
         else:
             notes = _parse_notes(objects.read(tree, "blob"))
-            modes = {_decode_name(shown): mode for shown, mode in notes.get("modes", {}).items()}
-            for shown, (why, size) in notes.get("absent", {}).items():
-                items[_decode_name(shown)] = OmittedEntry(why, size)
+            modes = {_decode_name(encoded): mode for encoded, mode in notes.get("modes", {}).items()}
+            for encoded, (reason, size) in notes.get("absent", {}).items():
+                items[_decode_name(encoded)] = OmittedEntry(reason, size)
     for place, entries in ((FILES, objects.tree(branch.files)), (PRIVATE, objects.tree(branch.beside))):
         for mode, raw, name in entries:
             text = os.fsdecode(raw if place == FILES else raw[1:])

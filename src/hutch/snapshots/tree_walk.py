@@ -108,13 +108,13 @@ class Descent:
         try:
             found = os.stat(level.name, dir_fd=above, follow_symlinks=False) if os.geteuid() else None
             if found and stat.S_ISDIR(found.st_mode) and found.st_mode & self.need != self.need:
-                look = os.open(level.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+                path_fd = os.open(level.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
                 try:
-                    mode = stat.S_IMODE(os.fstat(look).st_mode)
-                    Path(f"/proc/self/fd/{look}").chmod(mode | self.need)
+                    mode = stat.S_IMODE(os.fstat(path_fd).st_mode)
+                    Path(f"/proc/self/fd/{path_fd}").chmod(mode | self.need)
                     level.locked_mode = mode
                 finally:
-                    os.close(look)
+                    os.close(path_fd)
             level.fd = os.open(level.name, READ | os.O_DIRECTORY, dir_fd=above)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
@@ -182,16 +182,16 @@ def _open_file(fd: int, name: str) -> int:
 
 
 def _open_locked(fd: int, name: str) -> int:
-    look = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    path_fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
-        mode = os.fstat(look).st_mode
+        mode = os.fstat(path_fd).st_mode
         if not stat.S_ISREG(mode):
             raise EntryVanished
-        here = Path(f"/proc/self/fd/{look}")
+        here = Path(f"/proc/self/fd/{path_fd}")
         here.chmod(stat.S_IMODE(mode) | stat.S_IRUSR)
         try:
             return os.open(here, (READ & ~os.O_NOFOLLOW))
         finally:
             here.chmod(stat.S_IMODE(mode))
     finally:
-        os.close(look)
+        os.close(path_fd)

@@ -137,7 +137,7 @@ class Scan:
         fd = descent.at(seen.path)
         before = seen.before
         keys = before.keys if before else {}
-        kept: list[str] = []
+        unchanged: list[str] = []
         fresh: dict[str, os.stat_result] = {}
         with os.scandir(fd) as entries:
             for entry in entries:
@@ -149,24 +149,24 @@ class Scan:
                 if mode & 0o170000 == 0o040000:
                     seen.children[name] = mode & PERMISSIONS
                 elif keys.get(name) == (found.st_ctime_ns, found.st_ino, found.st_mtime_ns, found.st_size):
-                    kept.append(name)
+                    unchanged.append(name)
                 else:
                     fresh[name] = found
-        self._count(len(kept) + len(fresh) + len(seen.children), seen.path)
+        self._count(len(unchanged) + len(fresh) + len(seen.children), seen.path)
         if self.reader.has_overlay_mark(fd, "opaque"):
             seen.opaque, seen.base = True, None
-        seen.context = self._own_context(seen, fd, kept, fresh)
+        seen.context = self._own_context(seen, fd, unchanged, fresh)
         seen.same = (
             before is not None
             and not fresh
-            and len(kept) == len(keys)
+            and len(unchanged) == len(keys)
             and before.context == seen.context.digest
             and before.opaque == seen.opaque
             and before.below == seen.under
             and not before.unsettled
         )
         if not seen.same:
-            self._read(seen, fd, kept, fresh)
+            self._read(seen, fd, unchanged, fresh)
         wanted = []
         for name, permissions in seen.children.items():
             path = seen.below(name)
@@ -207,11 +207,11 @@ class Scan:
         return self._only_in_base(seen)
 
     def _read(
-        self, seen: _DirectoryState, fd: int, kept: list[str], fresh: dict[str, os.stat_result]
+        self, seen: _DirectoryState, fd: int, unchanged: list[str], fresh: dict[str, os.stat_result]
     ) -> None:
         before = seen.before
         whiteouts = set()
-        for name in kept:
+        for name in unchanged:
             assert before is not None
             seen.keys[name] = before.keys[name]
             item = None if name in before.whiteouts else before.items[name]
@@ -263,7 +263,7 @@ class Scan:
         return None
 
     def _own_context(
-        self, seen: _DirectoryState, fd: int, kept: list[str], fresh: Mapping[str, os.stat_result]
+        self, seen: _DirectoryState, fd: int, unchanged: list[str], fresh: Mapping[str, os.stat_result]
     ) -> Context:
         """The context of a directory with its own .gitignore, on disk or in the base."""
         if seen.context.state != FILES:
@@ -273,7 +273,7 @@ class Scan:
         if GITIGNORE in fresh:
             with suppress(EntryVanished, OSError), open_file(fd, GITIGNORE) as (descriptor, found):
                 text = read_all(descriptor, min(found.st_size, MAX_GITIGNORE_BYTES + 1))
-        elif seen.before and GITIGNORE in seen.before.keys and GITIGNORE in kept:
+        elif seen.before and GITIGNORE in seen.before.keys and GITIGNORE in unchanged:
             item = None if GITIGNORE in seen.before.whiteouts else seen.before.items[GITIGNORE]
         elif seen.base and GITIGNORE not in seen.children:
             item = seen.base.items.get(GITIGNORE)
@@ -306,8 +306,8 @@ class Scan:
                 and all(before.items[name] == branch for name, branch in below.items())
             ):
                 return _with_permissions(before.branch, seen.permissions)
-            kept = (name for name in before.keys if name not in before.whiteouts)
-            seen.leaves = Items(packed={name: before.items.packed[name] for name in kept})
+            unchanged = (name for name in before.keys if name not in before.whiteouts)
+            seen.leaves = Items(packed={name: before.items.packed[name] for name in unchanged})
             seen.keys, seen.whiteouts = before.keys, before.whiteouts
         items = self._inherited(seen)
         items.add(seen.leaves)
@@ -341,8 +341,8 @@ class Scan:
         """The visible entries of the base."""
         if seen.base is None:
             return Items()
-        shown = (each for each in seen.base.items.packed.items() if each[0] not in seen.whiteouts)
-        items = Items(packed=dict(shown))
+        visible = (each for each in seen.base.items.packed.items() if each[0] not in seen.whiteouts)
+        items = Items(packed=dict(visible))
         if seen.base.context != seen.context.digest:
             for name, item in items.items():
                 if isinstance(item, Leaf) and item.section == IGNORED:

@@ -63,12 +63,12 @@ class Audit:
 
     async def has(self, action: str) -> bool:
         """True if this action was ever recorded."""
-        wanted = select(audit.c.id).where(audit.c.action == action).limit(1)
-        return await self._rows.fetch(lambda connection: connection.scalar(wanted) is not None)
+        statement = select(audit.c.id).where(audit.c.action == action).limit(1)
+        return await self._rows.fetch(lambda connection: connection.scalar(statement) is not None)
 
     async def list(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         """The newest first; `before` is the id of the last one seen."""
-        wanted = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(limit)
+        statement = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(limit)
         if before is not None:
-            wanted = wanted.where(audit.c.id < before)
-        return await self._rows.fetch(lambda db: [AuditEntry(*row) for row in db.execute(wanted)])
+            statement = statement.where(audit.c.id < before)
+        return await self._rows.fetch(lambda db: [AuditEntry(*row) for row in db.execute(statement)])

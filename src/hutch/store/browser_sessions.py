@@ -69,12 +69,12 @@ class BrowserSessions:
         return browser, secret
 
     async def recognise(self, secret: str) -> tuple[BrowserSession, User] | None:
-        wanted = (
+        statement = (
             select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
             .join(users, users.c.id == browser_sessions.c.user_id)
             .where(browser_sessions.c.hash == hash_of(secret))
         )
-        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        row = await self._rows.fetch(lambda db: db.execute(statement).first())
         if row is None:
             return None
         browser = BrowserSession(*row[:-4])
@@ -85,7 +85,7 @@ class BrowserSessions:
     ) -> "list[BrowserSession]":
         """The valid sessions, newest first."""
         now_ms = wall_ms()
-        wanted = (
+        statement = (
             select(*_COLUMNS)
             .where(
                 browser_sessions.c.user_id == user_id,
@@ -96,25 +96,25 @@ class BrowserSessions:
             .limit(limit)
         )
         if before:
-            wanted = wanted.where(browser_sessions.c.id < before)
-        return await self._rows.fetch(lambda db: [BrowserSession(*row) for row in db.execute(wanted)])
+            statement = statement.where(browser_sessions.c.id < before)
+        return await self._rows.fetch(lambda db: [BrowserSession(*row) for row in db.execute(statement)])
 
     async def has_address(self, user_id: str, address: str) -> bool:
         """True if this user is logged in from that address."""
-        wanted = select(browser_sessions.c.id).where(
+        statement = select(browser_sessions.c.id).where(
             browser_sessions.c.user_id == user_id, browser_sessions.c.address == address
         )
-        return await self._rows.fetch(lambda db: db.execute(wanted).first() is not None)
+        return await self._rows.fetch(lambda db: db.execute(statement).first() is not None)
 
     async def end(self, browser_id: str) -> None:
-        wanted = delete(browser_sessions).where(browser_sessions.c.id == browser_id)
-        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+        statement = delete(browser_sessions).where(browser_sessions.c.id == browser_id)
+        await self._rows.change(lambda db: db.execute(statement).rowcount)
 
     async def end_all(self, user_id: str) -> None:
         """Log a user out everywhere."""
-        wanted = delete(browser_sessions).where(browser_sessions.c.user_id == user_id)
-        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+        statement = delete(browser_sessions).where(browser_sessions.c.user_id == user_id)
+        await self._rows.change(lambda db: db.execute(statement).rowcount)
 
     async def touch(self, browser_id: str, now_ms: int) -> None:
-        wanted = update(browser_sessions).where(browser_sessions.c.id == browser_id).values(used_ms=now_ms)
-        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+        statement = update(browser_sessions).where(browser_sessions.c.id == browser_id).values(used_ms=now_ms)
+        await self._rows.change(lambda db: db.execute(statement).rowcount)

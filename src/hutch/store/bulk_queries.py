@@ -42,8 +42,8 @@ class BulkQueries:
     async def shares(self, session_ids: Ids) -> dict[str, list[Share]]:
         """With whom each session is shared."""
         found: dict[str, list[Share]] = {}
-        wanted = select(shares).where(shares.c.session_id.in_(session_ids)).order_by(shares.c.created_ms)
-        for row in await self._all(wanted):
+        statement = select(shares).where(shares.c.session_id.in_(session_ids)).order_by(shares.c.created_ms)
+        for row in await self._all(statement):
             found.setdefault(row["session_id"], []).append(Share(**row))
         return found
 
@@ -55,26 +55,26 @@ class BulkQueries:
 
     async def changed_sessions(self, since_ms: int, most: int) -> list[Session]:
         """Sessions that are otherwise than they were, the longest ago first."""
-        wanted = select(sessions).where(sessions.c.updated_ms >= since_ms).order_by(sessions.c.updated_ms)
-        return [read_session(row) for row in await self._all(wanted.limit(most))]
+        statement = select(sessions).where(sessions.c.updated_ms >= since_ms).order_by(sessions.c.updated_ms)
+        return [read_session(row) for row in await self._all(statement.limit(most))]
 
     async def heads(self, session_ids: Ids) -> dict[str, Head]:
         """The heads of several logs; sessions without a log are omitted."""
-        wanted = select(logs).where(logs.c.session_id.in_(session_ids))
+        statement = select(logs).where(logs.c.session_id.in_(session_ids))
         return await self._rows.fetch(
-            lambda connection: {row.session_id: to_head(row) for row in connection.execute(wanted)}
+            lambda connection: {row.session_id: to_head(row) for row in connection.execute(statement)}
         )
 
     async def visible_to(self, user_id: str | None, session_ids: Ids) -> set[str]:
         """Those of these sessions that exist and that a user owns or shares; with None, all that exist."""
-        wanted = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
+        statement = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
         if user_id is not None:
             shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
-            wanted = wanted.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
-        return {row["id"] for row in await self._all(wanted)}
+            statement = statement.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+        return {row["id"] for row in await self._all(statement)}
 
-    async def _all(self, wanted: Select[Any]) -> Sequence[RowMapping]:
-        return await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+    async def _all(self, statement: Select[Any]) -> Sequence[RowMapping]:
+        return await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
 
 
 def _newest(table: Table, session_ids: Ids, each: int, *also: ColumnElement[bool]) -> Select[Any]:

@@ -13,8 +13,8 @@ from hutch.store.rows import Rows
 from hutch.store.schema import changes, sessions, shares, users
 
 
-async def _select(rows: Rows, wanted: Select[Any]) -> list[Change]:
-    found = await rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+async def _select(rows: Rows, statement: Select[Any]) -> list[Change]:
+    found = await rows.fetch(lambda connection: connection.execute(statement).mappings().all())
     return [Change(**row) for row in found]
 
 
@@ -65,18 +65,18 @@ class Changes:
         limit: int = 100,
     ) -> "list[Change]":
         """The newest first; with `user_id`, those of sessions that this user owns or shares."""
-        wanted = select(changes).order_by(changes.c.id.desc()).limit(limit)
+        statement = select(changes).order_by(changes.c.id.desc()).limit(limit)
         if user_id is not None:
             shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
             own = select(sessions.c.id).where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
-            wanted = wanted.where(changes.c.session_id.in_(own))
+            statement = statement.where(changes.c.session_id.in_(own))
         if session_id:
-            wanted = wanted.where(changes.c.session_id == session_id)
+            statement = statement.where(changes.c.session_id == session_id)
         if state is not None:
-            wanted = wanted.where(changes.c.state == state)
+            statement = statement.where(changes.c.state == state)
         if before:
-            wanted = wanted.where(changes.c.id < before)
-        return await _select(self._rows, wanted)
+            statement = statement.where(changes.c.id < before)
+        return await _select(self._rows, statement)
 
     async def get(self, change_id: str) -> Change | None:
         """A change by its whole id."""
@@ -97,17 +97,17 @@ class Changes:
 
         These may work on any repository of the machine.
         """
-        wanted = select(users.c.role, sessions.c.id)
-        wanted = wanted.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
-        wanted = wanted.where(sessions.c.id == change.session_id)
-        row = await self._rows.fetch(lambda connection: connection.execute(wanted).first())
+        statement = select(users.c.role, sessions.c.id)
+        statement = statement.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
+        statement = statement.where(sessions.c.id == change.session_id)
+        row = await self._rows.fetch(lambda connection: connection.execute(statement).first())
         return row is None or row[0] == "owner"
 
     async def of_number(self, number: int) -> Sequence[Change]:
         """Changes with this pull request number, in any repository; newest first."""
-        wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
-        wanted = wanted.order_by(changes.c.id.desc())
-        return await _select(self._rows, wanted)
+        statement = select(changes).where(changes.c.number == number, changes.c.forge == "github")
+        statement = statement.order_by(changes.c.id.desc())
+        return await _select(self._rows, statement)
 
     async def pull(self, repository: str, number: int) -> Change | None:
         """The newest change that is this pull request."""
@@ -117,35 +117,35 @@ class Changes:
 
     async def of_run(self, run_id: str) -> Change | None:
         """The change that a run has proposed, if any."""
-        wanted = select(changes).where(changes.c.run_id == run_id).limit(1)
-        return next(iter(await _select(self._rows, wanted)), None)
+        statement = select(changes).where(changes.c.run_id == run_id).limit(1)
+        return next(iter(await _select(self._rows, statement)), None)
 
     async def open_of_session(self, session_id: str) -> Change | None:
         """The newest open change of a session. Further commits are added to it."""
-        wanted = select(changes).where(changes.c.session_id == session_id, changes.c.state == "open")
-        wanted = wanted.order_by(changes.c.id.desc()).limit(1)
-        return next(iter(await _select(self._rows, wanted)), None)
+        statement = select(changes).where(changes.c.session_id == session_id, changes.c.state == "open")
+        statement = statement.order_by(changes.c.id.desc()).limit(1)
+        return next(iter(await _select(self._rows, statement)), None)
 
     async def update(self, change: Change) -> None:
         """Store a further commit by another run."""
         names = ("run_id", "commit", "title", "body", "tests", "number", "web_url", "state")
-        wanted = update(changes).where(changes.c.id == change.id)
+        statement = update(changes).where(changes.c.id == change.id)
         values = {name: getattr(change, name) for name in names}
-        await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
+        await self._rows.change(lambda connection: connection.execute(statement.values(values)))
 
     async def reopen(self, change: Change) -> Change:
         """Mark a closed change as open, because it was reopened on its forge."""
-        wanted = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")
-        await self._rows.change(lambda connection: connection.execute(wanted.values(state="open")))
+        statement = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")
+        await self._rows.change(lambda connection: connection.execute(statement.values(state="open")))
         return await self.find(change.id)
 
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
         """Mark an open change as merged or closed. Only the first call succeeds."""
-        wanted = (
+        statement = (
             update(changes)
             .where(changes.c.id == change.id, changes.c.state == "open")
             .values(state=state, merged_commit=merged_commit)
         )
-        count = await self._rows.change(lambda connection: connection.execute(wanted).rowcount)
+        count = await self._rows.change(lambda connection: connection.execute(statement).rowcount)
         if count != 1:
             raise Conflict(f"The change {change.id} is no longer open.")

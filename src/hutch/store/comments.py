@@ -34,11 +34,13 @@ class Comments:
         self, change_id: str, *, resolved: bool | None = None, after: str = "", limit: int = 1000
     ) -> list[Comment]:
         """Oldest first."""
-        wanted = select(comments).where(comments.c.change_id == change_id, comments.c.id > after)
+        statement = select(comments).where(comments.c.change_id == change_id, comments.c.id > after)
         if resolved is not None:
-            wanted = wanted.where(comments.c.resolved_ms > 0 if resolved else comments.c.resolved_ms == 0)
-        wanted = wanted.order_by(comments.c.id).limit(limit)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = statement.where(
+                comments.c.resolved_ms > 0 if resolved else comments.c.resolved_ms == 0
+            )
+        statement = statement.order_by(comments.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [Comment(**row) for row in found]
 
     async def resolve(self, change_id: str, comment_id: str, by: str) -> Comment:
@@ -103,9 +105,9 @@ class Reviews:
 
     async def pending(self, pull_url: str, commit: str) -> list[Review]:
         """Reviews that may or may not have been posted."""
-        wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
-        wanted = wanted.where(reviews.c.pull_url != "", reviews.c.url == "").order_by(reviews.c.id)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        statement = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
+        statement = statement.where(reviews.c.pull_url != "", reviews.c.url == "").order_by(reviews.c.id)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [Review(**row) for row in found]
 
     async def of_run(self, run_id: str) -> Review | None:
@@ -113,30 +115,30 @@ class Reviews:
 
     async def of_change(self, change_id: str) -> list[Review]:
         """Oldest first."""
-        wanted = select(reviews).where(reviews.c.change_id == change_id).order_by(reviews.c.id)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        statement = select(reviews).where(reviews.c.change_id == change_id).order_by(reviews.c.id)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [Review(**row) for row in found]
 
     async def of_pull(self, pull_url: str, commit: str, change_id: str = "") -> Review | None:
         """The agent's review of a pull request at a commit; with `change_id`, only one that belongs to
         that change."""
-        wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
+        statement = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
         if change_id:
-            wanted = wanted.where(reviews.c.change_id == change_id)
-        wanted = wanted.where(reviews.c.url != "").order_by(reviews.c.id.desc()).limit(1)
-        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+            statement = statement.where(reviews.c.change_id == change_id)
+        statement = statement.where(reviews.c.url != "").order_by(reviews.c.id.desc()).limit(1)
+        row = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().first())
         return Review(**row) if row else None
 
     async def find_in_progress(self, names: Sequence[str], commit: str) -> str | None:
         """The session in which an agent is reviewing one of these targets, at a commit."""
         patterns = [f'"review": {json.dumps(name)}' for name in names]
-        wanted = (
+        statement = (
             select(sessions.c.id)
             .join(runs, runs.c.session_id == sessions.c.id)
             .where(runs.c.state != "ended", sessions.c.revision == commit)
             .where(or_(*(sessions.c.delivery.contains(each, autoescape=True) for each in patterns)))
         )
-        return await self._rows.fetch(lambda connection: connection.scalars(wanted.limit(1)).first())
+        return await self._rows.fetch(lambda connection: connection.scalars(statement.limit(1)).first())
 
 
 def add_comment(connection: Connection, comment: Comment) -> None:

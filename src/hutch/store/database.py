@@ -176,10 +176,10 @@ def has_records(path: Path) -> bool:
         return False
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        wanted = [table for table in ("users", "logs") if table in tables]
+        existing = [table for table in ("users", "logs") if table in tables]
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         return version == STARTED_EMPTY or any(
-            connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in wanted
+            connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in existing
         )
 
 

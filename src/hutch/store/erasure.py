@@ -27,8 +27,8 @@ def erase_payloads(
     transaction: Transaction, signer: Signer, log: LogState, seqs: Sequence[int], reason: str
 ) -> int:
     """Erase the payloads of these events; returns how many still existed."""
-    wanted = set(seqs)
-    found = [row for row in transaction.payloads(log.id, seqs[0], seqs[-1]) if row[0] in wanted]
+    requested = set(seqs)
+    found = [row for row in transaction.payloads(log.id, seqs[0], seqs[-1]) if row[0] in requested]
     for seq, payload_hash, in_blob in found:
         transaction.add_statement(log.id, signer.sign("erasure", log.session_id, seq, payload_hash, reason))
         transaction.erase_payload(log.id, seq)

@@ -23,11 +23,11 @@ def add_input(
 ) -> SessionInput:
     """The next input of a session."""
     last = connection.scalar(select(func.max(inputs.c.seq)).where(inputs.c.session_id == session_id))
-    given = SessionInput(
+    new_input = SessionInput(
         session_id=session_id, seq=(last or 0) + 1, at_ms=wall_ms(), by=by, body=body, audience=audience
     )
-    connection.execute(insert(inputs).values(**asdict(given)))
-    return given
+    connection.execute(insert(inputs).values(**asdict(new_input)))
+    return new_input
 
 
 def count_untaken(connection: Connection, session_id: SessionId) -> int:
@@ -62,31 +62,31 @@ class Inputs:
                     f"{max_untaken} inputs already wait in session {session_id}. Wait, or cancel its run.",
                     limit="inputs",
                 )
-            given = add_input(connection, session_id, by, body, audience)
+            new_input = add_input(connection, session_id, by, body, audience)
             if also:
-                also.write(connection, given)
-            return given
+                also.write(connection, new_input)
+            return new_input
 
         return await self._rows.change(add)
 
     async def page(
         self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
     ) -> list[SessionInput]:
-        wanted = (
+        statement = (
             select(*(inputs.c[each.name] for each in fields(SessionInput)))
             .where(inputs.c.session_id == session_id, inputs.c.seq > after)
             .order_by(inputs.c.seq)
             .limit(limit)
         )
         if untaken:
-            wanted = wanted.where(inputs.c.taken.is_(False))
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = statement.where(inputs.c.taken.is_(False))
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [SessionInput(**row) for row in found]
 
     async def mark_taken(self, session_id: SessionId, seq: int) -> None:
         """Mark an input whose result is in the log."""
-        wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
-        await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
+        statement = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
+        await self._rows.change(lambda connection: connection.execute(statement.values(taken=True)))
 
     async def queue_run(self, run: QueuedRun) -> None:
         """Queue the run that an input requests and mark the input, in one transaction."""
@@ -101,11 +101,11 @@ class Inputs:
     async def mark_all_taken(self, session_id: SessionId) -> None:
         """Mark all waiting inputs, because the session cannot process them any more."""
         here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
-        wanted = update(inputs).where(*here).values(taken=True)
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = update(inputs).where(*here).values(taken=True)
+        await self._rows.change(lambda connection: connection.execute(statement))
 
     async def sessions_with_untaken(self) -> list[SessionId]:
         """Sessions with unprocessed inputs."""
-        wanted = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
-        found = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        statement = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
+        found = await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
         return [SessionId(id) for id in found]

@@ -219,8 +219,8 @@ class SqlLog:
         head = await self.head(session_id)
         if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
             raise BadRequest(f"Session {session_id} has no event {min(beyond)}; it has 1 to {head.seq}.")
-        wanted = range(1, head.seq + 1) if seqs is None else set(seqs)
-        return await self._finish(self._erase(session_id, wanted, reason, everything=seqs is None))
+        requested = range(1, head.seq + 1) if seqs is None else set(seqs)
+        return await self._finish(self._erase(session_id, requested, reason, everything=seqs is None))
 
     async def count_payloads(self, session_id: SessionId) -> int:
         return await self._read(lambda connection: count_payloads(connection, session_id))

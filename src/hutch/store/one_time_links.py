@@ -80,15 +80,15 @@ class OneTimeLinks:
 
     async def invites(self, *, before: str = "", limit: int | None = None) -> list[Link]:
         """The valid invites, newest first."""
-        wanted = (
+        query = (
             select(*_COLUMNS)
             .where(links.c.kind == "invite", links.c.used_ms.is_(None), links.c.expires_ms > wall_ms())
             .order_by(links.c.id.desc())
             .limit(limit)
         )
         if before:
-            wanted = wanted.where(links.c.id < before)
-        return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(wanted)])
+            query = query.where(links.c.id < before)
+        return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(query)])
 
     async def redeem(self, secret: str, kind: Literal["login", "invite"]) -> Link:
         """Use a link; of concurrent callers, one succeeds."""

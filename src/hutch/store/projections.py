@@ -214,7 +214,7 @@ class Projector(Generic[State, Change]):
         self, connection: Connection, here: ColumnElement[bool], order: ColumnElement[int]
     ) -> list[tuple[int, Entry]]:
         """A batch of the relevant events, each with its position."""
-        wanted = (
+        statement = (
             select(events, logs.c.session_id)
             .join(logs, logs.c.id == events.c.log_id)
             .where(here, events.c.type.in_(self._projection.types))
@@ -222,7 +222,7 @@ class Projector(Generic[State, Change]):
             .limit(self._batch_events)
         )
         found = []
-        for row in connection.execute(wanted):
+        for row in connection.execute(statement):
             payload = row.payload
             if payload is None and row.salt is not None:
                 try:

@@ -10,8 +10,8 @@ from hutch.system.clock import wall_ms
 
 async def check_schema(rows: Rows) -> None:
     """Raise if another version of Hutch has changed the schema."""
-    wanted = text("SELECT version_num FROM alembic_version")
-    revision = await rows.fetch(lambda connection: connection.scalar(wanted))
+    statement = text("SELECT version_num FROM alembic_version")
+    revision = await rows.fetch(lambda connection: connection.scalar(statement))
     if revision != REVISIONS[-1]:
         raise Unavailable(
             f"The database has the schema {revision}, and this server needs {REVISIONS[-1]}. Restart it."

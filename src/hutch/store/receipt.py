@@ -1,4 +1,4 @@
-"""A receipt in a file: a signed statement of a log's head that somebody else keeps."""
+"""A receipt in a file: a signed statement of a log's head that is stored elsewhere."""
 
 from pathlib import Path
 

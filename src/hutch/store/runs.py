@@ -75,8 +75,8 @@ class Runs:
         """End all unfinished runs of a session."""
         here = (runs.c.session_id == session_id, runs.c.state != "ended")
         values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": wall_ms(), "worker": ""}
-        wanted = update(runs).where(*here).values(values)
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = update(runs).where(*here).values(values)
+        await self._rows.change(lambda connection: connection.execute(statement))
 
     async def hold(self, run_id: str) -> None:
         """Mark a run as stopped by a pause."""
@@ -91,66 +91,66 @@ class Runs:
 
     async def hold_all(self, session_id: str) -> None:
         """Keep workers from claiming the waiting runs of a session."""
-        wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "queued")
-        await self._rows.change(lambda connection: connection.execute(wanted.values(state="held")))
+        statement = update(runs).where(runs.c.session_id == session_id, runs.c.state == "queued")
+        await self._rows.change(lambda connection: connection.execute(statement.values(state="held")))
 
     async def release(self, run_id: str, worker: str) -> None:
         """Return a run that its worker cannot finish now to the queue."""
         mine = (runs.c.id == run_id, runs.c.worker == worker, runs.c.state == "running")
-        wanted = update(runs).where(*mine).values(state="queued", worker="", lease_until_ms=0)
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = update(runs).where(*mine).values(state="queued", worker="", lease_until_ms=0)
+        await self._rows.change(lambda connection: connection.execute(statement))
 
     async def requeue_unpaused(self) -> None:
         """After a crash, requeue held runs unless their session is paused."""
         paused = select(sessions.c.id).where(sessions.c.state == "paused")
-        wanted = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
-        await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
+        statement = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
+        await self._rows.change(lambda connection: connection.execute(statement.values(state="queued")))
 
     async def requeue(self, session_id: str, *, worker: str = "") -> None:
         """Requeue runs that a pause stopped, in their old position; reserved for `worker`, if given."""
-        wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
+        statement = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
         values = {"state": "queued", "worker": worker}
-        await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
+        await self._rows.change(lambda connection: connection.execute(statement.values(values)))
 
     async def requeue_ended(self, run_id: str, *, worker: str = "") -> None:
         """Requeue an ended run, and its session with it; reserved for `worker`, if given."""
-        wanted = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
+        statement = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
         of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
         resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(IDLE_STATES))
 
         def again(connection: Connection) -> None:
             values = {"state": "queued", "worker": worker, "lease_until_ms": 0, "ended_ms": 0}
-            if connection.execute(wanted.values(values)).rowcount:
+            if connection.execute(statement.values(values)).rowcount:
                 connection.execute(resting.values(state="queued", updated_ms=wall_ms()))
 
         await self._rows.change(again)
 
     async def record_delivery(self, run_id: str, delivered: DeliveryResult) -> None:
         """Store the result of delivering a run."""
-        wanted = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
+        await self._rows.change(lambda connection: connection.execute(statement))
 
     async def last_delivered(self, session_ids: Collection[str]) -> dict[str, QueuedRun]:
         """For each session, the newest run with a delivery result."""
         tried = (runs.c.session_id.in_(session_ids), runs.c.delivered != "")
         newest = select(func.max(runs.c.id)).where(*tried).group_by(runs.c.session_id)
-        wanted = select(runs).where(runs.c.id.in_(newest))
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        statement = select(runs).where(runs.c.id.in_(newest))
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return {row["session_id"]: read_run(row) for row in found}
 
     async def leases(self, *, excluding: str) -> dict[str, int]:
         """The leases of the runs of other workers."""
-        wanted = select(runs.c.id, runs.c.lease_until_ms).where(
+        statement = select(runs.c.id, runs.c.lease_until_ms).where(
             runs.c.state == "running", runs.c.worker != excluding
         )
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).all())
         return {row[0]: row[1] for row in found}
 
     async def pause_abandoned(self) -> list[str]:
         """Pause the sessions whose runs are reserved for an ended process; returns their ids."""
         reserved = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
-        wanted = select(runs.c.session_id, runs.c.worker).where(*reserved).distinct()
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        statement = select(runs.c.session_id, runs.c.worker).where(*reserved).distinct()
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).all())
         gone = {row.worker: row.session_id for row in found if is_gone(row.worker)}
         here = (runs.c.state != "ended", runs.c.worker.in_(gone))
 
@@ -179,8 +179,8 @@ class Runs:
     async def reserved_sessions(self) -> list[str]:
         """The sessions with reserved runs."""
         here = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
-        wanted = select(runs.c.session_id).where(*here).distinct()
-        return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        statement = select(runs.c.session_id).where(*here).distinct()
+        return await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
 
     async def reclaim(self, lost: Collection[tuple[str, int]]) -> list[QueuedRun]:
         """Requeue runs whose worker has ended, unless their lease was renewed since it was read."""
@@ -211,8 +211,8 @@ class Runs:
         return await self._rows.change(reclaim)
 
     async def get(self, run_id: str) -> QueuedRun:
-        wanted = select(runs).where(runs.c.id == run_id)
-        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        statement = select(runs).where(runs.c.id == run_id)
+        row = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().first())
         if row is None:
             raise NotFound(f"There is no run {echo(run_id, 80)}.")
         return read_run(row)
@@ -227,50 +227,50 @@ class Runs:
         limit: int = 50,
     ) -> list[QueuedRun]:
         """The newest first; with `preparing`, preparation runs are included."""
-        wanted = select(runs).order_by(runs.c.id.desc()).limit(limit)
+        statement = select(runs).order_by(runs.c.id.desc()).limit(limit)
         if not preparing:
-            wanted = wanted.where(runs.c.kind == "prompt")
+            statement = statement.where(runs.c.kind == "prompt")
         if session_ids is not None:
-            wanted = wanted.where(runs.c.session_id.in_(session_ids))
+            statement = statement.where(runs.c.session_id.in_(session_ids))
         if states:
-            wanted = wanted.where(runs.c.state.in_(states))
+            statement = statement.where(runs.c.state.in_(states))
         if before:
-            wanted = wanted.where(runs.c.id < before)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = statement.where(runs.c.id < before)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [read_run(row) for row in found]
 
     async def of_inputs(self, session_id: str, inputs: Collection[int]) -> dict[int, str]:
         """The runs that the inputs of a session have started, by input number."""
-        wanted = select(runs.c.input, runs.c.id).where(
+        statement = select(runs.c.input, runs.c.id).where(
             runs.c.session_id == session_id, runs.c.kind == "prompt", runs.c.input.in_(inputs)
         )
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).all())
         return {row[0]: row[1] for row in found}
 
     async def queue_positions(self, run_ids: Collection[str]) -> dict[str, int]:
         """The positions of waiting runs in the queue: 1 is next."""
-        wanted = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
-        queue = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        statement = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
+        queue = await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
         requested = frozenset(run_ids)
         return {id: position for position, id in enumerate(queue, start=1) if id in requested}
 
     async def unfinished(self, session_id: str) -> list[QueuedRun]:
         """The unfinished runs of a session, oldest first."""
-        wanted = select(runs).where(runs.c.session_id == session_id, runs.c.state != "ended")
+        statement = select(runs).where(runs.c.session_id == session_id, runs.c.state != "ended")
         found = await self._rows.fetch(
-            lambda connection: connection.execute(wanted.order_by(runs.c.id)).mappings().all()
+            lambda connection: connection.execute(statement.order_by(runs.c.id)).mappings().all()
         )
         return [read_run(row) for row in found]
 
     async def counts(self) -> dict[str, int]:
         """The number of runs in each state."""
-        wanted = select(runs.c.state, func.count()).group_by(runs.c.state)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        statement = select(runs.c.state, func.count()).group_by(runs.c.state)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).all())
         return {row[0]: row[1] for row in found}
 
     async def _move(self, run_id: str, states: Collection[RunState], **values: Any) -> None:
-        wanted = update(runs).where(runs.c.id == run_id, runs.c.state.in_(states)).values(**values)
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = update(runs).where(runs.c.id == run_id, runs.c.state.in_(states)).values(**values)
+        await self._rows.change(lambda connection: connection.execute(statement))
 
 
 def _reclaim(connection: Connection, *which: ColumnElement[bool]) -> list[QueuedRun]:

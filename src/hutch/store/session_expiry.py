@@ -24,16 +24,16 @@ class SessionExpiry:
 
         With `once`, only those that were created for a single request.
         """
-        wanted = select(sessions).where(
+        statement = select(sessions).where(
             sessions.c.workspace_id != "",
             sessions.c.state.in_(IDLE_STATES),
             sessions.c.updated_ms < before_ms,
             sessions.c.id > after,
         )
         if once:
-            wanted = wanted.where(sessions.c.delivery.like(ONCE))
-        wanted = wanted.order_by(sessions.c.id).limit(limit)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = statement.where(sessions.c.delivery.like(ONCE))
+        statement = statement.order_by(sessions.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [read_session(row) for row in found]
 
     async def end_idle(self, session: Session, reason: str) -> bool:

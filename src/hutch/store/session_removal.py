@@ -25,13 +25,13 @@ class PendingRemovals:
         await self._rows.change(lambda connection: _note(connection, session_id))
 
     async def remove(self, session_id: str) -> None:
-        wanted = delete(removals).where(removals.c.session_id == session_id)
-        await self._rows.change(lambda connection: connection.execute(wanted))
+        statement = delete(removals).where(removals.c.session_id == session_id)
+        await self._rows.change(lambda connection: connection.execute(statement))
 
     async def list(self) -> list[str]:
         """The ids of the sessions."""
-        wanted = select(removals.c.session_id)
-        return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        statement = select(removals.c.session_id)
+        return await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
 
 
 async def remove_session(rows: Rows, session: Session) -> frozenset[str]:

@@ -52,36 +52,36 @@ class Sessions:
         limit: int = 50,
     ) -> list[Session]:
         """Sessions that a user owns or shares, newest first; with None, all."""
-        wanted = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
+        statement = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
         if user_id is not None:
             shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
-            wanted = wanted.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+            statement = statement.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
         if states:
-            wanted = wanted.where(sessions.c.state.in_(states))
+            statement = statement.where(sessions.c.state.in_(states))
         if before:
-            wanted = wanted.where(sessions.c.id < before)
+            statement = statement.where(sessions.c.id < before)
         for word in text.split():
-            wanted = _with_word(wanted, word)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = _with_word(statement, word)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [read_session(row) for row in found]
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, Session]:
         """Several sessions by id; unknown ids are omitted."""
-        wanted = select(sessions).where(sessions.c.id.in_(ids))
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        statement = select(sessions).where(sessions.c.id.in_(ids))
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return {row["id"]: read_session(row) for row in found}
 
     async def counts(self) -> dict[str, int]:
         """The number of sessions in each state."""
-        wanted = select(sessions.c.state, func.count()).group_by(sessions.c.state)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        statement = select(sessions.c.state, func.count()).group_by(sessions.c.state)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).all())
         return {row[0]: row[1] for row in found}
 
     async def set(self, session_id: SessionId, **values: Any) -> None:
         """Update columns of a session, unless it has ended."""
-        wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(ENDED_STATES))
+        statement = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(ENDED_STATES))
         await self._rows.change(
-            lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
+            lambda connection: connection.execute(statement.values(**values, updated_ms=wall_ms()))
         )
 
     async def set_run_options(
@@ -91,8 +91,8 @@ class Sessions:
         await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
 
     async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
-        wanted = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
-        return [SessionId(id) for id in await self._rows.fetch(lambda rows: list(rows.scalars(wanted)))]
+        statement = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
+        return [SessionId(id) for id in await self._rows.fetch(lambda rows: list(rows.scalars(statement)))]
 
     async def correct_states(
         self,
@@ -116,14 +116,14 @@ class Sessions:
         return await self._rows.change(move)
 
 
-def _with_word(wanted: Select[Any], word: str) -> Select[Any]:
-    asked = select(runs.c.session_id).where(runs.c.prompt.icontains(word, autoescape=True))
-    return wanted.where(
+def _with_word(statement: Select[Any], word: str) -> Select[Any]:
+    with_prompt = select(runs.c.session_id).where(runs.c.prompt.icontains(word, autoescape=True))
+    return statement.where(
         or_(
             sessions.c.purpose.icontains(word, autoescape=True),
             sessions.c.repository.icontains(word, autoescape=True),
             sessions.c.id.startswith(word, autoescape=True),
-            sessions.c.id.in_(asked),
+            sessions.c.id.in_(with_prompt),
         )
     )
 

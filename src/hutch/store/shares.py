@@ -39,22 +39,24 @@ class Shares:
         return await self._rows.change(lambda db: set_share(db, session_id, user_id, role, created_by))
 
     async def remove(self, session_id: str, user_id: str) -> None:
-        wanted = delete(shares).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
-        if await self._rows.change(lambda db: db.execute(wanted).rowcount) != 1:
+        statement = delete(shares).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
+        if await self._rows.change(lambda db: db.execute(statement).rowcount) != 1:
             raise NotFound(f"The session is not shared with {echo(user_id, 80)}.")
 
     async def role(self, session_id: str, user_id: str) -> ShareRole | None:
         """The role of a user in a session of another user."""
-        wanted = select(shares.c.role).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
-        return await self._rows.fetch(lambda db: db.execute(wanted).scalar_one_or_none())
+        statement = select(shares.c.role).where(
+            shares.c.session_id == session_id, shares.c.user_id == user_id
+        )
+        return await self._rows.fetch(lambda db: db.execute(statement).scalar_one_or_none())
 
     async def of_session(self, session_id: str) -> list[Share]:
-        wanted = select(*_COLUMNS).where(shares.c.session_id == session_id).order_by(shares.c.created_ms)
-        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(wanted)])
+        statement = select(*_COLUMNS).where(shares.c.session_id == session_id).order_by(shares.c.created_ms)
+        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(statement)])
 
     async def of_user(self, user_id: str) -> list[Share]:
-        wanted = select(*_COLUMNS).where(shares.c.user_id == user_id).order_by(shares.c.session_id)
-        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(wanted)])
+        statement = select(*_COLUMNS).where(shares.c.user_id == user_id).order_by(shares.c.session_id)
+        return await self._rows.fetch(lambda db: [Share(*row) for row in db.execute(statement)])
 
 
 def set_share(db: Connection, session_id: str, user_id: str, role: ShareRole, created_by: str) -> Share:

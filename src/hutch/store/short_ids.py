@@ -20,8 +20,8 @@ async def find_work_id(rows: Rows, name: str) -> str | None:
 
 async def _find(rows: Rows, name: str, what: str, *columns: ColumnElement[str]) -> str | None:
     # A superset, which `one_of` narrows down to prefixes and suffixes.
-    wanted = union(
+    statement = union(
         *(select(each.label("id")).where(each.contains(name, autoescape=True)) for each in columns)
     )
-    found = await rows.fetch(lambda connection: list(connection.scalars(wanted.order_by(desc("id")))))
+    found = await rows.fetch(lambda connection: list(connection.scalars(statement.order_by(desc("id")))))
     return resolve_id(found, name, what)

@@ -79,21 +79,21 @@ class Tokens:
         self, user_id: str | None = None, *, before: str = "", limit: int | None = None
     ) -> "list[Token]":
         """Tokens of one user, or of all; newest first."""
-        wanted = select(*_COLUMNS).order_by(tokens.c.id.desc()).limit(limit)
+        statement = select(*_COLUMNS).order_by(tokens.c.id.desc()).limit(limit)
         if before:
-            wanted = wanted.where(tokens.c.id < before)
+            statement = statement.where(tokens.c.id < before)
         if user_id is not None:
-            wanted = wanted.where(tokens.c.user_id == user_id)
-        return await self._rows.fetch(lambda db: [_token(row) for row in db.execute(wanted)])
+            statement = statement.where(tokens.c.user_id == user_id)
+        return await self._rows.fetch(lambda db: [_token(row) for row in db.execute(statement)])
 
     async def recognise(self, secret: str) -> tuple[Token, User] | None:
         """The token and its user. The caller checks whether it is still valid."""
-        wanted = (
+        statement = (
             select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
             .join(users, users.c.id == tokens.c.user_id)
             .where(tokens.c.hash == hash_of(secret))
         )
-        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        row = await self._rows.fetch(lambda db: db.execute(statement).first())
         if row is None:
             return None
         token = _token(row[:-4])
@@ -117,8 +117,8 @@ class Tokens:
 
     async def touch(self, token_id: str, now_ms: int) -> None:
         """Store the time of the last use."""
-        wanted = update(tokens).where(tokens.c.id == token_id).values(last_used_ms=now_ms)
-        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+        statement = update(tokens).where(tokens.c.id == token_id).values(last_used_ms=now_ms)
+        await self._rows.change(lambda db: db.execute(statement).rowcount)
 
 
 def _token(row: Any) -> Token:

@@ -31,15 +31,15 @@ async def find_unfinished_work(rows: Rows, session_id: SessionId) -> UnfinishedW
     log_id = select(logs.c.id).where(logs.c.session_id == session_id).scalar_subquery()
     here = events.c.log_id == log_id
     since = select(func.max(events.c.seq)).where(here, events.c.type.in_(JAIL_TYPES)).scalar_subquery()
-    wanted = select(events.c.type, events.c.payload).where(
+    statement = select(events.c.type, events.c.payload).where(
         here,
         events.c.seq > func.coalesce(since, 0),
         events.c.type.in_((*START_TYPES, *END_TYPES, "events.omitted")),
         events.c.payload.is_not(None),
     )
-    wanted = wanted.order_by(events.c.seq)
+    statement = statement.order_by(events.c.seq)
     open_: Counter[tuple[str, str]] = Counter()
-    for type_, payload in await rows.fetch(lambda connection: connection.execute(wanted).all()):
+    for type_, payload in await rows.fetch(lambda connection: connection.execute(statement).all()):
         event = json.loads(payload)
         if type_ == "events.omitted":
             if event.get("cause") == "crash":  # everything that was open has ended, and this is recorded

@@ -85,8 +85,8 @@ class UsageProjection:
                 connection.execute(adding, rows)
         for session_id, user_id in state.users.items():
             if session_id not in without:
-                kept = insert(usage_sessions).values(session_id=session_id, user_id=user_id)
-                connection.execute(kept.on_conflict_do_nothing())
+                owner = insert(usage_sessions).values(session_id=session_id, user_id=user_id)
+                connection.execute(owner.on_conflict_do_nothing())
         for (session_id, run_id), run in state.runs.items():
             if session_id not in without:
                 made = insert(usage_runs).values(session_id=session_id, run_id=run_id, **asdict(run))
@@ -95,9 +95,9 @@ class UsageProjection:
 
     def clear(self, connection: Connection, session_id: str | None) -> None:
         for table in (usage, usage_sessions, usage_runs):
-            wanted = delete(table)
+            statement = delete(table)
             connection.execute(
-                wanted if session_id is None else wanted.where(table.c.session_id == session_id)
+                statement if session_id is None else statement.where(table.c.session_id == session_id)
             )
 
 
@@ -126,15 +126,15 @@ class Usage:
         """Totals by key; of sessions of one user, or of all with None. Days are inclusive."""
         key = _COLUMNS[group]
         sums = [func.sum(usage.c[name]).label(name) for name in COUNTS]
-        wanted = select(key.label("key"), *sums).group_by(key).order_by(key)
+        statement = select(key.label("key"), *sums).group_by(key).order_by(key)
         if user_id is not None:
-            wanted = wanted.where(usage.c.user_id == user_id)
+            statement = statement.where(usage.c.user_id == user_id)
         if first_day:
-            wanted = wanted.where(usage.c.day >= first_day)
+            statement = statement.where(usage.c.day >= first_day)
         if last_day:
-            wanted = wanted.where(usage.c.day <= last_day)
-        wanted = wanted.offset(offset).limit(limit)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+            statement = statement.where(usage.c.day <= last_day)
+        statement = statement.offset(offset).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [_total(dict(row)) for row in found]
 
     async def count_unprocessed(self) -> int:

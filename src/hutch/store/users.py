@@ -37,8 +37,8 @@ class Users:
 
     async def list(self, *, after: str = "", limit: int | None = None) -> "list[User]":
         """Oldest first, starting after the id `after`."""
-        wanted = select(*_COLUMNS).where(users.c.id > after).order_by(users.c.id).limit(limit)
-        return await self._rows.fetch(lambda db: [_user(row) for row in db.execute(wanted)])
+        statement = select(*_COLUMNS).where(users.c.id > after).order_by(users.c.id).limit(limit)
+        return await self._rows.fetch(lambda db: [_user(row) for row in db.execute(statement)])
 
     async def get(self, user_id: str) -> User:
         return await self._rows.fetch(lambda db: get_user(db, user_id))
@@ -49,22 +49,22 @@ class Users:
 
     async def names(self, user_ids: Collection[str]) -> dict[str, str]:
         """The names of these users; empty for unknown ids."""
-        wanted = select(users.c.id, users.c.name).where(users.c.id.in_(user_ids))
-        found = await self._rows.fetch(lambda db: {row.id: row.name for row in db.execute(wanted)})
+        statement = select(users.c.id, users.c.name).where(users.c.id.in_(user_ids))
+        found = await self._rows.fetch(lambda db: {row.id: row.name for row in db.execute(statement)})
         return {user_id: found.get(user_id, "") for user_id in user_ids}
 
     async def find(self, name: str) -> User:
         """A user by id or name, for the command line."""
-        wanted = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
-        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        statement = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
+        row = await self._rows.fetch(lambda db: db.execute(statement).first())
         if row is None:
             raise NotFound(f"There is no user {echo(name, 80)}. `hutch users list` shows those there are.")
         return _user(row)
 
     async def find_with_password_hash(self, name: str) -> tuple[User, str] | None:
         """A user and the hash of the password, which may be empty; None if there is no such user."""
-        wanted = select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(name))
-        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        statement = select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(name))
+        row = await self._rows.fetch(lambda db: db.execute(statement).first())
         return None if row is None else (_user(row[:-1]), str(row[-1]))
 
     async def set_password(self, user_id: str, password_hash: str) -> None:
@@ -78,12 +78,12 @@ class Users:
 
     async def find_by_identity(self, issuer: str, subject: str) -> User | None:
         """The user of this subject of an identity provider."""
-        wanted = (
+        statement = (
             select(*_COLUMNS)
             .join(identities, identities.c.user_id == users.c.id)
             .where(identities.c.issuer == issuer, identities.c.subject == subject)
         )
-        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        row = await self._rows.fetch(lambda db: db.execute(statement).first())
         return None if row is None else _user(row)
 
     async def link_identity(self, issuer: str, subject: str, email: str, role: Role) -> User:
@@ -114,8 +114,8 @@ class Users:
         return await self._rows.change(change)
 
     async def _change(self, user_id: str, **values: Any) -> None:
-        wanted = update(users).where(users.c.id == user_id).values(**values)
-        if await self._rows.change(lambda db: db.execute(wanted).rowcount) != 1:
+        statement = update(users).where(users.c.id == user_id).values(**values)
+        if await self._rows.change(lambda db: db.execute(statement).rowcount) != 1:
             raise user_not_found(user_id)
 
     def _set(self, db: Connection, user_id: str, **values: Any) -> User:

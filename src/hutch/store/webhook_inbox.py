@@ -43,14 +43,14 @@ class WebhookInbox:
         # A wait longer than the maximum was scheduled before the clock was set back.
         put_off = deliveries.c.next_ms.between(now + 1, now + MAX_WAIT_MS)
         due = (deliveries.c.state == "queued") & ~put_off
-        wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
-        wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
-        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        statement = select(deliveries).where(due | (deliveries.c.state == "working"))
+        statement = statement.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [WebhookDelivery(**row) for row in found]
 
     async def get(self, id: str) -> WebhookDelivery | None:
-        wanted = select(deliveries).where(deliveries.c.id == id)
-        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        statement = select(deliveries).where(deliveries.c.id == id)
+        row = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().first())
         return WebhookDelivery(**row) if row else None
 
     async def update(self, id: str, **values: Any) -> None:
