@@ -141,7 +141,7 @@ async def test_how_it_is_merged_can_be_said_and_conflicts_have_paths(api: Api, r
     commit(repository, {"a.txt": "1\nzwei\n3\n"})
     before = git(repository, "rev-parse", "main")
     forward = await api.post(url, json={"strategy": "fast-forward"})
-    assert (forward.status_code, "has moved" in forward.json()["detail"]) == (409, True)
+    assert (forward.status_code, "has new commits" in forward.json()["detail"]) == (409, True)
     for strategy in ("merge", "squash", None):
         conflict = await api.post(url, json={"strategy": strategy})
         assert (conflict.status_code, conflict.json()["paths"]) == (409, ["a.txt"]), conflict.text
