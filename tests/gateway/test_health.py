@@ -37,9 +37,9 @@ async def test_a_check_leaves_nothing_behind_and_is_not_repeated_for_everybody(a
         lambda db: db.scalar(text("SELECT count(*) FROM answered_requests WHERE key = 'readyz'"))
     )
     assert rows == 0
-    checked = {name: kept.until for name, kept in health._answers.items()}
+    checked = {name: kept.until for name, kept in health._cache.items()}
     await health.problems()
-    assert {name: kept.until for name, kept in health._answers.items()} == checked
+    assert {name: kept.until for name, kept in health._cache.items()} == checked
 
 
 async def test_what_does_not_work_is_named_to_all_and_told_to_owners(tmp_path: Path) -> None:
