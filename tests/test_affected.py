@@ -21,7 +21,7 @@ FILES = {
     "src/hutch/jail/__init__.py": "from hutch.jail.policy import Policy",
     "src/hutch/jail/policy.py": "",
     "src/hutch/llm/__init__.py": "",
-    "src/hutch/llm/open.py": "load = lambda name: __import__(f'hutch.llm.{name}')",
+    "src/hutch/llm/model_factory.py": "load = lambda name: __import__(f'hutch.llm.{name}')",
     "src/hutch/llm/gemini.py": "",
     "src/hutch/llm/prices.json": "",
     "src/hutch/store/__init__.py": "",

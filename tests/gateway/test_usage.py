@@ -78,3 +78,10 @@ async def test_pages_and_days(tmp_path: Path) -> None:
             {"limit": 201},
         ):
             assert (await api.get(f"{V1}/usage", params=wrong)).status_code in (400, 422), wrong
+
+
+@pytest.mark.parametrize("day", ["0", "1e-9", "1700000000", "2026-1-1", "2026-01-01T00:00"])
+async def test_a_number_is_not_a_day(tmp_path: Path, day: str) -> None:
+    async with serving(tmp_path) as api:
+        refused = await api.get(f"{V1}/usage", params={"to": day})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid")

@@ -82,7 +82,7 @@ async def test_descriptors_are_given_back(workspace: Path) -> None:
         async with open_jail(workspace) as jail:
             await jail.run(["sh", "-c", "head -c 3000000 /dev/zero"])
             (await jail.spawn(["sleep", "9"])).close()
-    assert descriptors() == before
+    assert descriptors() <= before  # fewer, when a jail of another test was still closing
 
 
 @pytest.mark.anyio

@@ -184,7 +184,7 @@ class Late(Syscalls):
     """Somebody writes right after the copy was made."""
 
     def copy_subtree(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
-        left_out = super().copy(fd, name, to_fd, to_name)
+        left_out = super().copy_subtree(fd, name, to_fd, to_name)
         Path(f"/proc/self/fd/{fd}/{name}/late").write_bytes(b"late\n")
         return left_out
 

@@ -1,10 +1,11 @@
 """Usage: tokens, money, tools and time, in totals."""
 
+import re
 from datetime import date
 from typing import Annotated
 
 from fastapi import Query, Request, Response
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from hutch.flows import usage as flow
 from hutch.gateway.auth.caller import Reader
@@ -13,6 +14,16 @@ from hutch.gateway.rest.route import router, server_of
 from hutch.store.usage import UsageGroup, UsageTotal
 
 routes = router("usage")
+
+
+def _check_date(value: object) -> object:
+    """Refuse numbers, which pydantic takes for seconds since 1970."""
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise ValueError("Write the day as 2026-01-31.")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_check_date)]
 
 
 @fields_from(UsageTotal)
@@ -37,8 +48,8 @@ async def listed(
     request: Request,
     caller: Reader,
     group: Annotated[UsageGroup, Query(description="What the totals are by.")] = "day",
-    first: Annotated[date | None, Query(alias="from", description="The first day, in UTC.")] = None,
-    last: Annotated[date | None, Query(alias="to", description="The last day, in UTC.")] = None,
+    first: Annotated[Day | None, Query(alias="from", description="The first day, in UTC.")] = None,
+    last: Annotated[Day | None, Query(alias="to", description="The last day, in UTC.")] = None,
     cursor: NumberCursor = "",
     limit: Limit = 50,
 ) -> Response:
