@@ -1,5 +1,6 @@
 """A real `hutch mcp serve` with a real jail, and official clients that speak with it."""
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -15,10 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 from mcp.types import Implementation
+from mcp_types import jsonrpc_message_adapter
 
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
@@ -76,12 +81,49 @@ def new_place() -> Iterator[Place]:
 
 
 @asynccontextmanager
-async def by_pipes(place: Place, *args: str, mode: str = MODERN, **environment: str) -> AsyncIterator[Client]:
-    """A client that starts a server of its own."""
-    _, *rest = place.argv(*args)
-    started = StdioServerParameters(command=HUTCH, args=rest, env=place.environment(**environment))
-    async with Client(started, mode=mode) as client:
+async def by_pipes(
+    place: Place, *args: str, mode: str = MODERN, forked: bool = True, **environment: str
+) -> AsyncIterator[Client]:
+    """A client that starts a server of its own; one that is not forked is started by the client itself."""
+    words, env = place.argv(*args), place.environment(**environment)
+    started = StdioServerParameters(command=words[0], args=words[1:], env=env)
+    async with Client(forked_server(words, env) if forked else started, mode=mode) as client:
         yield client
+
+
+@asynccontextmanager
+async def forked_server(words: list[str], env: dict[str, str]) -> AsyncIterator[TransportStreams]:
+    """What the client would do with a server that it starts: a line for each message, both ways."""
+    to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    with Forked(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None and server.stdout is not None
+        lines_in, lines_out = server.stdin, server.stdout
+
+        async def receive() -> None:
+            async with to_session:
+                while line := await asyncio.to_thread(lines_out.readline):
+                    with contextlib.suppress(anyio.BrokenResourceError):  # nobody listens any more
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                        await to_session.send(SessionMessage(message))
+
+        async def send() -> None:
+            async with from_session:
+                async for each in from_session:
+                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    lines_in.write(text.encode() + b"\n")
+                    lines_in.flush()
+
+        async with anyio.create_task_group() as talking:
+            talking.start_soon(receive)
+            sending = asyncio.ensure_future(send())
+            try:
+                yield read, write
+            finally:
+                read.close()
+                write.close()
+                await sending
+                lines_in.close()  # which ends it
 
 
 @dataclass(frozen=True)

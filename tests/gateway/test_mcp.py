@@ -66,7 +66,7 @@ async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", [LEGACY, MODERN])
 async def test_every_tool_does_its_work(place: Place, mode: str) -> None:
     write(place, TESTED)
-    async with by_pipes(place, mode=mode) as client:
+    async with by_pipes(place, mode=mode, forked=False) as client:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == NAMES
         assert {tool.name for tool in listed if tool.annotations and tool.annotations.read_only_hint} == {
