@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.running import FIXES, Desk, call
 from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.forked import Forked
 from tests.gateway.serving import eventually
 
 HANGUP_AND_KEYS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -35,26 +36,27 @@ def ignoring(*numbers: signal.Signals) -> tuple[str, ...]:
     return ("env", f"--ignore-signal={','.join(str(int(number)) for number in numbers)}")
 
 
-def start(place: Path, *command: str, env: dict[str, str] | None = None) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [*ignoring(*HANGUP_AND_KEYS), *command],
+def start(place: Path, *command: str, env: dict[str, str] | None = None) -> Forked:
+    return Forked(
+        command,
         cwd=place,
         env=env or Home(place).environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        ignoring=HANGUP_AND_KEYS,
     )
 
 
-def send_all(process: "subprocess.Popen[str]") -> None:
+def send_all(process: Forked) -> None:
     for number in HANGUP_AND_KEYS:
         process.send_signal(number)
 
 
 def test_a_server_ignores_them_and_ends_in_good_order_on_sigterm(place: Path) -> None:
     home = Home(place)
-    with home.up(under=ignoring(*HANGUP_AND_KEYS)) as up:
+    with home.up(ignoring=HANGUP_AND_KEYS) as up:
         send_all(up.process)
         assert up.end() == 0  # a second signal that it hears would cut its end short
     shown = [json.loads(line) for line in home.hutch("logs", "--json").stdout.splitlines()]
@@ -91,7 +93,7 @@ def test_a_server_that_ignores_ctrl_c_says_what_ends_it(place: Path) -> None:
 
 def test_sigterm_ends_a_server_also_when_it_was_ignored(place: Path) -> None:
     home = Home(place)
-    with home.up(under=ignoring(signal.SIGTERM)) as up:
+    with home.up(ignoring=[signal.SIGTERM]) as up:
         try:
             down = home.hutch("down", "--force")
         finally:

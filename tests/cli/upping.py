@@ -2,8 +2,9 @@
 
 import json
 import os
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,9 @@ class Home:
         return (self.data / "keys" / "local.token").read_text()
 
     @contextmanager
-    def up(self, *words: str, under: Sequence[str] = (), **env: str) -> Iterator["Up"]:
+    def up(
+        self, *words: str, under: Sequence[str] = (), ignoring: Iterable[signal.Signals] = (), **env: str
+    ) -> Iterator["Up"]:
         """A server in the foreground, started by `under`, for as long as the block lasts."""
         # Its log goes to a file, to be shown when it does not start.
         with (
@@ -63,6 +66,7 @@ class Home:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                ignoring=ignoring,
             ) as process,
         ):
             try:

@@ -106,7 +106,7 @@ def _requests(url: str, number: int, snapshot: int) -> list[tuple[str, str, dict
     return asked
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(40, marks=pytest.mark.soak)])
 async def test_exchanged_directories_lead_no_request_out_of_the_workspace(
     api: Api, tmp_path: Path, rounds: int
 ) -> None:
