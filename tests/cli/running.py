@@ -17,7 +17,7 @@ FILES = {
         "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
         "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
     ),
-    ".hutch.toml": '[tests]\ncommand = "python3 -m unittest -q"\n',
+    ".hutch.toml": '[tests]\ncommand = "python3 -S -m unittest -q"\n',
 }
 FIX = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]}
 
