@@ -3,7 +3,7 @@
     check      the house rules and the modules of tests/pure.txt
     test       all tests but those marked soak or control: side by side, then the serial ones alone
     controls   the attacks with their guards off
-    soak       the long tests
+    soak       the long tests, and the properties with all their examples
 
 The exit code is 0 only if every test of every stage ran and none failed, and the command of --beside, which
 runs at the same time as the first stage, ended with 0.
@@ -165,6 +165,12 @@ def stages(tier: str, paths: list[str], workers: int, command: str) -> list[Stag
             beside.stop()
         first.problem = "; ".join(filter(None, (first.problem, beside.wait())))
     done = [first]
+    if tier == "soak" and not first.stopped:
+        os.environ["HUTCH_TEST_EXAMPLES"] = "all"  # read by tests/examples.py
+        properties = Stage("properties", f"{usual} and hypothesis", paths)
+        print(f"--- {properties.name}", flush=True)
+        properties.run()
+        done.append(properties)
     if tier == "test" and not first.stopped and (first.serial or not first.tests):
         files = sorted({name.partition("::")[0] for name in first.serial})
         second = Stage("one at a time", f"{usual} and serial", files or paths)

@@ -14,10 +14,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hutch.store.log import SqlLog, open_log
+from tests.examples import examples
 from tests.schema import place_database
 
 # How long an example takes says something about the machine, not about Hutch.
-settings.register_profile("hutch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "hutch", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("hutch")
 
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for it

@@ -20,7 +20,7 @@ SETTINGS = """
 testpaths = ["tests"]
 pythonpath = ["."]
 addopts = "-q -p xdist --strict-markers --import-mode=importlib -m 'not soak and not control'"
-markers = ["soak: x", "serial: x", "control: x"]
+markers = ["soak: x", "serial: x", "control: x", "hypothesis: x"]
 """
 TESTS = """
 import os, pathlib, signal, time
@@ -208,7 +208,6 @@ def test_a_terminal_shows_one_line_that_is_rewritten(project: Path) -> None:
         (("test", "--rooms", "some"), (0, "2 passed, 0 failed, 1 skipped")),
         (("test", "--rooms", "cellar"), (1, "ROOMS is 'changed', or some of: attacks, house")),
         (("check",), (0, "2 passed, 0 failed, 1 skipped")),
-        (("soak",), (1, "0 passed, 1 failed, 0 skipped")),
     ],
 )
 def test_tiers_and_rooms(project: Path, words: tuple[str, ...], expected: tuple[int, str]) -> None:
@@ -217,8 +216,16 @@ def test_tiers_and_rooms(project: Path, words: tuple[str, ...], expected: tuple[
     assert (code, expected[1] in printed.splitlines()[-1]) == (expected[0], True), printed
 
 
+def test_soak_runs_the_long_tests_and_properties_with_all_examples(project: Path) -> None:
+    variable = "os.environ.get('HUTCH_TEST_EXAMPLES')"
+    add(project, f"@pytest.mark.hypothesis\ndef test_property(): assert {variable} == 'all'\n")
+    code, printed = ran(project, "soak")
+    assert (code, printed.splitlines()[-1]) == (1, "1 passed, 1 failed, 0 skipped"), printed
+    assert "failed: tests/test_some.py::test_soaks\n" in printed
+
+
 def test_a_module_of_the_pure_ones_that_starts_a_process_fails(project: Path) -> None:
-    for name in ("conftest.py", "outside.txt", "schema.py"):
+    for name in ("conftest.py", "examples.py", "outside.txt", "schema.py"):
         shutil.copy(ROOT / "tests" / name, project / "tests")
     starts = "import subprocess\n\n\ndef test_starts(): subprocess.run(['true'])\n"
     add(project, starts)

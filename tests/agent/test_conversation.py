@@ -19,6 +19,7 @@ from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 from tests.deadline import DEADLINE_S
+from tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.sampled_from(["c1", "c2", "c3"])
@@ -97,7 +98,7 @@ def test_what_is_left_of_an_erased_log_can_be_sent_to_a_model(erased: set[int]) 
     assert sorted(each.call_id for each in messages if isinstance(each, FromTool)) == calls
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(some_events, max_size=25))
 def test_what_is_read_back_makes_the_same_conversation(log: list[Event]) -> None:
     live, rebuilt = Conversation(), Conversation()

@@ -15,13 +15,14 @@ from hutch.edit.hunk import plan_hunks
 from hutch.edit.operation import Hunk
 from hutch.edit.text import ending, split_lines, without_ending
 from tests.edit.edited_files import edited_files
+from tests.examples import examples
 
 MANY = settings(
-    max_examples=200,
+    max_examples=examples(200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-SOME = settings(MANY, max_examples=60)
+SOME = settings(MANY, max_examples=examples(60))
 
 words = st.sampled_from(
     [

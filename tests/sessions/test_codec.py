@@ -37,6 +37,7 @@ st.register_type_strategy(int, small)
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", REQUESTS)
 def test_every_request_and_its_answer_come_through_equal(name: str) -> None:
     kind = REQUESTS[name]

@@ -14,6 +14,7 @@ from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.directory import Directory
 from hutch.snapshots.restore import fill_from_snapshot, restore
 from hutch.snapshots.snapshot import Content, Snapshots
+from tests.examples import examples
 from tests.snapshots.layers import coarse, layered
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes
 
@@ -125,7 +126,7 @@ def test_other_rules_reach_what_only_the_base_has(tmp_path: Path) -> None:
     assert third.tree == first.tree
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(makes, max_size=12), st.lists(st.lists(changes, max_size=8), min_size=1, max_size=3))
 def test_an_overlay_and_a_copy_give_the_same_trees(first, steps) -> None:
     with tempfile.TemporaryDirectory() as home:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hutch.snapshots.ignore_rules import MAX_GITIGNORE_BYTES, IgnoreRules
+from tests.examples import examples
 
 GIT = ["git", "-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false", "-c", "safe.directory=*"]
 
@@ -75,7 +76,9 @@ def has_stars_that_git_reads_otherwise(text: bytes) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.dictionaries(st.sampled_from(["", "d/", "d/d/", "x/"]), gitignores, max_size=3))
 @example({"": b"/*\n!/d\n/d/*\n!/d/d\n"})
 @example({"": b"*\n!*/\n!*.b\n"})

@@ -17,6 +17,7 @@ from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.tree_layout import Leaf, OmittedEntry
+from tests.examples import examples
 from tests.snapshots.layers import coarse
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree
 from tests.workspace.full_disk import files_no_longer_than
@@ -305,7 +306,7 @@ def test_too_many_entries_are_an_error(tmp_path: Path, tree: Path) -> None:
     assert take(snapshots, tree).files == 10
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(makes, max_size=12), st.lists(changes, max_size=12), st.lists(changes, max_size=6))
 def test_what_was_taken_comes_back_byte_for_byte(first, second, third) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -28,6 +28,7 @@ from hutch.snapshots.tree_layout import (
     read_snapshot_tree,
     write_snapshot_tree,
 )
+from tests.examples import examples
 from tests.snapshots.trees import git
 
 
@@ -127,7 +128,7 @@ branches = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(items=st.dictionaries(names, leaves | omitted | branches, max_size=6))
 def test_what_is_laid_out_is_read_back(items) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -16,6 +16,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import SqlLog, open_log
 from hutch.store.usage import Usage
 from tests.deadline import DEADLINE_S
+from tests.examples import examples
 from tests.schema import place_database
 from tests.store.usage_events import make_events, projector, read_folded, read_rows
 
@@ -37,7 +38,9 @@ def open_at(home: Path):  # type: ignore[no-untyped-def]
 
 @given(steps, st.integers(1, 7))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_live_rebuilt_and_folded_are_equal(made: list[tuple[str, int]], batch_events: int) -> None:
     async def run(home: Path) -> None:

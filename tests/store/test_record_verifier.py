@@ -19,6 +19,7 @@ from hutch.store.receipt import read_receipt
 from hutch.store.record_format import FILES, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_VALUES, README, statement_line
 from hutch.store.record_verifier import Report, verify_record
 from hutch.store.signing import Statement
+from tests.examples import examples
 
 from .sealed import (
     FOREIGN_SIGNER,
@@ -41,6 +42,7 @@ UNPINNED = (
     "No key was given, and anybody can sign a record with a key of their own. "
     "Give the fingerprint of the installation's key, from somebody you trust."
 )
+
 OURS = SIGNER.fingerprint
 THEIRS = FOREIGN_SIGNER.fingerprint
 GOOD = sealed()  # seven events: opened, five messages, ended; signed at 4 and 7
@@ -520,7 +522,9 @@ def test_record_without_events_is_refused(tmp_path: Path) -> None:
     assert report.problem == "The record holds no events: not even session.opened."
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_changed_byte_shows(tmp_path: Path, data: st.DataObject) -> None:
     files = unpack(ERASED.write(tmp_path / "record.zip"))

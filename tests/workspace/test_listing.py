@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import MAX_ENTRIES, MAX_OPEN_LEVELS, Entry, Page, Walk, list_page
+from tests.examples import examples
 
 
 @pytest.fixture
@@ -105,7 +106,9 @@ trees = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(trees, st.integers(1, 7), st.booleans())
 def test_pages_together_are_the_whole(
     tree: Directory, place: Path, files: list[str], limit: int, recursive: bool
@@ -120,7 +123,9 @@ def test_pages_together_are_the_whole(
     assert [entry.path.split("/") for entry in whole] == sorted(entry.path.split("/") for entry in whole)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(trees, trees, st.integers(1, 4), st.integers(0, 20))
 def test_what_was_there_all_along_is_told_once(
     tree: Directory, place: Path, before: list[str], after: list[str], limit: int, when: int

@@ -23,6 +23,7 @@ from hutch.workspace.files.partial_read import (
     read_range,
     slice_lines,
 )
+from tests.examples import examples
 from tests.workspace.changing import sha
 
 
@@ -147,7 +148,9 @@ def test_a_line_without_end(tree: Directory, tmp_path: Path) -> None:
 texts = st.text(st.sampled_from("ab\n\r é𝄞"), max_size=60)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(texts, st.integers(1, 12), st.integers(0, 5), st.integers(1, 7), st.sampled_from(["utf-8", "utf-16"]))
 def test_a_large_file_has_the_lines_of_a_small_one(
     tree: Directory, tmp_path: Path, text: str, first: int, more: int, chunk: int, encoding: str

@@ -11,6 +11,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFou
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.pending_change import MAX_FILE_BYTES
+from tests.examples import examples
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"
@@ -182,7 +183,9 @@ wishes = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.dictionaries(names, contents), wishes)
 def test_any_operations_do_what_they_would_one_by_one(
     tmp_path_factory: pytest.TempPathFactory,

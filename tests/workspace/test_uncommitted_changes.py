@@ -15,6 +15,7 @@ from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.uncommitted_changes import copy_changes
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from tests.examples import examples
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
 
@@ -180,7 +181,9 @@ def grow(directory: Path, tree: dict[str, str | bytes]) -> None:
 
 
 @given(TREES, TREES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_tree_becomes_any_other(
     tmp_path: Path, before: dict[str, str | bytes], after: dict[str, str | bytes]
 ) -> None:
