@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.forge.git_failure import explain
 from hutch.forge.repo_url import TOKEN_USER, parse_repo_url
 
@@ -67,6 +67,23 @@ def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out
     error = explain(said, URL)
     assert type(error) is family
     assert way_out in str(error) and "https://example.com/team/project.git" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "family", "words"),
+    [
+        ("error: GH006: Protected branch update failed.", Denied, "protects this branch"),
+        ("refusing to allow it without `workflow` scope", Denied, "the workflow permission"),
+        ("error: GH001: Large files detected.", Conflict, "too large"),
+        ("Sign your commits, please.", Denied, "refuses the push: Sign your commits, please"),
+    ],
+)
+def test_a_refused_push_is_told_with_the_reason_of_the_server(
+    said: str, family: type[HutchError], words: str
+) -> None:
+    error = explain(f"remote: {said}\nTo x\n ! [remote rejected] a -> a (pre-receive hook declined)\n", URL)
+    assert type(error) is family
+    assert words in str(error) and said.rstrip(".") in str(error)
 
 
 def test_who_may_use_what_the_account_has_is_told_to_give_it_more() -> None:

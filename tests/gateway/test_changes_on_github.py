@@ -178,7 +178,7 @@ async def test_who_judged_and_who_closed_is_in_the_audit(told: tuple[Story, Api]
     ]
 
 
-@pytest.mark.parametrize("door", ["comments", "request-changes"])
+@pytest.mark.parametrize("door", [pytest.param("comments", marks=pytest.mark.soak), "request-changes"])
 async def test_what_is_sent_again_with_its_key_is_said_once_there(told: tuple[Story, Api], door: str) -> None:
     made, api = told
     change = await proposed(made, api)

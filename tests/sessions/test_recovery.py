@@ -102,7 +102,7 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, ROUNDS))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, ROUNDS))]
 )
 async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) -> None:
     model = cassette(

@@ -209,8 +209,9 @@ async def test_each_user_has_a_token_of_their_own(told: Story) -> None:
     ("hook", "words"),
     [
         ("echo 'error: GH006: Protected branch update failed.' >&2; exit 1", "protects this branch"),
-        ("echo 'Sign your commits, please.' >&2; exit 1", "Sign your commits, please"),
-        ("echo 'error: GH001: Large files detected.' >&2; exit 1", "too large"),
+        # What else is said is for the tests of failures of git.
+        pytest.param("echo 'Sign it, please.' >&2; exit 1", "Sign it, please", marks=pytest.mark.soak),
+        pytest.param("echo 'error: GH001: Large files.' >&2; exit 1", "too large", marks=pytest.mark.soak),
     ],
 )
 async def test_a_push_that_is_refused_is_told_and_can_be_done_again(
@@ -248,7 +249,7 @@ async def eventually_ended(api: Api, run_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("pattern", "status", "words"),
     [
-        ("GET /repos/acme/project$", 503, "Retry later"),
+        pytest.param("GET /repos/acme/project$", 503, "Retry later", marks=pytest.mark.soak),
         ("PullRequestCreate", 502, "Retry later"),
         ("/pulls", 403, "does not allow this token"),
     ],
