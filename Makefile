@@ -10,7 +10,7 @@ STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 # On two cores: tests wait for much of their time.
-WORKERS := 5
+WORKERS := 6
 ROOMS :=
 BASE := main
 COUNT := 50

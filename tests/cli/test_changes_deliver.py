@@ -37,6 +37,7 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is_back(told: Story) -> None:
     fault = told.hub.fault("PullRequestCreate|GET /repos/acme/project$", 503)
     model = told.model(FIX, FINISH)

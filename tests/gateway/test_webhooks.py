@@ -155,6 +155,7 @@ async def test_a_repository_that_the_token_does_not_see(world: tuple[Api, Story]
     assert row["state"] in ("ended", "ignored") and await sessions(api) == []
 
 
+@pytest.mark.long
 async def test_while_the_forge_is_down_a_wish_waits(world: tuple[Api, Story]) -> None:
     api, made = world
     fault = made.hub.fault(r"permission", 500)

@@ -497,6 +497,7 @@ async def test_a_command_that_replaced_the_shell_ends_as_the_program_does(shell:
     assert await works(shell)
 
 
+@pytest.mark.long
 async def test_a_shell_that_answers_slowly_is_not_lost(shell: Shell) -> None:
     """It has read the question, and is kept from the processor before it can answer."""
     await shell.run("trap 'sleep 1.5' DEBUG" if shell.program == "/bin/bash" else "true")

@@ -101,6 +101,7 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
             assert seq in seen, body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, ROUNDS))]
 )

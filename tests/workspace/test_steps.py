@@ -66,6 +66,7 @@ def test_plain_open_is_led_outside(tree: Path) -> None:
             assert number < 2_000_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["directory", "file"])
 def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what: str) -> None:
     outside = tree.parent / "outside"
