@@ -1,9 +1,10 @@
 """An address is one of a few kinds, or refused before git sees it."""
 
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest
@@ -128,6 +129,8 @@ def test_names_and_keys() -> None:
 
 
 @given(st.text(max_size=80))
+@example("host:path::with::colons")
+@example("ext::sh -c id")
 def test_nothing_gets_past_that_git_would_take_for_more_than_an_address(text: str) -> None:
     try:
         parsed = parse_repo_url(text)
@@ -137,5 +140,6 @@ def test_nothing_gets_past_that_git_would_take_for_more_than_an_address(text: st
     if parsed.transport == "path":
         assert parsed.address.startswith("/")
     else:
-        assert "::" not in parsed.address.partition("[")[0]
+        # git runs the remote helper that is named before a first `::`.
+        assert not re.match(r"[A-Za-z0-9][A-Za-z0-9+.-]*::", parsed.address)
         assert not any(ord(letter) <= 32 or ord(letter) == 127 for letter in parsed.address)
