@@ -1,4 +1,4 @@
-"""The examples of docs/jail.md run, as they stand, in jails."""
+"""The examples of docs/python.md run, as they stand, in jails."""
 
 import ast
 import inspect
@@ -11,7 +11,7 @@ import hutch.jail
 
 pytestmark = pytest.mark.anyio
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "jail.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 EXAMPLES = re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S)
 SECTIONS = ("A shell from Python", "Commands without a shell", "Limits", "Network", "Terminals")
 

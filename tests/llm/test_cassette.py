@@ -22,7 +22,7 @@ from hutch.llm.retry import PatientModel
 from tests.llm.dialects import said
 from tests.llm.scripts import QUICK, reply, scripted
 
-PAGE = Path(__file__).parents[2] / "docs" / "llm.md"
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("text", examples())
 def test_the_examples_of_the_page_are_cassettes(text: str) -> None:
-    assert parse_cassette(text, "docs/llm.md").replies
+    assert parse_cassette(text, "docs/models.md").replies
 
 
 def test_every_word_of_a_cassette_is_on_the_page() -> None:
