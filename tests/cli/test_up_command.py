@@ -193,7 +193,7 @@ def test_a_port_that_is_taken_is_told_with_who_has_it(home: Home) -> None:
 
 def test_an_address_that_others_reach_is_warned_of_loudly(home: Home) -> None:
     with home.up("--host", "0.0.0.0") as up:
-        assert "nothing that goes there is encrypted" in up.told["warning"]
+        assert "the traffic is not encrypted" in up.told["warning"]
         assert up.url.startswith("http://127.0.0.1:")
     told = home.hutch("up", "--host", "0.0.0.0", "--port", "0", "--detach")
     assert "WARNING: Other machines can reach 0.0.0.0" in told.stderr

@@ -246,7 +246,7 @@ def test_addresses_of_this_machine(address: str) -> None:
 
 
 def test_a_port_that_is_taken(place: Place) -> None:
-    with listen("0") as listener, pytest.raises(Unavailable, match="Name another port"):
+    with listen("0") as listener, pytest.raises(Unavailable, match="Choose another port"):
         listen(f"127.0.0.1:{listener.getsockname()[1]}")
 
 

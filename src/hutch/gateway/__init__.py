@@ -1,1 +1,1 @@
-"""How outsiders speak with Hutch."""
+"""The server: REST, streams, GraphQL, MCP, and the authentication in front of them."""

@@ -1,4 +1,4 @@
-"""The application: every door of the server, put together."""
+"""The ASGI application: all routes and the middleware around them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -90,7 +90,7 @@ REST = (
 
 
 def make_app(server: Server) -> FastAPI:
-    """What a server answers with."""
+    """The application for a server."""
     serving = server.loaded.settings.server
     authenticator = Authenticator(Accounts(server.rows), serving)
     provider = open_provider_login(server.loaded)
@@ -147,8 +147,7 @@ def make_app(server: Server) -> FastAPI:
 
 
 def add_routes(app: FastAPI) -> None:
-    """Everything that can be asked. The routes are added as they are: `include_router` would make each of
-    them once more, with its models, when the first request comes."""
+    """Add all routes. `include_router` would build each of them again at the first request."""
     for module in REST:
         app.router.routes.extend(module.routes.routes)
     app.router.routes.extend([*stream_routes(), *graphql_routes()])

@@ -1,4 +1,4 @@
-"""Everything that the gateway works with, put together by whoever starts it."""
+"""The services and settings that the gateway uses; its starter assembles them."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -27,9 +27,9 @@ class Server:
     database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[], Awaitable[UsableModels]]
-    webhook_secret: Callable[[], str]  # with which GitHub signs; empty when none is set. Blocks.
+    webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks.
     started_ms: int = field(default_factory=lambda: wall_ms())
-    closing: bool = False  # takes nothing new, and says so to those who follow
+    closing: bool = False  # refuses new requests, and tells open streams
 
     @property
     def log(self) -> EventLog:

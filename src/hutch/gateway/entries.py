@@ -1,4 +1,4 @@
-"""Events at their place in a log, as clients get them: on pages, and as they come."""
+"""Log entries as clients get them, on pages and in streams."""
 
 from typing import Annotated, Literal
 
@@ -37,5 +37,5 @@ class EntryOut(Out):
 
     seq: int = Field(ge=1)
     at_ms: int
-    hash: str = Field(description="The link that this event is in the log's chain of hashes.")
+    hash: str = Field(description="The hash of this event in the log's hash chain.")
     event: Annotated[KnownEvent | Erased | Withheld | OtherEvent, Field(union_mode="left_to_right")]

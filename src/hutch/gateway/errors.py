@@ -1,6 +1,6 @@
-"""The one table of what clients are told when something goes wrong: status, title, code.
+"""The table of HTTP errors: status, title and code of each.
 
-Programs match on `code`. Those of the five families are the families' own; the rest
+Programs match on `code`. The five families of errors define their own; the rest
 are about HTTP itself and exist only here.
 """
 
@@ -23,7 +23,7 @@ from hutch.domain.errors import (
 
 @dataclass(frozen=True, slots=True)
 class ErrorStatus:
-    """How a kind of error is told."""
+    """The HTTP status and the code of a kind of error."""
 
     status: int
     code: str
@@ -34,13 +34,13 @@ class ErrorStatus:
 
 
 class PreconditionFailed(Conflict):
-    """What the caller took for granted is not so: the file has changed, or is there already."""
+    """A condition of the request does not hold: the file has changed, or exists already."""
 
     code = "precondition_failed"
 
 
 class RangeNotSatisfiable(BadRequest):
-    """The file has no such bytes."""
+    """The requested range is outside the file."""
 
     code = "range_not_satisfiable"
 
@@ -50,7 +50,7 @@ class RangeNotSatisfiable(BadRequest):
 
 
 class KeyReused(BadRequest):
-    """An idempotency key came with another request than the one it was first used for."""
+    """An idempotency key was sent with two different requests."""
 
     code = "key_reused"
 
@@ -69,7 +69,7 @@ FAMILIES: dict[type[HutchError], ErrorStatus] = {
     Unavailable: ErrorStatus(503, "unavailable"),
     RecordDamaged: ErrorStatus(503, "record_damaged"),
 }
-LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked for too often
+LIMITS: dict[str, int] = {  # by the name of the limit; all others are rate limits
     "disk": 507,
     "sessions.log_bytes": 507,
     "workspace.quota_bytes": 507,
@@ -80,7 +80,7 @@ LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked
     "event_bytes": 413,
     "output_bytes": 413,
 }
-INVALID = ErrorStatus(422, "invalid")  # the fields that are wrong are in `errors`
+INVALID = ErrorStatus(422, "invalid")  # `errors` lists the invalid fields
 INTERNAL = ErrorStatus(500, "internal")
 OF_HTTP: dict[int, ErrorStatus] = {
     400: ErrorStatus(400, "bad_request"),
@@ -88,7 +88,7 @@ OF_HTTP: dict[int, ErrorStatus] = {
     405: ErrorStatus(405, "method_not_allowed"),
     406: ErrorStatus(406, "not_acceptable"),
     415: ErrorStatus(415, "unsupported_media_type"),
-    502: ErrorStatus(502, "bad_gateway"),  # what a program in a jail answered, through a preview
+    502: ErrorStatus(502, "bad_gateway"),  # from a program in a jail, through a preview
     504: ErrorStatus(504, "gateway_timeout"),
 }
 CODES = frozenset(
@@ -97,7 +97,7 @@ CODES = frozenset(
 
 
 def error_status(error: HutchError) -> ErrorStatus:
-    """How an error is told, by the nearest family that it belongs to."""
+    """The status of an error, by the nearest family in its class hierarchy."""
     for kind in type(error).__mro__:
         if kind in FAMILIES:
             found = FAMILIES[kind]
@@ -108,5 +108,4 @@ def error_status(error: HutchError) -> ErrorStatus:
 
 
 def status_for(status: int) -> ErrorStatus:
-    """How a bare HTTP status is told."""
     return OF_HTTP.get(status, INTERNAL if status >= 500 else ErrorStatus(status, "bad_request"))

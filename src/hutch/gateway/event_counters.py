@@ -1,6 +1,6 @@
-"""What happens, counted as it is written: every fact goes into the log, so one listener hears all.
+"""Counts events as they are written: all of them go into a log, so one listener sees them all.
 
-Names come from outside; each label has room for a few and calls the rest `other`.
+Names come from outside, so each label holds only a few; the rest are counted as `other`.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 class Names:
-    """Values of a label: the first few, and `other` for whatever comes later."""
+    """The values of a label: the first few, and `other` for all later ones."""
 
     def __init__(self, most: int = MAX_NAMES) -> None:
         self._known: set[str] = set()
@@ -45,7 +45,7 @@ class Counts:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._models, self._tools = Names(), Names()
-        self._model_of: dict[str, str] = {}  # of runs that go on
+        self._model_of: dict[str, str] = {}  # of runs in progress
         self.events = Counter("hutch_events_appended", "Events written to logs.", ["type"], registry=registry)
         self.runs = Counter("hutch_runs_ended", "Runs that ended.", ["outcome"], registry=registry)
         self.tokens = Counter(
@@ -53,13 +53,13 @@ class Counts:
         )
         self.cost = Counter(
             "hutch_model_cost_usd",
-            "What models cost, as far as prices are known.",
+            "Cost of models with known prices.",
             ["model"],
             registry=registry,
         )
         self.replies = Histogram(
             "hutch_model_reply_seconds",
-            "Time until a model has replied.",
+            "Time until the reply of a model is complete.",
             ["model"],
             buckets=SECONDS,
             registry=registry,
@@ -68,7 +68,7 @@ class Counts:
             "hutch_tool_seconds", "Time that tools take.", ["tool", "ok"], buckets=SECONDS, registry=registry
         )
         self.terminal_bytes = Counter(
-            "hutch_terminal_bytes", "What terminals have shown, as far as it is in logs.", registry=registry
+            "hutch_terminal_bytes", "Terminal output recorded in logs.", registry=registry
         )
 
     def __call__(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
@@ -91,7 +91,7 @@ class Counts:
                     self._model_of.pop(event.run_id, None)
 
     def _reply(self, event: ModelReplied) -> None:
-        model = self._model_of.get(event.run_id, "unknown")  # one that was begun before a restart
+        model = self._model_of.get(event.run_id, "unknown")  # a run that was started before a restart
         for kind in ("input", "cached", "output"):
             self.tokens.labels(model, kind).inc(max(0, getattr(event, f"{kind}_tokens")))
         self.cost.labels(model).inc(max(0.0, event.cost_usd or 0.0))
@@ -99,6 +99,6 @@ class Counts:
 
 
 def model_label(name: str) -> str:
-    """A model by its name; a scripted one has a path, which is nobody's business."""
+    """The name of a model. A scripted one has a path, which must not be published."""
     provider, _, rest = name.partition(":")
     return provider if provider == "scripted" else f"{provider}:{rest}"[:MAX_NAME]

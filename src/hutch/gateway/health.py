@@ -1,8 +1,8 @@
-"""How a server is: alive, ready, and, for its owner, how much is going on.
+"""Health checks of a server, and its status for owners.
 
-`/healthz` says that the process answers. `/readyz` says that it can do its work: the
-database takes what is written, a jail can be opened, the queue is looked at. Both are for
-whoever watches over a server, and tell strangers nothing else.
+`/healthz` succeeds if the process answers. `/readyz` succeeds if the server can work: the
+database is writable, a jail can be opened, the worker polls the queue. Both need no
+authentication and reveal nothing else.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from hutch.store.readiness import check_schema, check_writable
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
-CACHE_S, FAILURE_CACHE_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
-MAX_SILENCE_S = 30.0  # without a look at the queue, the worker counts as gone
+CACHE_S, FAILURE_CACHE_S = 30.0, 2.0  # of a result; failures are rechecked soon
+MAX_SILENCE_S = 30.0  # without a poll of the queue, after which the worker counts as failed
 NOT_READY = ErrorStatus(503, "unavailable")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -44,13 +44,13 @@ routes = APIRouter()
 
 @dataclass(slots=True)
 class _CachedCheck:
-    problem: str = ""  # empty when all is well
+    problem: str = ""  # empty if the check succeeded
     until: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Health:
-    """What was found of a server, for a while: strangers may ask as often as they like."""
+    """Caches the results of checks, because unauthenticated callers may request them at any rate."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -62,14 +62,14 @@ class Health:
         self._cache = {name: _CachedCheck() for name in self._checks}
 
     async def problems(self) -> dict[str, str]:
-        """What does not work, and why."""
+        """The failed checks, each with its reason."""
         found = await asyncio.gather(*(self._run_check(name) for name in self._checks))
         problems = {name: text for name, text in zip(self._checks, found, strict=True) if text}
-        try:  # each time: what is answered from now on would be lost
+        try:  # not cached: without the database, results would be lost
             await check_data(self._server)
         except HutchError as error:
             problems["database"] = str(error)
-        return {**problems, "server": "It is about to end."} if self._server.closing else problems
+        return {**problems, "server": "The server is stopping."} if self._server.closing else problems
 
     async def _run_check(self, name: str) -> str:
         cached = self._cache[name]
@@ -95,25 +95,27 @@ class Health:
 
     async def _worker(self) -> str:
         silent_s = time.monotonic() - host_of(self._server).worker.heartbeat_at
-        return "" if silent_s < MAX_SILENCE_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
+        return (
+            "" if silent_s < MAX_SILENCE_S else f"The worker has not polled the queue for {silent_s:.0f} s."
+        )
 
 
 async def check_data(server: Server) -> None:
-    """Raise `DataGone` when the database is not there, or not whole."""
+    """Raise `DataGone` if the database is missing or incomplete."""
     await asyncio.to_thread(server.database_files.check)
-    if server.database_files.is_wal_in_doubt:  # the next write tells whether SQLite has emptied it
-        with suppress(HutchError):  # what is wrong is found below
+    if server.database_files.is_wal_in_doubt:  # the next write shows whether SQLite has emptied it
+        with suppress(HutchError):  # the checks below report it
             await check_writable(server.rows)
         await asyncio.to_thread(server.database_files.check)
 
 
 def host_of(server: Server) -> LocalHost:
-    """Where sessions live, when that is here: only then is there something to be watched over."""
+    """The host of sessions, which must be in this process to be checked."""
     return cast(LocalHost, server.host)
 
 
 def health_of(request: Request) -> Health:
-    """Of the application that a request came to."""
+    """The health of the application that serves a request."""
     app = request.app
     found = getattr(app.state, "health", None)
     if not isinstance(found, Health):
@@ -138,17 +140,17 @@ async def ready(request: Request) -> Response:
 
 
 class StatusOut(Out):
-    """What goes on in a server."""
+    """The state of a server."""
 
     version: str
     started_ms: int
-    sessions: Mapping[str, int] = Field(description="How many there are in each state.")
-    runs: Mapping[str, int] = Field(description="How many there are in each state.")
-    jails: int = Field(description="That are open.")
-    followers: int = Field(description="Who follow a session's events now.")
-    memory_bytes: int = Field(description="Of the server itself, without what runs in jails.")
+    sessions: Mapping[str, int] = Field(description="The number of sessions in each state.")
+    runs: Mapping[str, int] = Field(description="The number of runs in each state.")
+    jails: int = Field(description="The number of open jails.")
+    followers: int = Field(description="The number of open streams of events.")
+    memory_bytes: int = Field(description="The memory of the server itself, without jails.")
     database_bytes: int
-    problems: Mapping[str, str] = Field(description="What does not work, and why.")
+    problems: Mapping[str, str] = Field(description="The failed checks, each with its reason.")
 
 
 @routes.get(
@@ -159,7 +161,7 @@ class StatusOut(Out):
     responses=PROBLEMS,
 )
 async def status(request: Request, caller: Admin) -> Response:
-    """How the server is, for its owners."""
+    """The state of the server, for owners."""
     return answer(await status_of(server_of(request), await health_of(request).problems()))
 
 
@@ -178,11 +180,11 @@ async def status_of(server: Server, problems: Mapping[str, str]) -> dict[str, An
 
 
 def memory_bytes() -> int:
-    """What this process has in memory."""
+    """The resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
 
 def database_bytes(path: Path) -> int:
-    """The database with what is yet to be folded into it."""
+    """The size of the database with its write-ahead log."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(file.stat().st_size for file in files if file.exists())

@@ -1,4 +1,4 @@
-"""Where a server listens: the socket, what is wrong with an address, and who may be in the way."""
+"""Opens the server's socket, and explains why an address cannot be used."""
 
 import errno
 import ipaddress
@@ -14,44 +14,44 @@ LISTENING = "0A"  # in /proc/net/tcp
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at this address; a port that is taken is told with who has it, and one that is free."""
+    """A socket at this address. The error for a taken port names its process and a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise Unavailable(_why(error, host, port, family)) from None
-    # What is accepted inherits it. asyncio sets it only on sockets that name their protocol, and without it
-    # an answer in two pieces waits 40 ms for the client's kernel to acknowledge the first.
+    # Accepted sockets inherit it. asyncio sets it only on sockets that name their protocol. Without it, a
+    # response in two parts waits 40 ms for the client's kernel to acknowledge the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def url_of(listener: socket.socket, *, tls: bool) -> str:
-    """The address for somebody on this machine."""
+    """The URL for clients on this machine."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def exposure(server: Server) -> str:
-    """What to say loudly about an address that others can reach without TLS; empty when all is well."""
+    """The warning about an address that other machines can reach without TLS; empty if there is none."""
     if ipaddress.ip_address(server.host).is_loopback or server.tls_cert or server.trusted_proxies:
         return ""
     return (
-        f"Other machines can reach {server.host}, and nothing that goes there is encrypted: passwords, "
-        "tokens and code can be read and changed on the way. Set server.tls_cert and server.tls_key; or put "
-        "a proxy that speaks TLS in front, and name it in server.trusted_proxies; or listen on 127.0.0.1 and "
-        "let others in by ssh -L."
+        f"Other machines can reach {server.host}, and the traffic is not encrypted: passwords, "
+        "tokens and code can be read and changed in transit. Set server.tls_cert and server.tls_key; or put "
+        "a TLS proxy in front, and add it to server.trusted_proxies; or listen on 127.0.0.1 and "
+        "let others connect by ssh -L."
     )
 
 
 def holder_of(port: int) -> str:
-    """Which process listens on a port, as far as this user may know."""
+    """The process that listens on a port, if this user may see it."""
     inodes = {f"socket:[{inode}]" for inode in _listeners(port)}
     for directory in Path("/proc").iterdir():
         if not inodes or not directory.name.isdigit():
             continue
-        with suppress(OSError):  # it is somebody else's, or has ended meanwhile
+        with suppress(OSError):  # it belongs to another user, or has ended
             for handle in (directory / "fd").iterdir():
                 if str(handle.readlink()) in inodes:
                     name = (directory / "comm").read_text().strip()
@@ -68,8 +68,8 @@ def _why(error: OSError, host: str, port: int, family: socket.AddressFamily) -> 
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine. Choose another: hutch up --host 127.0.0.1"
     if error.errno == errno.EACCES:
-        return f"{shown} is for root alone. Choose a port above 1023: hutch up --port 8484"
-    return f"{shown} cannot be listened on: {error.strerror}."
+        return f"Only root can listen on {shown}. Choose a port above 1023: hutch up --port 8484"
+    return f"Cannot listen on {shown}: {error.strerror}."
 
 
 def _free_port(host: str, family: socket.AddressFamily) -> int:

@@ -1,8 +1,8 @@
-"""The token by which commands on the server's own machine come in.
+"""The token of commands on the server's own machine.
 
-It is made when the server starts and revoked when it ends. One that is about to expire is
-replaced meanwhile: after a year, or when the wall clock was set ahead, as on a machine that
-learns the time from the network only after the server was started.
+The server creates it when it starts and revokes it when it ends. It replaces a token that
+is about to expire: after a year, or when the wall clock was set ahead, for example because
+the machine got the time from the network after the server had started.
 """
 
 import asyncio
@@ -59,11 +59,11 @@ async def _renew(accounts: Accounts, paths: Paths) -> None:
         try:
             secret = await asyncio.to_thread(local_token, paths.server_files)
             found = await accounts.tokens.recognise(secret) if secret else None
-            if found is None or found[0].revoked_ms is not None:  # by somebody who wanted that
+            if found is None or found[0].revoked_ms is not None:  # a user revoked it on purpose
                 continue
             if not found[0].is_valid(wall_ms() + RENEW_BEFORE_MS):
                 new = await create(accounts, secret)
                 await asyncio.to_thread(write_private, paths.local_token, new)
                 logger.info("local_token.renewed")
-        except (HutchError, OSError) as error:  # a full disk, say: the next look may succeed
+        except (HutchError, OSError) as error:  # a full disk, for example: the next attempt may succeed
             logger.warning("local_token.not_renewed", problem=str(error))

@@ -1,7 +1,7 @@
-"""Numbers for Prometheus: requests, sessions, runs, models, and the process itself.
+"""Metrics for Prometheus: requests, sessions, runs, models, and the process itself.
 
-Routes are counted by their template and never by path, so that nobody can fill the
-memory of a server by asking for many addresses.
+Requests are counted by the template of their route, never by path, so that clients cannot
+fill the server's memory with many paths.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ from hutch.store.sessions import Sessions
 
 URL = "/metrics"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only what failed is worth a line
+READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only failures are logged
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 LAG_POLL_INTERVAL_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
-SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
-PREVIEW, UNKNOWN = "preview", "unknown"  # labels of requests that are for no route of ours
+SEEN = "hutch.route"  # in a scope: the route, for middleware outside the router
+PREVIEW, UNKNOWN = "preview", "unknown"  # labels of requests without a route
 ANSWERS = ("http.response.start", "websocket.http.response.start", "websocket.accept", "websocket.close")
 HANDSHAKE = "GET"  # the method of every WebSocket handshake
 
@@ -54,20 +54,20 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each th
 
 
 class Metrics:
-    """All that is counted of one application."""
+    """All metrics of one application."""
 
     def __init__(self, server: Server) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)
         self._server = server
         self.requests = Counter(
             "hutch_http_requests",
-            "Requests that were answered.",
+            "Answered requests.",
             ["method", "route", "status"],
             registry=registry,
         )
         self.seconds = Histogram(
             "hutch_http_request_seconds",
-            "Time until an answer began.",
+            "Time until a response began.",
             ["method", "route"],
             buckets=SECONDS,
             registry=registry,
@@ -75,17 +75,19 @@ class Metrics:
         self.sockets = Gauge("hutch_websockets_open", "WebSockets.", ["route"], registry=registry)
         self.lag = Histogram(
             "hutch_event_loop_lag_seconds",
-            "By how much the event loop came late.",
+            "Delay of the event loop.",
             buckets=SECONDS,
             registry=registry,
         )
         self._sessions = Gauge("hutch_sessions", "Sessions.", ["state"], registry=registry)
         self._runs = Gauge("hutch_runs", "Runs.", ["state"], registry=registry)
-        self._jails = Gauge("hutch_jails_open", "Jails that are open.", registry=registry)
-        self._followers = Gauge("hutch_followers", "Those who follow a session.", registry=registry)
-        self._streams = Gauge("hutch_streams_open", "Streams: SSE, WebSockets, terminals.", registry=registry)
+        self._jails = Gauge("hutch_jails_open", "Open jails.", registry=registry)
+        self._followers = Gauge("hutch_followers", "Clients that follow a session.", registry=registry)
+        self._streams = Gauge(
+            "hutch_streams_open", "Open streams: SSE, WebSockets, terminals.", registry=registry
+        )
         self._database = Gauge("hutch_database_bytes", "Size of the database.", registry=registry)
-        Gauge("hutch_build_info", "The version that runs.", ["version"], registry=registry).labels(
+        Gauge("hutch_build_info", "The running version.", ["version"], registry=registry).labels(
             hutch.__version__
         ).set(1)
         ProcessCollector(registry=registry)
@@ -93,7 +95,7 @@ class Metrics:
 
     @asynccontextmanager
     async def measuring(self) -> AsyncIterator[None]:
-        """Count what is written, and watch the event loop, while the block lasts."""
+        """Count events and measure the event loop's delay while the block lasts."""
         self._server.log.listeners.append(self.counts)
         watching = asyncio.ensure_future(self._watch_loop())
         try:
@@ -105,7 +107,7 @@ class Metrics:
                 await watching
 
     async def text(self, streams: int) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in the format of Prometheus."""
         server = self._server
         for gauge, counts in (
             (self._sessions, await Sessions(server.rows).counts()),
@@ -129,7 +131,7 @@ class Metrics:
 
 
 class Measured:
-    """Middleware around everything: what a door has refused counts too."""
+    """Middleware outside the request filter, so that refused requests count too."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, is_preview: Callable[[Scope], bool]) -> None:
         self._app, self._metrics, self._is_preview = app, metrics, is_preview
@@ -175,7 +177,7 @@ class Measured:
             await self._app(scope, receive, send_on)
         except Exception:
             if not request.status:
-                request.answered(500)  # what uvicorn answers then
+                request.answered(500)  # the status that uvicorn then sends
             raise
         finally:
             for gauge in opened:
@@ -183,14 +185,14 @@ class Measured:
 
 
 class _Metered:
-    """One request or handshake, and what was answered."""
+    """One request or handshake, and its status."""
 
     def __init__(
         self, metrics: Metrics, scope: Scope, method: str, is_preview: Callable[[Scope], bool]
     ) -> None:
         self._metrics, self._scope, self._method, self._is_preview = metrics, scope, method, is_preview
         self.began, self.status = time.perf_counter(), 0
-        self.seen = scope[SEEN] = [""]  # filled in by `Routed`, where a request comes so far
+        self.seen = scope[SEEN] = [""]  # filled in by `Routed` if the request reaches it
 
     @property
     def label(self) -> str:
@@ -205,14 +207,14 @@ class _Metered:
 
 
 def _handshake_status(message: Message) -> int:
-    """The status that a client is sent: a close before any accept becomes a 403."""
+    """The status that the client gets: a close before any accept becomes a 403."""
     if message["type"] == "websocket.accept":
         return 101
     return int(message.get("status", 403))
 
 
 class Routed:
-    """Middleware next to the router: notes which route it was, for who is too far outside to see."""
+    """Middleware next to the router: stores the route for the outer middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -232,20 +234,20 @@ class Routed:
 
 
 def _addressed(scope: Scope) -> str:
-    """The path of the route that a request was for, which was refused before any route saw it."""
+    """The path of the route for a request that was refused before it reached the router."""
     matches = [(route.matches(scope)[0], route) for route in scope["app"].router.routes]
     fitting = sorted(
         (each for each in matches if each[0] is not Match.NONE), key=lambda each: -each[0].value
-    )  # one for another method is better than none
+    )  # a route for another method is better than none
     return str(getattr(fitting[0][1], "path", "")) if fitting else ""
 
 
 def _route_path(scope: Scope) -> str:
-    """The path of the route as it was written, with names for its parts; empty if there is none."""
+    """The path template of the route; empty if there is none."""
     if scope["hutch.preview"]:
-        return PREVIEW  # a page of a jail has paths of its own
+        return PREVIEW  # pages of a jail have their own paths
     if (route := scope.get("route")) is None and (endpoint := scope.get("endpoint")) is not None:
-        # A plain route (streams, GraphQL, MCP) does not note itself.
+        # A plain route (streams, GraphQL, MCP) does not store itself in the scope.
         routes = scope["app"].router.routes
         route = next((each for each in routes if getattr(each, "endpoint", None) is endpoint), None)
     return str(getattr(route, "path", ""))
@@ -259,7 +261,7 @@ async def metrics(request: Request) -> Response:
 
 
 async def _admit(request: Request) -> None:
-    """Everybody, if it is set so; else who is on this machine, and owners."""
+    """Admit all callers if the settings say so; else callers on this machine, and owners."""
     server: Server = request.app.state.server
     if server.loaded.settings.server.metrics_open or _is_here(request.scope):
         return
@@ -270,7 +272,7 @@ async def _admit(request: Request) -> None:
 
 
 def _is_here(scope: Any) -> bool:
-    """Whether it was asked on this machine, and for nobody else: a proxy here speaks for strangers."""
+    """Whether the client is on this machine. A local proxy forwards for others and does not count."""
     if any(name in FORWARDED for name, _ in scope["headers"]):
         return False
     try:

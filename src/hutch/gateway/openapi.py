@@ -1,4 +1,4 @@
-"""The OpenAPI document: what clients are generated from."""
+"""The OpenAPI document, from which clients are generated."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from hutch.gateway.responses import to_json
 
 URL = "/api/openapi.json"
 DESCRIPTION = """\
-Sessions of coding agents in jails. Give inputs to a session, follow its events; see its files as they change.
+Sessions of coding agents in jails. Give inputs to a session, follow its events, read and change its files.
 
 Errors are `application/problem+json` with a stable `code`. Lists are paged: `next` gives the next page.
 A POST with an `Idempotency-Key` is executed once, however often it is sent.
@@ -54,14 +54,14 @@ async def serve(request: Request) -> Response:
 
 
 def _event_union() -> dict[str, Any]:
-    """Every event by its type; the schemas that it points to are there for the pages of events."""
+    """The union of all events by type; the schemas of event pages define its members."""
     union = json_schema()
     text = orjson.dumps({name: union[name] for name in ("oneOf", "discriminator")})
     return dict(orjson.loads(text.replace(b"#/$defs/", SCHEMAS.encode())))
 
 
 def _plain_names(schemas: dict[str, Any]) -> dict[str, str]:
-    """`SessionOut` is called Session, and `Page_SessionOut_` SessionPage, unless that is taken."""
+    """Map `SessionOut` to Session and `Page_SessionOut_` to SessionPage, unless that name is taken."""
     names: dict[str, str] = {}
     for name in schemas:
         if found := _OUT.fullmatch(name):
@@ -87,14 +87,14 @@ def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _clean_up(operation: dict[str, Any]) -> None:
-    """What only repeats a name is left out; what was done is said in a word."""
+    """Use the first line as the summary, and shorten descriptions of responses."""
     first, _, _ = operation.get("description", "").partition("\n")
     if first:
         operation["summary"] = first.rstrip(".")
     for status, answer in operation["responses"].items():
         answer.get("content", {}).get("text/event-stream", {}).pop(
             "schema", None
-        )  # of what, no version can say
+        )  # OpenAPI cannot describe the frames of a stream
         if answer.get("description") == "Successful Response":
             answer["description"] = {"201": "Created.", "202": "Accepted.", "204": "Done."}.get(
                 status, "The result."

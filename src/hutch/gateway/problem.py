@@ -1,7 +1,7 @@
-"""Every error as application/problem+json (RFC 9457), whoever raised it.
+"""Turns every error into application/problem+json (RFC 9457).
 
-What is not one of our families is a bug: the caller hears the trace id and nothing
-else, the log has the rest under the same id.
+An exception that is no `HutchError` is a bug: the caller gets only the trace id, and the
+log has the details under that id.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ logger = structlog.get_logger()
 
 
 class FieldError(BaseModel):
-    """One thing that is wrong with a request."""
+    """One invalid field of a request."""
 
-    at: str = Field(description="Where: `body.limits.turns`, `query.limit`.")
+    at: str = Field(description="The path of the field, such as `body.limits.turns` or `query.limit`.")
     message: str
 
 
 class Problem(BaseModel):
-    """What went wrong. Programs match on `code`, people read `detail`."""
+    """An error. Programs match on `code`, people read `detail`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -63,24 +63,24 @@ class Problem(BaseModel):
         }
     )
 
-    type: str = Field("about:blank", description="Always `about:blank`; `code` says what it is.")
+    type: str = Field("about:blank", description="Always `about:blank`; `code` identifies the error.")
     title: str = Field(description="The name of the status.")
     status: int
     code: str = Field(description="A stable name for programs; see docs/errors.md.")
-    detail: str = Field(description="For people: the thing, the value, and the way out.")
-    trace_id: str | None = Field(None, description="Names this request in the server's log.")
-    errors: list[FieldError] | None = Field(None, description="With `invalid`: each field that is wrong.")
+    detail: str = Field(description="For people: the object, the value, and the remedy.")
+    trace_id: str | None = Field(None, description="The id of this request in the server's log.")
+    errors: list[FieldError] | None = Field(None, description="With `invalid`: the invalid fields.")
     paths: list[str] | None = Field(
         None, description="With `conflict`, of a merge: where it is; of an undo: what would be lost."
     )
     limit: str | None = Field(None, description="With `limit_reached`: the limit's name.")
-    retry_after_s: int | None = Field(None, description="With `too_many_requests`: when it works again.")
+    retry_after_s: int | None = Field(None, description="With `too_many_requests`: the seconds to wait.")
 
 
 def problem(
     status: ErrorStatus, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    """An answer that tells what went wrong."""
+    """A response that describes an error."""
     body = {
         "type": "about:blank",
         "title": status.title,
@@ -94,7 +94,7 @@ def problem(
 
 
 def error_response(error: HutchError, redactor: Redactor) -> Response:
-    """An error of ours; its message is for the caller, and holds no secret."""
+    """The response to a `HutchError`; secrets are removed from its message."""
     status = error_status(error)
     if status is INTERNAL:
         return bug_response(error)
@@ -115,17 +115,17 @@ def error_response(error: HutchError, redactor: Redactor) -> Response:
 
 
 def bug_response(error: Exception) -> Response:
-    """Something that must not happen."""
+    """The response to an unexpected exception, which is logged."""
     logger.error("request.failed", exc_info=error)
     detail = "Something went wrong in the server. Its log says more under this trace id."
     return problem(INTERNAL, detail)
 
 
 def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], None] = lambda: None) -> None:
-    """Let an application answer every error with a problem; `check_data` raises when its data are gone."""
+    """Install error handlers in an application; `check_data` raises when its data are gone."""
 
     async def ours(request: Request, error: Exception) -> Response:
-        if request.method not in READ_METHODS:  # without the data directory, errors of all kinds come up
+        if request.method not in READ_METHODS:  # a missing data directory causes errors of all kinds
             try:
                 await asyncio.to_thread(check_data)
             except DataGone as gone:
@@ -149,7 +149,7 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
             for each in faults[:MAX_ERRORS]
         ]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
-        return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
+        return problem(INVALID, f"The request is not valid.{first}", errors=errors)
 
     app.add_exception_handler(HutchError, ours)
     app.add_exception_handler(HTTPException, http)
@@ -157,7 +157,7 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
 
 
 def _not_json(request: Request) -> str:
-    """For a body that was not read, since nothing said that it is JSON; curl -d calls it a form."""
+    """Explains a body that was not read because it was not declared as JSON; curl -d declares a form."""
     kind = request.headers.get("content-type", "")[:MAX_MEDIA_TYPE_CHARS]
     declared = f"Its Content-Type is {kind}" if kind else "It has no Content-Type"
     return f"The body was not read. {declared}: send Content-Type: application/json."
@@ -165,8 +165,8 @@ def _not_json(request: Request) -> str:
 
 def _of_router(request: Request, error: HTTPException) -> str:
     if error.status_code == 404:
-        return "There is nothing at this address. What there is: /api/openapi.json"
+        return "There is nothing at this address. /api/openapi.json lists all routes."
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        return f"{request.method} does nothing here.{f' There is: {allowed}.' if allowed else ''}"
+        return f"{request.method} is not supported here.{f' Supported: {allowed}.' if allowed else ''}"
     return str(error.detail)

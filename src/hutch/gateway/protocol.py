@@ -1,7 +1,7 @@
-"""HTTP as it comes in, with an end to patience.
+"""Limits the size of a request's head, and the time in which it must arrive.
 
-Uvicorn waits for ever for the head of a request, and reads one of any length. Here a head
-has its time and its size; the body is the doors' matter.
+Uvicorn waits for ever for a head, and reads one of any length. The request filter limits
+the body.
 """
 
 import asyncio
@@ -11,23 +11,23 @@ from hutch.gateway.stream.websocket_protocol import Http
 
 HEAD_TIMEOUT_S = 20.0
 HEAD_BYTES = 64 * 1024
-REFUSAL_LINGER_S = 1.0  # for a client to hear why, before the line is cut
+REFUSAL_LINGER_S = 1.0  # for a client to read the refusal before the connection is closed
 TOO_LONG = Refusal(
     431,
     "Request Header Fields Too Large",
     "limit_reached",
-    f"The head of a request has at most {HEAD_BYTES} bytes: its address and all its headers. Send less.",
+    f"The request line and all headers together have at most {HEAD_BYTES} bytes. Send less.",
     (("limit", "head_bytes"),),
 )
 
 
 class Protocol(Http):
-    """A connection on which the next head of a request must be whole in time."""
+    """A connection on which each head of a request must arrive in time."""
 
     head_timeout_s = HEAD_TIMEOUT_S
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
-    _in_body = False  # the head of a request has come, and not yet all of its body
+    _in_body = False  # the head of a request was received, but not all of its body
     _refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -40,13 +40,13 @@ class Protocol(Http):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
-            return  # read, or the client would be cut off before it hears why
+            return  # else closing would reset the connection before the client reads the refusal
         before, in_body = self.cycle, self._in_body
         super().data_received(data)
         if self.cycle is not before or not self._is_between_requests():
             self._stop_waiting()
             return
-        if in_body:  # of a request that was answered early: the rest is dropped, in the time of a head
+        if in_body:  # of a request that was answered early: the rest is dropped, within the time of a head
             if not self._in_body:
                 self._stop_waiting()
         else:
@@ -77,9 +77,9 @@ class Protocol(Http):
             self._timer = None
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer what is not even a request yet, and be gone."""
+        """Answer an incomplete request, and close the connection."""
         self._stop_waiting()
-        if self.transport.is_closing():  # it was no HTTP either, and is answered already
+        if self.transport.is_closing():  # it was not HTTP, and was answered already
             return
         self._refused = True
         head = [f"HTTP/1.1 {refusal.status} {refusal.title}".encode()]

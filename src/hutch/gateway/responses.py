@@ -1,4 +1,4 @@
-"""Answers in JSON: plain values, models and dataclasses, and lists a page at a time."""
+"""JSON responses: plain values, models and dataclasses, and paged lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,39 +16,39 @@ from hutch.domain.untrusted_text import echo
 T = TypeVar("T")
 
 MAX_ITEMS = 200
-MAX_SIZE = 2**63 - 1  # of what a database can count
+MAX_SIZE = 2**63 - 1  # the largest integer of the database
 
 
-Limit = Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ITEMS, description="The maximum number of items.")]
 Cursor = Annotated[
     str,
     Query(
         max_length=80,
-        description="`next` of the page before; empty for the first.",
+        description="`next` of the previous page; empty for the first.",
         json_schema_extra={"pattern": f"^(?:{ID_PATTERN})?$"},
     ),
     AfterValidator(lambda text: _validated_cursor(text)),
 ]
 NumberCursor = Annotated[
-    str, Query(pattern="^[0-9]{0,18}$", description="`next` of the page before; empty for the first.")
+    str, Query(pattern="^[0-9]{0,18}$", description="`next` of the previous page; empty for the first.")
 ]
 Id = Annotated[str, Field(max_length=80)]
 
 
 class In(BaseModel):
-    """What comes from outside: nothing unknown, no number that is none, and true is not 1."""
+    """The base of request bodies: no unknown fields, no NaN, and true is not 1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class Out(BaseModel):
-    """What is answered."""
+    """The base of response bodies."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     @classmethod
     def of(cls, value: object) -> dict[str, Any]:
-        """The fields of this answer, read from a value of the domain: nothing else of it leaves."""
+        """The fields of this response, read from a value of the domain; no other field is published."""
         return {name: getattr(value, name) for name in cls.model_fields}
 
 
@@ -56,7 +56,7 @@ AnOut = TypeVar("AnOut", bound=Out)
 
 
 def fields_from(source: type, names: str = "") -> Callable[[type[AnOut]], type[AnOut]]:
-    """Give an answer the fields of a dataclass: all of them, or those named.
+    """Give a response the fields of a dataclass: all of them, or those named.
 
     The class itself declares only the fields that need a description, another type, or are not in the
     dataclass.
@@ -78,16 +78,16 @@ def fields_from(source: type, names: str = "") -> Callable[[type[AnOut]], type[A
 
 
 class Page(Out, Generic[T]):
-    """A part of a list; ask again with `next` for what follows, until that is null."""
+    """A page of a list; `next` is the cursor of the next page, null on the last."""
 
     items: Sequence[T]
     next: str | None = None
 
 
 def cursor(text: str) -> str:
-    """A cursor of a list of things with ids, from a caller."""
+    """Check a caller's cursor into a list of items with ids."""
     if text and not is_id(text):
-        raise BadRequest(f"{echo(text)} is no cursor. Give `next` of the page before.")
+        raise BadRequest(f"{echo(text)} is not a cursor. Use `next` of the previous page.")
     return text
 
 
@@ -99,7 +99,7 @@ def _validated_cursor(text: str) -> str:
 
 
 def to_json(value: Any) -> bytes:
-    """JSON of whatever there is to tell. Names of files need not be UTF-8: such bytes are told as U+FFFD."""
+    """Serialize a response. Bytes of file names that are not UTF-8 become U+FFFD."""
     try:
         return orjson.dumps(value, default=_plain)
     except TypeError:
@@ -117,12 +117,12 @@ def page(
     cursor: str = "cursor",
     **more: Any,
 ) -> Response:
-    """A page of a list; the address of the next one is in the header Link too."""
+    """A page of a list; the header Link has the URL of the next one."""
     return answer({"items": items, "next": next, **more}, headers=next_link(request, cursor, next))
 
 
 def next_link(request: Request, parameter: str, next: str | int | None) -> dict[str, str]:
-    """The header with the address of the next page, if there is one."""
+    """The header with the URL of the next page, if there is one."""
     if next is None:
         return {}
     url = request.url.include_query_params(**{parameter: next})
@@ -130,7 +130,7 @@ def next_link(request: Request, parameter: str, next: str | int | None) -> dict[
 
 
 def paged(request: Request, found: Sequence[Any], limit: int, model: type[Out] | None = None) -> Response:
-    """A page of things with an id, of which one more than `limit` was looked for."""
+    """A page of items with ids; `found` has one more than `limit` if there is a next page."""
     more = found[limit - 1].id if len(found) > limit else None
     return page(request, [model.of(each) for each in found[:limit]] if model else found[:limit], more)
 
@@ -138,11 +138,11 @@ def paged(request: Request, found: Sequence[Any], limit: int, model: type[Out] |
 def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}
-    raise TypeError(f"{type(value).__name__} cannot be told")
+    raise TypeError(f"{type(value).__name__} cannot be serialized")
 
 
 def _without_surrogates(value: Any) -> Any:
-    """The same in plain values, all text whole."""
+    """The same value with lone surrogates in strings replaced."""
     match value:
         case str():
             return replace_surrogates(value)

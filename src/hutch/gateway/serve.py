@@ -1,8 +1,8 @@
-"""A server from its start to its end: one process, one installation, one address.
+"""Runs a server from start to end: one process, one installation, one address.
 
-Started, it tells where it is and, the first time, how its owner gets in. Told to end, it
-takes nothing new, lets those who follow know, lets work be put down where it is, and
-closes every jail; a second word, or patience at its end, cuts that short.
+At the start it reports its URL and, the first time, the owner's login link. When asked to
+end, it refuses new requests, tells open streams, suspends work in progress, and closes
+every jail. A second signal or a timeout ends it at once.
 """
 
 import asyncio
@@ -43,13 +43,13 @@ from hutch.system.running_server import RunningServer, announced, local_token, w
 from hutch.system.signals import TERMINATION_SIGNALS, is_handled
 
 MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
-NOTICE_S = 1.0  # until all who follow were told
-FOLLOWERS_TIMEOUT_S = 5  # of the time for the end, at most this for those who still read
-GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
+NOTICE_S = 1.0  # to tell all open streams
+FOLLOWERS_TIMEOUT_S = 5  # the maximum part of the shutdown time for clients that still read
+GENERATIONS = 5000, 20, 10_000_000  # gc thresholds; the oldest generation is collected by `_collect` only
 COLLECT_INTERVAL_S = 600
-DATA_CHECK_INTERVAL_S = 1.0  # between two looks at the database file
-DATA_GONE_TIMEOUT_S = 5.0  # for the end of a server whose database is gone
-SWITCH_S = 0.0005  # after which a thread that computes lets the event loop go on; usually 5 ms
+DATA_CHECK_INTERVAL_S = 1.0  # between two checks of the database file
+DATA_GONE_TIMEOUT_S = 5.0  # for the shutdown of a server whose database is gone
+SWITCH_S = 0.0005  # after which a busy thread yields to the event loop; the default is 5 ms
 
 logger = structlog.get_logger("hutch.serve")
 
@@ -59,14 +59,14 @@ class Ready:
     """A server that answers."""
 
     running: RunningServer
-    url: str  # where people open it
-    owner: str = ""  # who was made on the first start
-    link: str = ""  # by which that one logs in, once
+    url: str  # for users
+    owner: str = ""  # created on the first start
+    link: str = ""  # logs the owner in, once
     warning: str = ""
 
 
 async def serve(loaded: LoadedSettings, open_server: OpenServer, ready: Callable[[Ready], None]) -> None:
-    """Serve what `open_server` opens until a signal ends it; `ready` is called once everything answers."""
+    """Serve what `open_server` opens until a signal ends it; `ready` is called once it accepts requests."""
     settings, paths = loaded.settings.server, loaded.paths
     certificate = _tls_files(loaded)
     alone = hold_process_lock(paths.server_lock, holder="Hutch server")
@@ -97,7 +97,7 @@ async def serve(loaded: LoadedSettings, open_server: OpenServer, ready: Callable
 
 
 class _Service(uvicorn.Server):
-    """Uvicorn, which leaves the signals to us and says when it listens."""
+    """Uvicorn without signal handlers, and with a callback when it listens."""
 
     def __init__(self, server: Server, loaded: LoadedSettings, ready: Callable[[], None]) -> None:
         settings = loaded.settings.server
@@ -112,7 +112,7 @@ class _Service(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # the doors know whom to believe
+                proxy_headers=False,  # the request filter knows the trusted proxies
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=min(FOLLOWERS_TIMEOUT_S, settings.shutdown_s),
                 ssl_certfile=settings.tls_cert,
@@ -122,19 +122,19 @@ class _Service(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        gc.freeze()  # what is loaded by now stays
+        gc.freeze()  # loaded modules are never garbage
         gc.set_threshold(*GENERATIONS)
         self._collect()
         logger.info("server.ready", pid=os.getpid())
         self._ready()
 
     def _collect(self) -> None:
-        """All garbage, at a time of our own: with many sessions it takes a tenth of a second."""
+        """Collect all garbage once per interval: with many sessions it takes a tenth of a second."""
         asyncio.get_running_loop().call_later(COLLECT_INTERVAL_S, self._collect)
         gc.collect()
 
     def end(self) -> None:
-        """Take nothing new. Who follows is told in words of ours before the connection is closed."""
+        """Refuse new requests. Open streams get a closing frame before uvicorn closes them."""
         self._server.closing = True
         for listening in self.servers:
             listening.close()
@@ -150,7 +150,7 @@ class _Service(uvicorn.Server):
 
 
 async def _serve_while_present(service: _Service, server: Server, sockets: list[socket.socket]) -> None:
-    """Serve until told to end, or until the database is gone: then nothing can be done in good order."""
+    """Serve until asked to end, or until the database is gone."""
     watching = asyncio.ensure_future(_watch_data(service, server))
     try:
         await service.serve(sockets=sockets)
@@ -161,16 +161,16 @@ async def _serve_while_present(service: _Service, server: Server, sockets: list[
 
 
 async def _watch_data(service: _Service, server: Server) -> DataGone:
-    """Look again and again whether the database is there; end the server when it is not."""
+    """Check for the database periodically; end the server when it is gone."""
     while True:
         await asyncio.sleep(DATA_CHECK_INTERVAL_S)
         try:
             await check_data(server)
         except DataGone as gone:
-            with suppress(HutchError):  # the writer refuses, and saves what it can before
+            with suppress(HutchError):  # the writer refuses, and first saves what it can
                 await check_writable(server.rows)
             logger.error("server.data_gone", problem=str(gone))
-            # A thread: closing sessions may wait for files that are not there.
+            # A thread: closing sessions may wait for files that are gone.
             timer = threading.Timer(DATA_GONE_TIMEOUT_S, _give_up, [str(gone)])
             timer.daemon = True
             timer.start()
@@ -187,7 +187,7 @@ def _give_up(problem: str) -> None:
 
 @contextmanager
 def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[None]:
-    """The first signal begins the end; the second, or the end of patience, is the end."""
+    """The first signal starts the shutdown; a second one, or its timeout, ends the process at once."""
     received: list[int] = []
     timeout_s = loaded.settings.server.shutdown_s
 
@@ -195,7 +195,7 @@ def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[Non
         logger.warning("server.cut_short", reason=reason)
         withdraw(loaded.paths.server_files)
         drain_output()
-        os._exit(code)  # jails die with us; what was under way is taken up at the next start
+        os._exit(code)  # jails die with us; the next start resumes interrupted work
 
     def end(number: int) -> None:
         received.append(number)
@@ -212,7 +212,7 @@ def _ended_by_signals(service: _Service, loaded: LoadedSettings) -> Iterator[Non
     for number in TERMINATION_SIGNALS:
         if is_handled(number):
             loop.add_signal_handler(number, end, number)
-    yield  # not taken back: they must also work while sessions are put down
+    yield  # handlers stay: they must also work while sessions are closed
 
 
 def _tls_files(loaded: LoadedSettings) -> str:
@@ -229,7 +229,7 @@ def _tls_files(loaded: LoadedSettings) -> str:
     except (OSError, ssl.SSLError) as error:
         raise BadRequest(
             f"TLS cannot use {settings.tls_cert} with {settings.tls_key}: "
-            f"{error.strerror or error}. Name a certificate and its own key, both as PEM."
+            f"{error.strerror or error}. Use a certificate and its own key, both as PEM."
         ) from None
     return str(Path(settings.tls_cert).absolute())
 

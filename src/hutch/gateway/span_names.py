@@ -1,4 +1,4 @@
-"""Names of spans and attributes, as OpenTelemetry's conventions have them: for HTTP, and for agents."""
+"""Names of spans and attributes by OpenTelemetry's conventions for HTTP and agents."""
 
 SERVICE_NAME = "service.name"
 SERVICE_VERSION = "service.version"
@@ -25,7 +25,7 @@ INVOKE_AGENT = "invoke_agent"
 CHAT = "chat"
 EXECUTE_TOOL = "execute_tool"
 
-# Not in any convention: Hutch's own.
+# Hutch's own: no convention has them.
 RUN_ID = "hutch.run.id"
 RUN_OUTCOME = "hutch.run.outcome"
 RUN_TURNS = "hutch.run.turns"

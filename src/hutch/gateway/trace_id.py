@@ -1,7 +1,7 @@
-"""Every request has a trace id: in its answer, in every line of the log, and as far as the jail.
+"""Gives every request a trace id: in its response, in every log line, and in the jail.
 
-The outermost layer. What nobody else has caught is caught here, so that it is told with
-that id; a caller may bring their own by the header `traceparent` (W3C).
+The outermost middleware. It catches all remaining exceptions, so that their responses have
+the id too. Callers may send their own in the header `traceparent` (W3C).
 """
 
 import re
@@ -50,7 +50,7 @@ class Traced:
 
 
 def _given(headers: Any) -> str | None:
-    """The trace id that the caller brings, if it is a valid one."""
+    """The trace id that the caller sent, if it is valid."""
     found = [value for name, value in headers if name == b"traceparent"]
     match = _TRACEPARENT.fullmatch(found[0]) if len(found) == 1 else None
     return match[1].decode() if match else None

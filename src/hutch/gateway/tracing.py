@@ -1,7 +1,7 @@
-"""Traces for a collector, when one is named in the settings: requests, runs, model and tool calls.
+"""Sends traces to the collector in the settings: requests, runs, model and tool calls.
 
-Whatever happens in a session goes into its log, so spans of runs are a reading of it, as
-counts are. Names, times and numbers are sent; nothing of what was said or written.
+All events of a session go into its log, so spans of runs are derived from it, like the
+metrics. Names, times and numbers are sent, but no content of prompts, replies or files.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from hutch.gateway.context import Server
 from hutch.gateway.event_counters import model_label
 from hutch.gateway.metrics import METHODS, SEEN
 
-EXPORT_TIMEOUT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end
+EXPORT_TIMEOUT_S = 2.0  # for one export, and for the last one at the end
 EXPORT_INTERVAL_S = 1.0
 MAX_RUNS = 10_000
 MAX_REQUESTS = 10_000
@@ -30,7 +30,7 @@ FAILED = {"failed", "limit_reached"}
 
 
 class Spans:
-    """What is sent. Made only where a collector is named: its library is loaded here."""
+    """Makes and sends spans. Created only if there is a collector, because it loads the library."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry import context, trace
@@ -41,7 +41,7 @@ class Spans:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
         class OurIds(RandomIdGenerator):
-            """A span that nothing stands above belongs to the trace that log lines name."""
+            """Gives a span without a parent the trace id of the log lines."""
 
             def generate_trace_id(self) -> int:
                 return int(trace_id() or "0", 16) or super().generate_trace_id()
@@ -56,10 +56,10 @@ class Spans:
             BatchSpanProcessor(exporter, schedule_delay_millis=EXPORT_INTERVAL_S * 1000)
         )
         self._tracer = self._provider.get_tracer("hutch", hutch.__version__)
-        self._runs: OrderedDict[str, tuple[Any, str]] = OrderedDict()  # spans that go on, and their models
-        self._requests: OrderedDict[str, Any] = OrderedDict()  # the last one of each trace
+        self._runs: OrderedDict[str, tuple[Any, str]] = OrderedDict()  # open spans, and their models
+        self._requests: OrderedDict[str, Any] = OrderedDict()  # the newest span of each trace
 
-    # --- what happens in sessions; a listener of the log ---
+    # --- sessions: a listener of the log ---
 
     def __call__(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
         for event in events:
@@ -153,8 +153,8 @@ class Spans:
         span.end()
 
     def close(self) -> None:
-        """Send what is left, if somebody takes it soon."""
-        for span, _ in self._runs.values():  # left open, to go on after the next start
+        """Send the remaining spans, if the collector accepts them in time."""
+        for span, _ in self._runs.values():  # their runs resume after the next start
             span.end()
         self._provider.force_flush(int(EXPORT_TIMEOUT_S * 1000))
         self._provider.shutdown()
@@ -168,13 +168,13 @@ class Spans:
         return self._tracer.start_span(name, context=parent, start_time=start_ns, **options)
 
     def _add_ended(self, name: str, duration_s: float, parent: Any, attributes: dict[str, Any]) -> None:
-        """Something that is over by now."""
+        """Add a span that has ended."""
         now = time.time_ns()
         self._start(name, parent=parent, start_ns=now - int(duration_s * 1e9), attributes=attributes).end(now)
 
 
 class Spanned:
-    """Middleware: a span for each request. Inside of who knows the trace, outside of the doors."""
+    """Middleware: a span for each request. Inside the trace id, outside the request filter."""
 
     def __init__(self, app: ASGIApp, spans: Spans) -> None:
         self._app, self._spans = app, spans
@@ -198,14 +198,14 @@ class Spanned:
 
 
 def open_spans(server: Server) -> Spans | None:
-    """Where the settings name a collector."""
+    """The spans, if the settings name a collector."""
     endpoint = server.loaded.settings.telemetry.otlp_endpoint
     return Spans(endpoint) if endpoint else None
 
 
 @asynccontextmanager
 async def sending(spans: Spans | None, server: Server) -> AsyncIterator[None]:
-    """Listen to the log while the block lasts; at the end, send what is left."""
+    """Listen to the log while the block lasts; at the end, send the remaining spans."""
     if spans is None:
         yield
         return

@@ -1,1 +1,1 @@
-"""What there is, as a graph: the same functions as the REST API, asked for in one go."""
+"""The GraphQL API: the data of the REST API, several objects in one query."""

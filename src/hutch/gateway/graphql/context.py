@@ -1,4 +1,4 @@
-"""What every resolver has at hand: who asks, the server, and loaders that ask once for many."""
+"""The context of all resolvers: the caller, the server, and loaders that batch their queries."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -20,12 +20,12 @@ LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
 
 
 class Context:
-    """Of one operation; what was loaded for it is forgotten with it."""
+    """The context of one operation; its loaders cache for that operation only."""
 
     def __init__(self, server: Server, caller: Caller, scope: Any, document: DocumentNode) -> None:
         self.server = server
         self.caller = caller
-        self.scope = scope  # of the connection, for who must be recognised again
+        self.scope = scope  # of the connection, to recheck the caller
         self.document = document
         self._runs: dict[int, DataLoader[str, list[QueuedRun]]] = {}
         self._changes: dict[int, DataLoader[str, list[Change]]] = {}

@@ -1,7 +1,7 @@
-"""Where GraphQL is: `/api/graphql`, by POST and over a WebSocket.
+"""The GraphQL endpoint: `/api/graphql`, by POST and over a WebSocket.
 
-Its library takes half a second to load, and so it is loaded by whoever comes first: a
-server is ready without it, and nobody else waits for it meanwhile.
+The library takes half a second to load. The first request loads it in a thread, so the
+server starts without it and other requests do not wait.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ URL = "/api/graphql"
 
 
 async def graphql(request: Request) -> Response:
-    """One query. What is wrong with it is in the answer, as GraphQL has it; who asks must be known."""
+    """Answer one query. As usual in GraphQL, errors of the query are in the response."""
     caller = await request.app.state.authenticator.recognise(request.scope)
     caller.need("read")
     operation = await asyncio.to_thread(_operation)

@@ -1,4 +1,4 @@
-"""One operation, from its text to its answer; errors carry the same codes as everywhere else."""
+"""Executes one operation. Its errors have the same codes as those of the REST API."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -35,7 +35,7 @@ logger = structlog.get_logger("hutch.graphql")
 
 
 class _Parsed(SchemaExtension):
-    """The document was parsed already, when it was weighed."""
+    """Uses the document that the cost check has parsed."""
 
     def on_parse(self) -> Iterator[None]:
         self.execution_context.graphql_document = self.execution_context.context.document
@@ -44,7 +44,7 @@ class _Parsed(SchemaExtension):
 
 class _Schema(strawberry.Schema):
     def process_errors(self, errors: Any, execution_context: Any = None) -> None:
-        """Told and logged where the answer is made."""
+        """Do nothing: the code that makes the response reports and logs errors."""
 
 
 SCHEMA = _Schema(
@@ -57,7 +57,7 @@ SCHEMA = _Schema(
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What somebody asks."""
+    """A query with its variables."""
 
     query: str
     variables: dict[str, Any]
@@ -65,10 +65,10 @@ class Operation:
 
     @classmethod
     def parse(cls, body: bytes | str) -> "Operation":
-        """From JSON, as it came."""
+        """Parse the body of a request."""
         if len(body) > BODY_BYTES:
             raise LimitReached(
-                f"A query has at most {BODY_BYTES // 1024} KiB with its variables.", limit="graphql.bytes"
+                f"A query with its variables has at most {BODY_BYTES // 1024} KiB.", limit="graphql.bytes"
             )
         try:
             body = orjson.loads(body)
@@ -79,17 +79,17 @@ class Operation:
     @classmethod
     def of(cls, body: Any) -> "Operation":
         if isinstance(body, list):
-            raise BadRequest("One operation at a time: a query can ask for several things.")
+            raise BadRequest("Send one operation at a time. A query can request several objects.")
         if not isinstance(body, dict) or not isinstance(body.get("query"), str):
             raise BadRequest('Send an object with a query, such as {"query": "{ me { name } }"}.')
         variables, name = body.get("variables") or {}, body.get("operationName")
         if not isinstance(variables, dict) or not (name is None or isinstance(name, str)):
-            raise BadRequest("`variables` is an object, and `operationName` a text.")
+            raise BadRequest("`variables` must be an object, and `operationName` a string.")
         return cls(body["query"], variables, name or None)
 
 
 async def answer(server: Server, caller: Caller, scope: Any, operation: Operation) -> dict[str, Any]:
-    """What comes of a query. A subscription goes over a WebSocket."""
+    """The response to a query. Subscriptions need a WebSocket."""
     try:
         context = _context(server, caller, scope, operation)
         result = await SCHEMA.execute(
@@ -100,9 +100,12 @@ async def answer(server: Server, caller: Caller, scope: Any, operation: Operatio
             allowed_operation_types=[OperationType.QUERY],
         )
     except InvalidOperationTypeError:
-        return refused(server, BadRequest("Only queries are answered here. Subscribe over a WebSocket."))
+        return refused(server, BadRequest("Only queries are accepted here. Subscribe over a WebSocket."))
     except CannotGetOperationTypeError:
-        return refused(server, BadRequest("There is no such operation. Name one of those in the query."))
+        return refused(
+            server,
+            BadRequest("There is no such operation. `operationName` must be one of those in the query."),
+        )
     except HutchError as error:
         return refused(server, error)
     return _result_json(server, result)
@@ -111,7 +114,7 @@ async def answer(server: Server, caller: Caller, scope: Any, operation: Operatio
 async def answers(
     server: Server, caller: Caller, scope: Any, operation: Operation
 ) -> AsyncGenerator[dict[str, Any]]:
-    """One for a query, any number for a subscription. What is refused is an answer too."""
+    """Yield one response for a query, any number for a subscription. A refusal is a response too."""
     try:
         context = _context(server, caller, scope, operation)
         results = await SCHEMA.stream(
@@ -133,7 +136,7 @@ def _context(server: Server, caller: Caller, scope: Any, operation: Operation) -
 
 
 def refused(server: Server, error: HutchError) -> dict[str, Any]:
-    """An answer that holds nothing but an error."""
+    """A response that contains only an error."""
     return {
         "data": None,
         "errors": [{"message": server.redactor.redact(str(error)), "extensions": extensions(error)}],
@@ -141,7 +144,7 @@ def refused(server: Server, error: HutchError) -> dict[str, Any]:
 
 
 def extensions(error: HutchError) -> dict[str, Any]:
-    """What a program needs to know of an error."""
+    """The machine-readable fields of an error."""
     more: dict[str, Any] = {"code": error_status(error).code}
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
@@ -151,7 +154,7 @@ def extensions(error: HutchError) -> dict[str, Any]:
 
 
 def fault(error: BaseException) -> dict[str, Any]:
-    """Something that must not happen: the log has it, the caller hears under which id."""
+    """An unexpected exception: it is logged, and the caller gets the trace id."""
     logger.error("graphql.failed", exc_info=error)
     return {"message": FAULT, "extensions": {"code": INTERNAL.code, "trace_id": current_trace_id()}}
 

@@ -1,4 +1,4 @@
-"""What can be asked."""
+"""The root of all queries."""
 
 import asyncio
 from typing import get_args
@@ -43,7 +43,7 @@ class Query:
                     f"{echo(each, 40)} is not a state. There are: {', '.join(get_args(SessionState))}."
                 )
         if len(text) > MAX_TEXT:
-            raise BadRequest(f"`text` has at most {MAX_TEXT} letters.")
+            raise BadRequest(f"`text` has at most {MAX_TEXT} characters.")
         found = await flow.page(
             info.context.services,
             info.context.caller,
@@ -99,12 +99,12 @@ class Query:
     async def change(self, info: Info, id: strawberry.ID) -> Change:
         return Change.of(await changes_flow.find(info.context.services, info.context.caller, id))
 
-    @strawberry.field(description="Those who can work in a session.")
+    @strawberry.field(description="The available personas.")
     async def personas(self, info: Info) -> list[Persona]:
         found = await asyncio.to_thread(list_personas, info.context.server.loaded.paths.personas)
         return [Persona.of(personas.persona_json(each)) for each in found]
 
-    @strawberry.field(description="What can think here, and which one does when nobody names one.")
+    @strawberry.field(description="The available models, and the default one.")
     async def models(self, info: Info) -> Models:
         choice, providers = await info.context.server.list_models()
         hidden = choice.name.startswith("scripted:") and not info.context.caller.is_owner

@@ -1,9 +1,9 @@
-"""How much one query may ask for, weighed before anything is looked up.
+"""Limits the cost of one query before it is executed.
 
-A short text can ask for more than any machine has: lists within lists, the same field
-under a thousand names, fragments of fragments. So a document is weighed as a whole, each
-fragment once, and what is too much is refused before it is even validated, since that is
-where the time would go first.
+A short query can request more than any machine has: lists within lists, the same field
+under a thousand aliases, fragments of fragments. So the cost of a document is computed as
+a whole, each fragment once. It is refused before it is validated, because validation is
+the first step that takes long.
 """
 
 from collections import Counter
@@ -30,19 +30,19 @@ from hutch.domain.untrusted_text import echo
 
 MAX_CHARS = 32_000
 MAX_TOKENS = 2000
-MAX_FIELDS = 200  # in the text; to validate them takes up to the square of that
-MAX_SAME_NAME = 8  # of one name in one place, or fragments in one place
+MAX_FIELDS = 200  # in the text; the time to validate them grows with the square
+MAX_SAME_NAME = 8  # in one selection: fields of one name, or fragments
 MAX_FRAGMENTS = 20
 MAX_DEPTH = 12
 MAX_ALIASES = 30
 MAX_COST = 20_000
 MAX_OPERATIONS = 10
-INTROSPECTION_DEPTH = 16  # what tools ask for, `ofType` within `ofType`
+INTROSPECTION_DEPTH = 16  # tools request `ofType` within `ofType`
 
-PAGE = "first"  # the argument that says how long a list may be
+PAGE = "first"  # the argument with the maximum length of a list
 DEFAULT_PAGE = 50
 MAX_PAGE = 200
-WEIGHTS = {  # what is looked up session by session, and may have to wake each; the schema as a whole
+WEIGHTS = {  # fields that need a query per session, and may wake it; the schema as a whole
     "__schema": 2000,
     "__type": 200,
     "diff": 2000,
@@ -57,7 +57,7 @@ Variables = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Of a part of a query."""
+    """The cost of a part of a query."""
 
     cost: int = 0
     depth: int = 0
@@ -65,7 +65,7 @@ class Weight:
 
 
 def parse_bounded(query: str, variables: Variables) -> DocumentNode:
-    """The document of a query, if it is one and asks for no more than it may."""
+    """Parse a query, and refuse it if it is too large."""
     if len(query) > MAX_CHARS:
         raise too_much("letters", len(query), MAX_CHARS)
     try:
@@ -81,7 +81,7 @@ def parse_bounded(query: str, variables: Variables) -> DocumentNode:
 
 
 def weigh(document: DocumentNode, variables: Variables) -> list[Weight]:
-    """What each operation weighs; refused when one is too heavy."""
+    """The weight of each operation. Refuses a document with one that is too heavy."""
     operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
     if len(operations) > MAX_OPERATIONS:
         raise too_much("operations", len(operations), MAX_OPERATIONS)
@@ -110,7 +110,7 @@ def too_much(what: str, found: int | None, maximum: int) -> LimitReached:
 
 
 class _Weigher:
-    """Weighs selections; each fragment once, so that the work is no more than the text is long."""
+    """Weighs selections; each fragment once, so the work is linear in the length of the text."""
 
     def __init__(self, document: DocumentNode, variables: Variables) -> None:
         self._variables = variables
@@ -152,7 +152,7 @@ class _Weigher:
         name = node.name.value
         inside = self.selection(node.selection_set, level + 1)
         cost = WEIGHTS.get(name, 1) + inside.cost * self._length(node)
-        # Tools look at the schema by a query of their own, which is deep and cheap.
+        # Tools read the schema by a query that is deep and cheap.
         depth = 1 if name in ("__schema", "__type") else inside.depth + 1
         return Weight(cost, depth, inside.aliases + (node.alias is not None))
 
@@ -167,7 +167,7 @@ class _Weigher:
         return self._weighed[name]
 
     def _length(self, node: FieldNode) -> int:
-        """How many of it there may be."""
+        """The maximum number of items that the field returns."""
         for argument in node.arguments or ():
             if argument.name.value == PAGE:
                 return max(1, min(self._number(argument.value), MAX_PAGE))
@@ -184,7 +184,7 @@ class _Weigher:
 
 
 def _name(node: Any) -> str:
-    """What a selection is called in the answer."""
+    """The name of a selection in the response."""
     match node:
         case FieldNode():
             return (node.alias or node.name).value

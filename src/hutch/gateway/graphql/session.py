@@ -1,4 +1,4 @@
-"""A session as a node of the graph, with all that hangs on it."""
+"""A session as a GraphQL type, with the objects that belong to it."""
 
 import asyncio
 from typing import Annotated, Any, cast
@@ -36,12 +36,12 @@ from hutch.sessions.response_redaction import clean_text
 
 FILE_BYTES = 256 * 1024
 
-First = Annotated[int, strawberry.argument(description=f"How many at most; {MAX_PAGE} is the most.")]
+First = Annotated[int, strawberry.argument(description=f"The maximum number of items, up to {MAX_PAGE}.")]
 Path = Annotated[str, strawberry.argument(description="Relative to the workspace.")]
 
 
 def within(first: int) -> int:
-    """The length of a page, if it is one."""
+    """The length of a page. Refused if it is out of range."""
     if not 1 <= first <= MAX_PAGE:
         raise BadRequest(f"`first` is 1 to {MAX_PAGE}, not {first}.")
     return first
@@ -57,7 +57,9 @@ class Session:
     owner_id: strawberry.ID
     head: Head
     limits: Limits
-    removed: bool = strawberry.field(description="Whether it was: only who follows the list is told of one.")
+    removed: bool = strawberry.field(
+        description="Whether it was removed. Only subscribers to the list see removed sessions."
+    )
 
     @classmethod
     def of(cls, shown: Shown, *, removed: bool = False) -> "Session":
@@ -76,7 +78,7 @@ class Session:
             ),
         )
 
-    @strawberry.field(description="Whose it is.")
+    @strawberry.field(description="The user who owns it.")
     async def owner(self, info: Info) -> User | None:
         found = await info.context.users.load(self.shown.session.owner)
         return User.of(found) if found else None
@@ -85,34 +87,32 @@ class Session:
     async def runs(self, info: Info, first: First = 20) -> list[Run]:
         return [Run.of(each) for each in await info.context.runs(within(first)).load(self.shown.session.id)]
 
-    @strawberry.field(description="The newest changes that it has proposed.")
+    @strawberry.field(description="The newest changes that were proposed in it.")
     async def changes(self, info: Info, first: First = 20) -> list[Change]:
         found = await info.context.changes(within(first)).load(self.shown.session.id)
         return [Change.of(each) for each in found]
 
-    @strawberry.field(description="With whom it is shared; for whoever may manage it.")
+    @strawberry.field(description="The users that it is shared with; for callers who may manage it.")
     async def shares(self, info: Info) -> list[Share]:
         session = self.shown.session
         if not may(info.context.caller, session.owner, None, "manage"):
-            raise Denied(
-                f"{info.context.caller.user.name} may see the session {session.id}, and not manage it."
-            )
+            raise Denied(f"{info.context.caller.user.name} can view session {session.id} but not manage it.")
         return [Share.of(each) for each in await info.context.shares.load(session.id)]
 
-    @strawberry.field(description="What happened after a number, the oldest first.")
+    @strawberry.field(description="The events after a number, the oldest first.")
     async def events(self, info: Info, after: BigInt = BigInt(0), first: First = 50) -> list[Event]:  # noqa: B008
         read = await read_page(
             info.context.services, info.context.caller, self.shown.session, after=after, limit=within(first)
         )
         return [Event.of(each) for each in read.entries]
 
-    @strawberry.field(description="What is in a directory of the workspace.")
+    @strawberry.field(description="The entries of a directory of the workspace.")
     async def files(
         self,
         info: Info,
         path: Path = "",
         recursive: bool = False,
-        after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
+        after: Annotated[str | None, strawberry.argument(description="`next` of the previous page.")] = None,
         first: First = 100,
     ) -> FilePage:
         request = ListFiles(
@@ -144,14 +144,16 @@ class Session:
         newest = sorted(found, key=lambda each: -each.id)[: within(first)]
         return [Snapshot.of(snapshots.snapshot_json(each)) for each in newest]
 
-    @strawberry.field(description="Between two snapshots; without them, from the session's first to now.")
+    @strawberry.field(
+        description="The difference between two snapshots; the default is from the session's first to now."
+    )
     async def diff(
         self,
         info: Info,
         old: int | None = None,
         new: int | None = None,
         path: Path = "",
-        after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
+        after: Annotated[str | None, strawberry.argument(description="`next` of the previous page.")] = None,
         first: First = 100,
     ) -> Difference:
         services, caller, session = info.context.services, info.context.caller, self.shown.session
@@ -164,7 +166,9 @@ class Session:
         return Difference.of({**snapshots.difference_json(found), "files": changed})
 
 
-@strawberry.type(description="Sessions, the newest first; ask again with `next` until that is null.")
+@strawberry.type(
+    description="Sessions, the newest first; `next` is the cursor of the next page, null on the last."
+)
 class SessionPage:
     items: list[Session]
     next: str | None

@@ -1,4 +1,4 @@
-"""Sessions as they change, for all who watch the list: one look at the database for everybody."""
+"""Reports changed sessions to all watchers of the list; one database query serves them all."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -18,11 +18,11 @@ from hutch.system.clock import wall_ms
 logger = structlog.get_logger("hutch.graphql")
 POLL_INTERVAL_S = 0.5
 OVERLAP_MS = 5000
-MAX_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
+MAX_PENDING = 1000  # sessions per watcher, each in its newest state
 
 
 class Watch:
-    """Looks while somebody watches."""
+    """Polls the database while there are watchers."""
 
     def __init__(self, server: Server) -> None:
         self._batches = BulkQueries(server.rows)
@@ -31,8 +31,10 @@ class Watch:
         server.services.on_removed.append(self._removed)
 
     async def follow(self, scope: Any) -> AsyncGenerator[tuple[Shown, bool]]:
-        """Each session that changes from now on, as far as the caller may see it then; and whether it was
-        removed, as far as the caller could see it before."""
+        """Yield each session that changes from now on and whether it was removed.
+
+        The caller gets the sessions that they may see, and removed ones that they could see before.
+        """
         watcher = _Watcher()
         self._watchers.add(watcher)
         if self._polling is None:
@@ -66,14 +68,14 @@ class Watch:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             try:
-                # Not only from the newest on: after the clock was set back, changes have earlier times.
+                # Overlap: after the clock was set back, changes have earlier times.
                 from_ms = min(since_ms, wall_ms() - OVERLAP_MS)
                 found = await self._batches.changed_sessions(from_ms, MAX_PENDING)
-            except HutchError as error:  # the next look may find what this one could not
+            except HutchError as error:  # the next poll may succeed
                 logger.warning("graphql.cannot_watch", error=str(error))
                 continue
             changes = [each for each in found if reported.get(each.id) != each]
-            if found:  # those of the same millisecond may not all have been there yet
+            if found:  # later commits can have the same millisecond
                 since_ms = found[-1].updated_ms
                 reported = {each.id: each for each in found}
             for watcher in self._watchers if changes else ():
@@ -85,7 +87,7 @@ class Watch:
 
 
 async def _recheck_caller(scope: Any) -> Caller:
-    """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
+    """The caller as of now. Does not count as a request."""
     authenticator: Authenticator = scope["app"].state.authenticator
     now = await authenticator.recheck(scope)
     now.need("read")
@@ -101,7 +103,7 @@ class _Watcher:
     def put(self, changes: list[Session]) -> None:
         for session in changes:
             if session.id in self._removed_sessions:
-                continue  # it was looked at just before
+                continue  # the query ran just before the removal
             self._pending.pop(session.id, None)
             self._pending[session.id] = session
         while len(self._pending) > MAX_PENDING:
@@ -116,7 +118,7 @@ class _Watcher:
         self._changed.set()
 
     async def take(self) -> tuple[list[Session], list[tuple[Session, frozenset[str]]]]:
-        """What is otherwise, and what is no more, with who could see it."""
+        """Wait for changes. Returns the changed sessions, and the removed ones with their audience."""
         await self._changed.wait()
         self._changed.clear()
         taken, self._pending = self._pending, {}
@@ -125,7 +127,7 @@ class _Watcher:
 
 
 def watch_of(app: Any, server: Server) -> Watch:
-    """The one of an application."""
+    """The watch of an application, created on first use."""
     found = getattr(app.state, "watch", None)
     if not isinstance(found, Watch):
         found = app.state.watch = Watch(server)

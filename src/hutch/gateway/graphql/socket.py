@@ -1,7 +1,7 @@
 """GraphQL over a WebSocket, by the protocol graphql-transport-ws.
 
-Each operation is a task of its own. Who does not read is waited for and nothing is kept:
-the next answer is made when the last one is on its way.
+Each operation is a task. Slow clients are waited for, and nothing is buffered: the next
+response is computed after the last one was sent.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ class _ProtocolError(Exception):
         self.code, self.reason = code, reason
 
 
-CLOSING = _ProtocolError(1012, "the server ends; come back in a moment")
+CLOSING = _ProtocolError(1012, "the server is stopping; reconnect in a moment")
 
 
 async def serve_socket(scope: Scope, receive: Receive, send: Send) -> None:
-    """Speak with one client, until it or the server leaves."""
+    """Serve one client until it disconnects or the server stops."""
     try:
         caller = await scope["app"].state.authenticator.recognise(scope)
         caller.need("read")
         if PROTOCOL not in scope.get("subprotocols", ()):
-            raise BadRequest(f"A WebSocket here speaks {PROTOCOL}: name it as the subprotocol.")
+            raise BadRequest(f"This WebSocket needs the subprotocol {PROTOCOL}.")
     except HutchError as error:
         await refuse(scope, receive, send, error)
         return
@@ -70,19 +70,19 @@ class _Socket:
             await asyncio.gather(*ended, return_exceptions=True)
         for task in done:
             if isinstance(error := task.exception(), _ProtocolError):
-                with suppress(OSError):  # it has left meanwhile
+                with suppress(OSError):  # it has disconnected meanwhile
                     message = {"type": "websocket.close", "code": error.code, "reason": error.reason[:120]}
                     await self._send(message)
             elif error is not None:
                 raise error
 
     async def _watch(self) -> None:
-        """Ends when the client does not begin, or the server ends."""
+        """Raise when the client sends no connection_init in time, or when the server stops."""
         try:
             async with asyncio.timeout(INIT_S):
                 await self._initialised.wait()
         except TimeoutError:
-            raise _ProtocolError(4408, "connection_init did not come") from None
+            raise _ProtocolError(4408, "connection_init is missing") from None
         while not self._server.closing:  # noqa: ASYNC110  it tells nobody
             await asyncio.sleep(POLL_INTERVAL_S)
         raise CLOSING
@@ -138,11 +138,11 @@ class _Socket:
         try:
             await self._send_results(id, operation, caller)
         except OSError:
-            return  # the client has left, which whoever reads notices
+            return  # the client has disconnected, which the reading task notices
         except Exception as error:  # noqa: BLE001  the others on this connection go on
             await self._send_message({"id": id, "type": "error", "payload": [fault(error)]})
         finally:
-            if self._operations.get(id) is asyncio.current_task():  # else the name is another's by now
+            if self._operations.get(id) is asyncio.current_task():  # else the id belongs to a newer operation
                 del self._operations[id]
 
     async def _send_results(self, id: str, operation: Operation, caller: Any) -> None:
@@ -162,18 +162,18 @@ class _Socket:
 
 def _read(text: str | None) -> dict[str, Any]:
     if text is None:
-        raise _ProtocolError(4400, "Messages are texts")
+        raise _ProtocolError(4400, "Messages must be text frames")
     try:
         message = orjson.loads(text)
     except ValueError:
         raise _ProtocolError(4400, "This message is not JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise _ProtocolError(4400, "A message is an object with a type")
+        raise _ProtocolError(4400, "A message must be an object with a type")
     return message
 
 
 def _id(message: dict[str, Any]) -> str:
     id = message.get("id")
     if not isinstance(id, str) or not 0 < len(id) <= MAX_ID:
-        raise _ProtocolError(4400, f"`id` is a text of up to {MAX_ID} letters")
+        raise _ProtocolError(4400, f"`id` must be a string of up to {MAX_ID} characters")
     return id

@@ -1,4 +1,4 @@
-"""What can be followed: the events of a session with the deltas among them, and the list of sessions."""
+"""The subscriptions: the events and deltas of a session, and the list of sessions."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -19,12 +19,12 @@ from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.gateway.stream.streams import RENEW_INTERVAL_S
 from hutch.sessions.interface import Delta as SessionDelta
 
-Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
+Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a part of a reply.")]
 
 
 @strawberry.type
 class Subscription:
-    @strawberry.subscription(description="What happens in a session, from after a number on, without a gap.")
+    @strawberry.subscription(description="All events of a session after a number, without gaps.")
     async def events(
         self,
         info: Info,
@@ -33,7 +33,7 @@ class Subscription:
         deltas: bool = True,
     ) -> AsyncGenerator[Update]:
         if not 0 <= after <= MAX_SIZE:
-            raise BadRequest(f"`after` is the number of an event, not {after}.")
+            raise BadRequest(f"`after` must be the number of an event, not {after}.")
         allowed = await grant_stream_to(info.context.scope, info.context.caller, session_id)
         try:
             if not await Follower(allowed, after).check():
@@ -53,7 +53,7 @@ class Subscription:
             allowed.slot.release()
 
     @strawberry.subscription(
-        description="Sessions that you may see, each time one is new, has another state, or was removed."
+        description="Sessions that you may see, whenever one is created, changes its state, or is removed."
     )
     async def sessions(self, info: Info) -> AsyncGenerator[Session]:
         scope = info.context.scope

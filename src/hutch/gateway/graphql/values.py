@@ -1,6 +1,6 @@
-"""The things of the graph that only hold values.
+"""The GraphQL types that only hold values.
 
-Their fields come from the answers of the REST API, which take theirs from the domain.
+Their fields come from the responses of the REST API, which take theirs from the domain.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ BIG = frozenset({"seq", "input", "turn", "turns", "tokens", "size", "bytes"})
 SCALARS: dict[object, Any] = {
     BigInt: strawberry.scalar(
         name="BigInt",
-        description="A whole number of up to 64 bits, as a number: times are milliseconds since 1970.",
+        description="A 64-bit integer, as a JSON number. Times are in milliseconds since 1970.",
         serialize=int,
         parse_value=int,
     )
@@ -42,7 +42,7 @@ SCALARS: dict[object, Any] = {
 
 
 def node(source: type, without: str = "", description: str = "") -> Callable[[type[T]], type[T]]:
-    """Make a type of the graph with the fields of an answer, or of a dataclass, but for some."""
+    """Make a GraphQL type with the fields of a response or a dataclass, except those in `without`."""
     described: Mapping[str, Any] = source.model_fields if issubclass(source, BaseModel) else {}
     types = {name: field.annotation for name, field in described.items()}
     if not types:
@@ -62,7 +62,7 @@ def node(source: type, without: str = "", description: str = "") -> Callable[[ty
 
 
 def _graph_type(name: str, annotation: Any) -> Any:
-    """The type of a field of an answer, as the graph has it."""
+    """The GraphQL type of a field."""
     match get_origin(annotation):
         case origin if origin is UnionType:
             return reduce(or_, (_graph_type(name, each) for each in get_args(annotation)))
@@ -76,7 +76,7 @@ def _graph_type(name: str, annotation: Any) -> Any:
 
 
 class Node:
-    """Made from a value of the domain, or from what the REST API tells of it."""
+    """Made from a value of the domain, or from its REST response."""
 
     @classmethod
     def of(cls, value: Any) -> Self:
@@ -90,7 +90,7 @@ class User(Node):
     pass
 
 
-@node(UserOut, "created_ms disabled", "The caller, and what they came with.")
+@node(UserOut, "created_ms disabled", "The caller and their credential.")
 class Me(Node):
     scopes: list[str]
 
@@ -100,7 +100,7 @@ class Head(Node):
     pass
 
 
-@node(LimitsOut, description="How far a run may go; null is as the persona and the settings say.")
+@node(LimitsOut, description="The limits of a run; null means the default of the persona or the settings.")
 class Limits(Node):
     pass
 
@@ -115,7 +115,7 @@ class Change(Node):
     pass
 
 
-@strawberry.type(description="An event at its place in a session's log; `event` is as in docs/events.md.")
+@strawberry.type(description="An event with its number in a session's log; docs/events.md describes `event`.")
 class Event:
     seq: BigInt
     at_ms: BigInt
@@ -138,7 +138,7 @@ class Event:
 @node(
     SessionDelta,
     "audience",
-    "A piece of a reply as it comes. It is not kept: the whole reply will be an event.",
+    "A part of a reply while it arrives. It is not stored: the complete reply becomes an event.",
 )
 class Delta(Node):
     pass
@@ -150,19 +150,19 @@ class File(Node):
 
 
 @strawberry.type(
-    description="Names in a workspace; ask again with `next` for what follows, until that is null."
+    description="Entries of a directory; `next` is the cursor of the next page, null on the last."
 )
 class FilePage:
     items: list[File]
     next: str | None
 
 
-@strawberry.type(description="The content of a file; bytes that are no UTF-8 are told as U+FFFD.")
+@strawberry.type(description="The content of a file; bytes that are not UTF-8 become U+FFFD.")
 class FileContent:
     path: str
     text: str
     size: BigInt
-    cut: bool = strawberry.field(description="There is more than was told.")
+    cut: bool = strawberry.field(description="The content was truncated.")
 
 
 @node(SnapshotOut)

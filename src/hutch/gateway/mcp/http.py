@@ -1,12 +1,11 @@
 """MCP over streamable HTTP, for clients on this machine.
 
-Whoever may call bash here may do a lot, and browsers knock on every door: only a
-loopback address is listened on, the Host and Origin of a request must be this
-server's own (so no page can come here under a name of its choosing), and the
-caller must know the token.
+A caller of bash can do a lot, and any web page can send requests to this machine. So the
+server listens on loopback addresses only, the Host and Origin of a request must be its own
+(against DNS rebinding), and the caller must know the token.
 
 A client of MCP's older protocol that vanishes does not end its session. The library ends
-it when it was idle for half an hour, and there is room for many until then.
+it after half an hour without requests; until then there is capacity for many.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from hutch.gateway.mcp.server import make_server
 PATH = "/mcp"
 MAX_SESSIONS = 1000
 MAX_BODY_BYTES = 16 * 1024 * 1024
-TIMEOUT_S = 2  # for requests under way when the server ends
+TIMEOUT_S = 2  # for requests in progress when the server ends
 
 
 def listen(address: str) -> socket.socket:
@@ -37,30 +36,28 @@ def listen(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise BadRequest(
-            f"'{address}' is not an address. Give one such as 127.0.0.1:8765, or the port alone."
-        )
+        raise BadRequest(f"'{address}' is not an address. Use one such as 127.0.0.1:8765, or only a port.")
     host = "127.0.0.1" if host == "localhost" else host
     if not _is_loopback(host):
         raise Denied(
-            f"'{host}' can be reached from other machines, and what goes to it is not encrypted. Listen on "
-            f"127.0.0.1:{port}, and let others in by ssh -L or a proxy that speaks TLS."
+            f"Other machines can reach '{host}', and the traffic is not encrypted. Listen on "
+            f"127.0.0.1:{port}, and let others connect by ssh -L or a TLS proxy."
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, int(port)), family=family)
     except OSError as error:
-        raise Unavailable(f"{address} cannot be listened on: {error.strerror}. Name another port.") from None
+        raise Unavailable(f"Cannot listen on {address}: {error.strerror}. Choose another port.") from None
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where clients find it."""
+    """The address and port of a listener."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
 async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -> None:
-    """Speak with all who come, until this task is cancelled. Without a token nobody is asked for one."""
+    """Serve all clients until this task is cancelled. `token` None: callers need none."""
     manager = StreamableHTTPSessionManager(
         make_server(tools),
         security_settings=_own_names(listener),
@@ -101,7 +98,7 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
 
 
 class _Server(uvicorn.Server):
-    """One that leaves the signals to whoever started it."""
+    """A server that does not handle signals: its starter does."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -112,7 +109,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False  # a name may mean anything tomorrow
+        return False  # a name can resolve to another address later
 
 
 def _own_names(listener: socket.socket) -> TransportSecuritySettings:

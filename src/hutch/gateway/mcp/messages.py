@@ -1,7 +1,7 @@
-"""Messages of MCP clients that the library cannot read.
+"""Answers messages of MCP clients that the library cannot parse.
 
-It throws them away, and whoever sent one waits for ever. So each is answered as
-JSON-RPC says, with the id that it has if that can be found.
+The library drops them, and their clients would wait for ever. So each gets an error as
+JSON-RPC requires, with the id of the message if it can be found.
 """
 
 import json
@@ -21,19 +21,19 @@ MAX_NUMBER = 18
 
 
 def refusal(line: bytes) -> bytes | None:
-    """None when the library can read a message; else what to answer, which may be nothing."""
+    """None if the library can parse a message; else the response, which may be empty."""
     try:
         read = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except (ValidationError, ValueError, RecursionError):
         return _refusal(line)
-    # One whose id is neither text nor a whole number is taken for a notice.
+    # The library takes a message whose id is neither a string nor an integer for a notification.
     is_odd = isinstance(read, JSONRPCNotification) and b'"id"' in line and "id" in json.loads(line)
     return _refusal(line) if is_odd else None
 
 
 def too_long(head: bytes, tail: bytes) -> bytes:
-    """The answer to a message that nobody has kept: only its begin and its end are known."""
-    return _answer(_id(head, tail), NOT_A_REQUEST, f"A message may have {MAX_BYTES // 1024**2} MiB.")
+    """The response to a message that is too long to store; only its beginning and end are known."""
+    return _answer(_id(head, tail), NOT_A_REQUEST, f"A message has at most {MAX_BYTES // 1024**2} MiB.")
 
 
 def _refusal(line: bytes) -> bytes:
@@ -41,23 +41,23 @@ def _refusal(line: bytes) -> bytes:
     try:
         message: Any = json.loads(line.decode(), parse_int=_number, strict=False)
     except RecursionError:
-        return _answer(found, NOT_A_REQUEST, "The message is nested too deep.")
+        return _answer(found, NOT_A_REQUEST, "The message is nested too deeply.")
     except ValueError as error:
-        why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "no JSON"
+        why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON"
         return _answer(found, NOT_JSON, f"The message is {why}.")
     if isinstance(message, list):
-        return _answer(None, NOT_A_REQUEST, "Send one message a line, and no list of them.")
+        return _answer(None, NOT_A_REQUEST, "Send one message per line, not a list of messages.")
     if not isinstance(message, dict):
-        return _answer(None, NOT_A_REQUEST, "A message is a JSON object.")
+        return _answer(None, NOT_A_REQUEST, "A message must be a JSON object.")
     if "result" in message or "error" in message or ("method" in message and "id" not in message):
-        return b""  # an answer, or a notice: nobody waits for a word about it
+        return b""  # a response or a notification: its client expects no response
     id_ = message.get("id")
     usable = isinstance(id_, str | int) and not isinstance(id_, bool)
     return _answer(
         id_ if usable else None,
         NOT_A_REQUEST,
-        "The message cannot be read. Perhaps it is nested too deep, or holds a number with thousands of "
-        "digits, half of a letter (a lone surrogate) or a control character.",
+        "The message cannot be parsed. Perhaps it is nested too deeply, or contains a number with thousands "
+        "of digits, a lone surrogate or a control character.",
     )
 
 
@@ -66,7 +66,7 @@ def _number(digits: str) -> int | None:
 
 
 def _id(head: bytes, tail: bytes) -> Any:
-    """The id of a message that is no JSON to us, where it stands at the begin or at the end."""
+    """The id of a message that cannot be parsed, if it is at the beginning or the end."""
     found = FIRST.match(head) or LAST.search(tail)
     try:
         return json.loads(found[1]) if found else None

@@ -1,7 +1,7 @@
 """MCP at /mcp of the server, with the same tokens as everything else.
 
-The protocol's library takes a second to load, and many servers are never asked: it is
-loaded, beside the loop, when somebody comes.
+The library takes a second to load, and many servers need it never. The first request
+loads it in a thread.
 """
 
 import asyncio
@@ -36,14 +36,14 @@ class McpMount:
         await manager.handle_request({**scope, "hutch.caller": caller}, receive, send)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End all calls in progress."""
         if self._running is not None:
             self._running.cancel()
             with suppress(asyncio.CancelledError):
                 await self._running
 
     async def _run(self, ready: "asyncio.Future[Any]") -> None:
-        """All calls are tasks of one group, which must be left by the task that entered it: this one."""
+        """Hold the task group of all calls: the task that enters it must also leave it."""
         try:
             manager = (await asyncio.to_thread(_load))(self._server)
             async with manager.run():

@@ -1,8 +1,8 @@
-"""The agent's tools for any MCP client: the same names, arguments and answers.
+"""The agent's tools for any MCP client: the same names, arguments and results.
 
-An answer is the text that a model reads and, beside it, the same as structured
-content. A refusal is an answer too, marked as an error, with all it says: raised
-instead, it would reach the client as "Error executing tool".
+A result has the text that a model reads, and the same as structured content. A refusal
+is a result too, marked as an error. As an exception it would reach the client only as
+"Error executing tool".
 """
 
 import asyncio
@@ -26,10 +26,10 @@ import hutch
 from hutch.flows.tool_calls import Tools
 from hutch.gateway.mcp.messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusal, too_long
 
-# Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
-# seconds for a server to leave.
+# After a client has closed its input, its earlier calls may still be answered. Clients wait two seconds for
+# a server to exit.
 LAST_ANSWERS_TIMEOUT_S, POLL_INTERVAL_S = 1.0, 0.02
-MAX_ID_OFFSET_CHARS = 40  # letters, when a message is an answer
+MAX_ID_OFFSET_CHARS = 40  # of the id in a response
 Write = Callable[[bytes], Awaitable[None]]
 
 
@@ -70,33 +70,33 @@ def make_server(tools: Tools) -> Server[Any]:
 
 
 def _caller(request: ServerRequestContext[Any]) -> str:
-    """Who calls: by the session of the older protocol, and without one by the name that it gives itself."""
+    """The caller: the session of the older protocol, else the name that the client states."""
     headers = request.request.headers if request.request is not None else {}
     if session := headers.get(MCP_SESSION_ID_HEADER):
         return f"session {session}"
-    given = request.session.client_params
-    return f"client {given.client_info.name} {given.client_info.version}" if given else ""
+    client = request.session.client_params
+    return f"client {client.client_info.name} {client.client_info.version}" if client else ""
 
 
 async def serve_stream(tools: Tools, incoming: AsyncIterator[bytes], write: Write) -> None:
-    """Speak with one client, in lines, until it has said its last."""
+    """Serve one client, a message per line, until its input ends."""
     server = make_server(tools)
-    # The library reads and writes files in threads that nobody can interrupt. This is all it wants of them.
+    # The library reads files in threads that cannot be interrupted. These objects have the methods it uses.
     lines: Any = _Lines(incoming, write)
     async with stdio_server(lines, lines) as (read, send):
         await server.run(read, send, server.create_initialization_options())
 
 
 class _Lines:
-    """What the library takes for two text files.
+    """Stands in for the two text files of the library.
 
-    The end of what comes ends the calls that are under way, so it is held back for a moment.
+    The end of the input cancels calls in progress, so it is delayed for a moment.
     """
 
     def __init__(self, incoming: AsyncIterator[bytes], write: Write) -> None:
         self._incoming = incoming
         self._write = write
-        self._unanswered = 0  # at most: it is only for how long to wait in the end
+        self._unanswered = 0  # an upper bound, for the wait at the end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         message = _Message()
@@ -121,11 +121,11 @@ class _Lines:
         self._unanswered -= '"id"' in text[:MAX_ID_OFFSET_CHARS]
 
     async def flush(self) -> None:
-        """There is nothing held back."""
+        """Do nothing: writes are not buffered."""
 
 
 class _Message:
-    """One message as it comes in pieces; of one that is too long only the ends are kept."""
+    """Collects the parts of one message; stores only the ends of one that is too long."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -136,12 +136,12 @@ class _Message:
         self._bytes += len(data)
         self._parts.append(data)
         if self._bytes > MAX_BYTES:
-            kept = b"".join(self._parts)
-            self._head = self._head or kept[:HEAD_BYTES]
-            self._tail, self._parts = (self._tail + kept)[-TAIL_BYTES:], []
+            received = b"".join(self._parts)
+            self._head = self._head or received[:HEAD_BYTES]
+            self._tail, self._parts = (self._tail + received)[-TAIL_BYTES:], []
 
     def take(self) -> tuple[bytes, bytes | None]:
-        """The message, and what to answer instead of reading it."""
+        """The message, and the response if it cannot be parsed."""
         line, long = b"".join(self._parts), self._bytes > MAX_BYTES
         answer = too_long(self._head, self._tail) if long else refusal(line) if line.strip() else None
         self.__init__()  # type: ignore[misc]

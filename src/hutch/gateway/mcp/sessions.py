@@ -1,4 +1,4 @@
-"""The tools of sessions as an MCP server, for all who come to /mcp."""
+"""The tools on sessions as an MCP server, for clients of /mcp."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ from hutch.gateway.responses import to_json
 SESSION_HEADER = "Hutch-Session"
 CALLER = "hutch.caller"  # in the scope of a request
 INSTRUCTIONS = (
-    "Tools on the sessions of a Hutch server. A session is a workspace in a jail with a log of all that "
-    "happened. list_sessions tells their ids; every other tool takes one as session_id. Paths are relative "
+    "Tools on the sessions of a Hutch server. A session is a workspace in a jail with a log of all "
+    "events. list_sessions returns their ids; every other tool takes one as session_id. Paths are relative "
     "to the session's workspace."
 )
 
 
 def make_manager(server: Server) -> StreamableHTTPSessionManager:
-    """Each request stands for itself: who calls is asked every time, and nothing is kept between two."""
+    """The session manager. Requests are stateless: each one is authenticated."""
     return StreamableHTTPSessionManager(
         make_server(server),
         stateless=True,

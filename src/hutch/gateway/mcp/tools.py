@@ -1,7 +1,7 @@
-"""What an MCP client of the server can do: see sessions, and work in them as any other client does.
+"""The tools of MCP clients: see sessions and work in them.
 
-Every tool names its session. Whoever calls may do with it what they may by REST, and no
-more; what a tool changes is in the session's log, with who wanted it.
+Every tool names its session. Callers have the same rights as over REST. The session's log
+records all changes with the caller.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,17 +37,19 @@ T = TypeVar("T")
 class SessionArguments(In):
     """The session that a tool works on."""
 
-    session_id: str = Field("", max_length=80, description="As list_sessions tells it.")
+    session_id: str = Field("", max_length=80, description="The id that list_sessions returns.")
 
 
 class ListSessionsArguments(In):
-    text: str = Field("", max_length=200, description="Only those with this in their purpose.")
+    text: str = Field("", max_length=200, description="Only sessions with this text in their purpose.")
     limit: int = Field(20, ge=1, le=200)
-    cursor: str = Field("", max_length=80, description="`next` of the answer before.")
+    cursor: str = Field("", max_length=80, description="`next` of the previous result.")
 
 
 class BashArguments(CommandIn, SessionArguments):
-    yield_s: float | None = Field(10, ge=0, le=600, description="After this it goes on in the background.")
+    yield_s: float | None = Field(
+        10, ge=0, le=600, description="After this time it continues in the background."
+    )
 
 
 class ReadFileArguments(SessionArguments):
@@ -74,7 +76,7 @@ class GlobArguments(SessionArguments):
     pattern: str = Field(min_length=1, max_length=10_000, examples=["**/*.py"])
     path: PathText = ""
     limit: int = Field(200, ge=1, le=5000)
-    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
+    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the previous result.")
 
 
 class GrepArguments(SessionArguments):
@@ -84,7 +86,7 @@ class GrepArguments(SessionArguments):
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=MAX_CONTEXT_LINES)
     limit: int = Field(100, ge=1, le=2000)
-    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
+    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the previous result.")
     output: Literal["content", "files", "count"] = "content"
 
 
@@ -93,19 +95,19 @@ class SendInputArguments(SessionArguments):
 
 
 class SessionEventsArguments(SessionArguments):
-    after: int = Field(0, ge=0, le=MAX_SIZE, description="The number of the last event that is known.")
+    after: int = Field(0, ge=0, le=MAX_SIZE, description="The number of the last event that you have.")
     limit: int = Field(50, ge=1, le=500)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls, on what server."""
+    """The caller and the server of a tool call."""
 
     server: Server
     caller: Caller
 
     async def ask(self, args: SessionArguments, request: Request[T]) -> T:
-        """Ask a session, if the caller may."""
+        """Send a request to a session, if the caller may."""
         services = self.server.services
         session = await flow.allowed(
             services, self.caller, args.session_id, "input" if request.changes else "read"
@@ -113,7 +115,7 @@ class Call:
         return await services.host.call(session.id, request, by=self.caller.user.id)
 
     async def is_read_only(self, args: SessionArguments) -> bool:
-        """Whether the caller may read the session and not write."""
+        """Whether the caller may read the session but not write to it."""
         services = self.server.services
         return not await flow.may_write(
             services, self.caller, await flow.allowed(services, self.caller, args.session_id)
@@ -205,13 +207,11 @@ async def session_events(call: Call, args: SessionEventsArguments) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SessionTool:
-    """A tool by its name."""
-
     name: str
     description: str
     arguments: type[In]
     use: Callable[[Call, Any], Awaitable[Any]]
-    reads: bool = False  # and changes nothing
+    reads: bool = False  # changes nothing
 
 
 TOOLS = {
@@ -233,11 +233,15 @@ TOOLS = {
         SessionTool(
             "read_file", "Read a file of the session, or a part of it.", ReadFileArguments, read_file, True
         ),
-        SessionTool("write_file", "Give a file of the session this content.", WriteFileArguments, write_file),
+        SessionTool(
+            "write_file", "Write the content of a file of the session.", WriteFileArguments, write_file
+        ),
         SessionTool(
             "edit_file", "Make edits in a file of the session, all or none.", EditFileArguments, edit_file
         ),
-        SessionTool("apply_patch", "Do all that a patch says, or nothing.", ApplyPatchArguments, apply_patch),
+        SessionTool(
+            "apply_patch", "Apply a patch completely, or not at all.", ApplyPatchArguments, apply_patch
+        ),
         SessionTool(
             "glob", "Find files of the session by path, the newest first.", GlobArguments, glob, True
         ),
@@ -246,13 +250,13 @@ TOOLS = {
         ),
         SessionTool(
             "send_input",
-            "Ask something of the session: a prompt for its agent, an approval, a pause.",
+            "Give the session an input: a prompt for its agent, an approval, a pause.",
             SendInputArguments,
             send_input,
         ),
         SessionTool(
             "session_events",
-            "What happened in the session, after an event on.",
+            "The events of the session after a number.",
             SessionEventsArguments,
             session_events,
             True,
@@ -262,14 +266,14 @@ TOOLS = {
 
 
 async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: str) -> Any:
-    """Use a tool; `session_id` is meant where the arguments name none."""
+    """Call a tool; `session_id` is the default for arguments without one."""
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"There is no tool {echo(name, 40)}. There are: {', '.join(TOOLS)}.")
     args = dict(arguments)
     if issubclass(tool.arguments, SessionArguments) and not args.get("session_id"):
         if not session_id:
-            raise BadRequest("`session_id` is missing. list_sessions tells what there is.")
+            raise BadRequest("`session_id` is missing. list_sessions returns the ids.")
         args["session_id"] = session_id
     try:
         parsed = tool.arguments.model_validate(args)

@@ -25,7 +25,7 @@ MAX_FOUND = 10_000
 Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
 Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
 MaxResults = Annotated[int, Query(ge=1, le=MAX_FOUND, description="How many at most.")]
-Offset = Annotated[int, Query(ge=0, le=MAX_SIZE, description="`next` of the answer before.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_SIZE, description="`next` of the previous result.")]
 NEXT = "The offset of what comes next; null: no more, or more than a search reads. Then narrow it."
 
 

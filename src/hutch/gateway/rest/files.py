@@ -68,7 +68,7 @@ async def listed(
     path: Annotated[str, Query(max_length=4096, description="A directory; empty is the workspace.")] = "",
     recursive: Annotated[bool, Query(description="Include subdirectories.")] = False,
     ignored: Annotated[bool, Query(description="Include files that .gitignore excludes.")] = False,
-    cursor: Annotated[str, Query(max_length=16384, description="`next` of the page before.")] = "",
+    cursor: Annotated[str, Query(max_length=16384, description="`next` of the previous page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="How many at most.")] = 200,
 ) -> Response:
     """What is in a directory, in the order of names."""

@@ -136,7 +136,7 @@ async def diff(
     old: Of = None,
     new: Of = None,
     path: Annotated[str, Query(max_length=4096, description="Only below this path.")] = "",
-    cursor: Annotated[str, Query(max_length=20, description="`next` of the page before.")] = "",
+    cursor: Annotated[str, Query(max_length=20, description="`next` of the previous page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_FILES, description="How many files at most.")] = MAX_FILES,
 ) -> Response:
     """What differs between two snapshots; without them, from the session's first to now.

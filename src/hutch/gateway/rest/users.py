@@ -192,7 +192,9 @@ async def read_audit(
     caller: Admin,
     authenticator: AuthenticatorDep,
     limit: Limit = 100,
-    cursor: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="`next` of the page before.")] = None,
+    cursor: Annotated[
+        int | None, Query(ge=1, le=2**63 - 1, description="`next` of the previous page.")
+    ] = None,
 ) -> Page[AuditOut]:
     """What was done by whom from where, the newest first."""
     found = await authenticator.accounts.audit.list(before=cursor, limit=limit)
