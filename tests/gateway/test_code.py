@@ -308,7 +308,7 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
     api.server.closing = False
     last = json.loads([line for line in lines if line][-1].removeprefix("data: "))
     assert last.pop("timestamp") > 1_700_000_000_000
-    assert last == {"type": "closing", "message": "the server ends; come back in a moment"}
+    assert last == {"type": "closing", "message": "the server is stopping; reconnect in a moment"}
     assert not any(line.startswith("event:") for line in lines)
     assert (await api.delete(location)).status_code == 204
     async with asyncio.timeout(DEADLINE_S), api.stream("GET", location) as again:

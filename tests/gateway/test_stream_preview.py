@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.stream.preview_tokens import PreviewTokens
-from hutch.gateway.stream.proxy_headers import coming_out, going_in
+from hutch.gateway.stream.proxy_headers import request_headers, response_headers
 from hutch.gateway.stream.websocket_protocol import TURN_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import NO_TLS, V1, Api, eventually, serving
@@ -478,7 +478,7 @@ async def test_a_program_that_sends_a_great_many_small_messages_lets_others_have
 
 
 def test_headers_in() -> None:
-    sent = going_in(
+    sent = request_headers(
         [
             (b"Host", b"x"),
             (b"Connection", b"close, X-Hop"),
@@ -519,7 +519,7 @@ def test_headers_in() -> None:
     ],
 )
 def test_where_a_program_sends_somebody(given: bytes, told: bytes) -> None:
-    sent = coming_out([(b"Location", given)], port=5, prefix="/p", sandbox=False)
+    sent = response_headers([(b"Location", given)], port=5, prefix="/p", sandbox=False)
     assert dict(sent)[b"location"] == told
 
 

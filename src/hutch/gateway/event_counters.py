@@ -28,13 +28,13 @@ SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 class Names:
     """The values of a label: the first few, and `other` for all later ones."""
 
-    def __init__(self, most: int = MAX_NAMES) -> None:
+    def __init__(self, maximum: int = MAX_NAMES) -> None:
         self._known: set[str] = set()
-        self._most = most
+        self._maximum = maximum
 
     def of(self, name: str) -> str:
         if name not in self._known:
-            if len(self._known) >= self._most:
+            if len(self._known) >= self._maximum:
                 return "other"
             self._known.add(name)
         return name

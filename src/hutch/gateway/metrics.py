@@ -263,7 +263,7 @@ async def metrics(request: Request) -> Response:
 async def _admit(request: Request) -> None:
     """Admit all callers if the settings say so; else callers on this machine, and owners."""
     server: Server = request.app.state.server
-    if server.loaded.settings.server.metrics_open or _is_here(request.scope):
+    if server.loaded.settings.server.metrics_open or _is_local(request.scope):
         return
     caller = await authenticator_of(request).recognise(request.scope)
     caller.need("read")
@@ -271,7 +271,7 @@ async def _admit(request: Request) -> None:
         raise Denied(f"Only owners may read this, and {caller.user.name} is not one.")
 
 
-def _is_here(scope: Any) -> bool:
+def _is_local(scope: Any) -> bool:
     """Whether the client is on this machine. A local proxy forwards for others and does not count."""
     if any(name in FORWARDED for name, _ in scope["headers"]):
         return False

@@ -28,7 +28,7 @@ class Traced:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        with trace(_given(scope["headers"])) as trace_id:
+        with trace(_caller_trace_id(scope["headers"])) as trace_id:
             scope["hutch.trace_id"] = trace_id
             header = (b"x-trace-id", trace_id.encode())
             started = False
@@ -49,7 +49,7 @@ class Traced:
                 await bug_response(error)(scope, receive, send_on)
 
 
-def _given(headers: Any) -> str | None:
+def _caller_trace_id(headers: Any) -> str | None:
     """The trace id that the caller sent, if it is valid."""
     found = [value for name, value in headers if name == b"traceparent"]
     match = _TRACEPARENT.fullmatch(found[0]) if len(found) == 1 else None

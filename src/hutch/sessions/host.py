@@ -311,9 +311,9 @@ class SocketStream:
         self._socket = connected
         self._loop = asyncio.get_running_loop()
 
-    async def read(self, most: int = 65536) -> bytes:
+    async def read(self, max_bytes: int = 65536) -> bytes:
         try:
-            return await self._loop.sock_recv(self._socket, most)
+            return await self._loop.sock_recv(self._socket, max_bytes)
         except ConnectionError:
             return b""
 

@@ -72,7 +72,7 @@ class Viewer(Protocol):
 class Stream(Protocol):
     """A connection to a port in a jail."""
 
-    async def read(self, most: int = 65536) -> bytes:
+    async def read(self, max_bytes: int = 65536) -> bytes:
         """The next bytes; b"" at the end."""
         ...
 

@@ -53,10 +53,10 @@ class BulkQueries:
         found = await self._all(select(*columns).where(users.c.id.in_(user_ids)))
         return {row["id"]: User(**{**row, "disabled": bool(row["disabled"])}) for row in found}
 
-    async def changed_sessions(self, since_ms: int, most: int) -> list[Session]:
+    async def changed_sessions(self, since_ms: int, limit: int) -> list[Session]:
         """Sessions that are otherwise than they were, the longest ago first."""
         statement = select(sessions).where(sessions.c.updated_ms >= since_ms).order_by(sessions.c.updated_ms)
-        return [read_session(row) for row in await self._all(statement.limit(most))]
+        return [read_session(row) for row in await self._all(statement.limit(limit))]
 
     async def heads(self, session_ids: Ids) -> dict[str, Head]:
         """The heads of several logs; sessions without a log are omitted."""

@@ -20,30 +20,30 @@ def is_tls(scope: Any) -> bool:
     return scope["scheme"] in ("https", "wss")
 
 
-def cookie_name(scope: Any, what: str = "hutch") -> str:
+def cookie_name(scope: Any, base_name: str = "hutch") -> str:
     if is_tls(scope):
-        return f"__Host-{what}"
+        return f"__Host-{base_name}"
     _, _, port = (scope.get("hutch.host") or "").rpartition(":")
-    return f"{what}_{port}" if port.isdigit() else what
+    return f"{base_name}_{port}" if port.isdigit() else base_name
 
 
-def read_cookie(scope: Any, what: str = "hutch") -> str | None:
+def read_cookie(scope: Any, base_name: str = "hutch") -> str | None:
     """The value of our cookie; None if there is none, or more than one of that name."""
-    wanted, found = cookie_name(scope, what), []
+    expected, found = cookie_name(scope, base_name), []
     for header in values(scope["headers"], b"cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == wanted and len(value) <= MAX_COOKIE:
+            if name == expected and len(value) <= MAX_COOKIE:
                 found.append(value)
     return found[0] if len(found) == 1 else None
 
 
 def set_cookie(
-    response: Response, scope: Any, value: str, *, what: str = "hutch", life_s: int = ABSOLUTE_MS // 1000
+    response: Response, scope: Any, value: str, *, base_name: str = "hutch", life_s: int = ABSOLUTE_MS // 1000
 ) -> None:
     # Lax: a link from another site opens the page logged in; other cross-site requests have no cookie.
     response.set_cookie(
-        cookie_name(scope, what),
+        cookie_name(scope, base_name),
         value,
         max_age=life_s,
         path="/",
@@ -53,9 +53,9 @@ def set_cookie(
     )
 
 
-def clear_cookie(response: Response, scope: Any, what: str = "hutch") -> None:
+def clear_cookie(response: Response, scope: Any, base_name: str = "hutch") -> None:
     response.delete_cookie(
-        cookie_name(scope, what), path="/", secure=is_tls(scope), httponly=True, samesite="lax"
+        cookie_name(scope, base_name), path="/", secure=is_tls(scope), httponly=True, samesite="lax"
     )
 
 

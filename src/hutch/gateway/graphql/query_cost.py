@@ -177,9 +177,9 @@ class _Weigher:
         if isinstance(value, IntValueNode):
             return int(value.value[:9])
         if isinstance(value, VariableNode):
-            given = self._variables.get(value.name.value)
-            if isinstance(given, int) and not isinstance(given, bool):
-                return given
+            first = self._variables.get(value.name.value)
+            if isinstance(first, int) and not isinstance(first, bool):
+                return first
         return MAX_PAGE
 
 

@@ -122,8 +122,8 @@ def _own_names(listener: socket.socket) -> TransportSecuritySettings:
 
 
 def _bears(headers: list[tuple[bytes, bytes]], token: str) -> bool:
-    given = [value for name, value in headers if name == b"authorization"]
-    scheme, _, value = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+    credentials = [value for name, value in headers if name == b"authorization"]
+    scheme, _, value = credentials[0].partition(b" ") if len(credentials) == 1 else (b"", b"", b"")
     return scheme.lower() == b"bearer" and secrets.compare_digest(value.strip(), token.encode())
 
 

@@ -1,4 +1,4 @@
-"""What somebody has allowed always, and how they withdraw it."""
+"""A user's permanent approvals: list and withdraw them."""
 
 from typing import Annotated
 
@@ -12,12 +12,12 @@ from hutch.gateway.rest.route import router, server_of
 
 routes = router("approvals")
 
-Tool = Annotated[str, Query(min_length=1, max_length=200, description="As the list has it.")]
-Pattern = Annotated[str, Query(max_length=20_000, description="As the list has it.")]
+Tool = Annotated[str, Query(min_length=1, max_length=200, description="The tool, as in the list.")]
+Pattern = Annotated[str, Query(max_length=20_000, description="The pattern, as in the list.")]
 
 
 class ApprovalOut(Out):
-    """What agents of the caller's sessions do without asking."""
+    """A call that agents in the caller's sessions make without asking."""
 
     tool: str
     pattern: str
@@ -25,14 +25,14 @@ class ApprovalOut(Out):
 
 @routes.get("/me/approvals", response_model=Page[ApprovalOut])
 async def list_approvals(request: Request, caller: Reader) -> Response:
-    """What you have allowed always, the oldest first; all of it at once."""
+    """All your permanent approvals, the oldest first."""
     found = await KeptApprovals(server_of(request).rows, caller.user.id).rules()
     return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
 
 
 @routes.delete("/me/approvals", status_code=204)
 async def withdraw_approval(request: Request, caller: Writer, tool: Tool, pattern: Pattern = "") -> Response:
-    """Withdraw what you have allowed: from the next run on it is asked about again."""
+    """Withdraw a permanent approval. From the next run on, agents ask again."""
     saved = KeptApprovals(server_of(request).rows, caller.user.id)
     await saved.withdraw([Rule("allow", tool, pattern)])
     return Response(status_code=204)

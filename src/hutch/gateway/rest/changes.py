@@ -1,4 +1,4 @@
-"""Changes: what runs have proposed, to be read, merged or closed."""
+"""Changes that runs have proposed: read, merge or close them."""
 
 import asyncio
 from typing import Annotated
@@ -31,26 +31,26 @@ class ChangeOut(Out):
     """A branch with a commit to review and merge."""
 
     id: str = Field(examples=["chg_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    base: str = Field(description="The branch that it is for.")
+    base: str = Field(description="The branch to merge into.")
     tests: str = Field(description="The test result in one line; empty if there are no tests.")
-    forge: ForgeName = Field(description="`git` is a repository elsewhere of which only branches are known.")
-    number: int = Field(description="Of the pull request; 0 where there is none.")
-    url: str = Field(description="The address of its page.")
+    forge: ForgeName = Field(description="`git` is a remote repository without pull requests.")
+    number: int = Field(description="The number of the pull request; 0 if there is none.")
+    url: str = Field(description="The URL of its page.")
 
 
 class MergeIn(In):
-    """How to merge."""
+    """Options of a merge."""
 
     strategy: Strategy | None = Field(
         None,
-        description="`fast-forward` makes no commit, `merge` one with two parents, `squash` one of its own; "
-        "`rebase` is for pull requests. Without, forward if that can be, else a merge; a pull request as its "
-        "repository allows.",
+        description="`fast-forward` makes no commit, `merge` one with two parents, `squash` a new one; "
+        "`rebase` is for pull requests. The default is fast-forward if possible, else merge; for a pull "
+        "request, the method that its repository allows.",
     )
     force: bool = Field(
         False,
-        description="Merge even if tests fail or changes were requested; the response says which. A pull "
-        "request takes a token of one's own for that, or an owner.",
+        description="Merge even if tests fail or changes were requested; the response lists them. For a pull "
+        "request this needs your own token, or an owner.",
     )
 
 
@@ -60,7 +60,7 @@ class MergedOut(Out):
     id: str
     base: str
     commit: str = Field(description="The new head of the base branch; empty if the forge did not return it.")
-    branch_stays: str = Field(description="Why the change's own branch was not deleted; empty when it was.")
+    branch_stays: str = Field(description="Why the change's own branch was not deleted; empty if it was.")
     overridden: list[str] = Field(description="The objections that `force` overrode.")
 
 
@@ -69,7 +69,7 @@ async def listed(
     request: Request,
     caller: Reader,
     state: ChangeState | None = None,
-    session: Annotated[str, Query(max_length=80, description="Only of this session.")] = "",
+    session: Annotated[str, Query(max_length=80, description="Only changes of this session.")] = "",
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:

@@ -1,4 +1,4 @@
-"""`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
+"""`POST /api/code`: takes a repository and a prompt, streams the run, ends with a pull request."""
 
 import re
 from typing import Annotated
@@ -45,7 +45,7 @@ class CodeIn(In):
     branch: Short = Field("", description="The branch to start from, and the base of the pull request.")
     persona: Annotated[str, Field(max_length=100)] = ""
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
-    title: Annotated[str, Field(max_length=200)] = Field("", description="Of the pull request.")
+    title: Annotated[str, Field(max_length=200)] = Field("", description="The title of the pull request.")
     draft: bool = False
     labels: list[Annotated[str, Field(min_length=1, max_length=50)]] = Field(
         default_factory=list, max_length=20
@@ -57,9 +57,9 @@ class CodeIn(In):
     timeoutSeconds: float | None = Field(
         None, gt=0, description="The maximum duration of the run, including waiting for answers."
     )
-    tests: Short = Field("", description="The test command that decides.")
+    tests: Short = Field("", description="The test command that decides whether the result is delivered.")
     plainDirectory: bool = Field(
-        False, description="Whether `repoUrl` may be a directory without git, which is copied whole."
+        False, description="Whether `repoUrl` may be a directory without git, which is copied."
     )
 
 
@@ -101,8 +101,8 @@ class CodeOut(Out):
     run: str
     session: str
     outcome: str = Field(
-        description="`done`, `nothing`, `not_delivered`, or how the run ended; `unfinished` when the answer "
-        "ends before the run does: send GET again."
+        description="`done`, `nothing`, `not_delivered`, or the outcome of the run; `unfinished` if the "
+        "response ends before the run: send GET again."
     )
     message: str
     pullRequest: PullRequestOut | None
@@ -112,7 +112,7 @@ class CodeOut(Out):
 
 
 def redirect_to_run(opened: OpenedSession) -> Response:
-    """The answer to a client that sends the same request again: the stream of the run that there is."""
+    """303 to the existing run, for a repeated idempotency key."""
     return Response(status_code=303, headers={"Location": f"{routes.prefix}/{opened.run.id}"})
 
 
@@ -122,7 +122,7 @@ def redirect_to_run(opened: OpenedSession) -> Response:
     response_model=CodeOut,
     responses={
         200: {"description": "A stream, or the result.", "content": STREAM},
-        303: {"description": "The same request with the same key: Location is its stream."},
+        303: {"description": "The same request with the same key: Location is the stream of its run."},
     },
 )
 async def submit(
@@ -133,7 +133,7 @@ async def submit(
     The frames `question` and `approval` say that the run waits for an answer: POST one of their `answers` to
     their `answerUrl`.
     """
-    stream_quota_of(request.app).check(caller)  # before anything comes of it
+    stream_quota_of(request.app).check(caller)  # before the run is created
     new_session = NewSession(
         repository=new.repoUrl,
         prompt=new.prompt,
@@ -171,7 +171,7 @@ async def follow(request: Request, caller: Reader, run_id: str, accept: Accept =
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
 async def cancel(request: Request, caller: Writer, run_id: str) -> Response:
-    """Cancel a run; what was delivered already stays."""
+    """Cancel a run. A delivered change stays."""
     await flow.cancel(server_of(request).services, caller, run_id)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""Commands in the jail of a session: run in a shell, left in the background, stopped."""
+"""Commands in the jail of a session: run, list, read and stop them."""
 
 import signal as signals
 from typing import Annotated
@@ -33,17 +33,20 @@ class CommandIn(In):
     shell: str = Field(
         "main",
         pattern=r"^[a-z0-9][a-z0-9._-]{0,31}$",
-        description="Each name is a shell of its own, which keeps its directory and variables.",
+        description="The name of the shell. Each shell keeps its directory and variables.",
     )
-    timeout_s: float | None = Field(None, gt=0, le=MAX_S, description="When it is stopped.")
+    timeout_s: float | None = Field(None, gt=0, le=MAX_S, description="The time after which it is stopped.")
     yield_s: float | None = Field(
-        None, ge=0, le=MAX_S, description="After this it goes on in the background, and is answered."
+        None,
+        ge=0,
+        le=MAX_S,
+        description="The time after which it continues in the background and the response is sent.",
     )
 
 
 @fields_from(CommandResult)
 class CommandResultOut(Out):
-    """A command that has ended, or goes on in the background under `id`."""
+    """A command that has ended, or continues in the background under `id`."""
 
 
 @fields_from(CommandState)
@@ -60,13 +63,13 @@ class CommandsOut(Out):
 
 @fields_from(CommandOutput)
 class OutputOut(Out):
-    """What a command printed from `start` to `end`; ask again with offset = `end`."""
+    """The output of a command from `start` to `end`; `end` is the offset of the next part."""
 
 
 class SignalIn(In):
     """A signal by its number."""
 
-    signal: int = Field(15, ge=1, le=int(signals.SIGRTMAX), description="15 asks it to end, 9 ends it.")
+    signal: int = Field(15, ge=1, le=int(signals.SIGRTMAX), description="15 asks it to end, 9 kills it.")
 
 
 @routes.post("/sessions/{session_id}/commands", operation_id="run_command", response_model=CommandResultOut)
@@ -91,9 +94,9 @@ async def output(
     caller: Reader,
     session_id: str,
     command_id: CommandId,
-    offset: Annotated[int, Query(ge=0, le=MAX_SIZE, description="From this byte on.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The first byte.")] = 0,
 ) -> Response:
-    """What a command in the background has printed."""
+    """The output of a command in the background."""
     return answer(await ask(request, caller, session_id, ReadCommand(command_id, offset)))
 
 
@@ -103,13 +106,13 @@ async def output(
 async def signal(
     request: Request, caller: Writer, keyed: ByKey, session_id: str, command_id: CommandId, body: SignalIn
 ) -> Response:
-    """Send a signal to a command in the background and all that it started."""
+    """Send a signal to a command in the background and all its processes."""
     await ask(request, caller, session_id, SignalCommand(command_id, body.signal))
     return Response(status_code=204)
 
 
 @routes.delete("/sessions/{session_id}/commands/{command_id}", status_code=204, operation_id="end_command")
 async def end(request: Request, caller: Writer, session_id: str, command_id: CommandId) -> Response:
-    """End a command in the background, with all that it started."""
+    """End a command in the background with all its processes."""
     await ask(request, caller, session_id, SignalCommand(command_id, int(signals.SIGKILL)))
     return Response(status_code=204)

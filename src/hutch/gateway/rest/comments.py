@@ -1,4 +1,4 @@
-"""What is said about the lines of a change."""
+"""Comments on the lines of a change."""
 
 from typing import Annotated
 
@@ -21,16 +21,16 @@ routes = router("changes")
 MAX_BODY = 20_000
 Body = Annotated[str, Field(max_length=MAX_BODY)]
 Commit = Annotated[
-    str, Field(max_length=40, description="That was looked at; refused if it is not the newest.")
+    str, Field(max_length=40, description="The reviewed commit; refused if it is not the newest.")
 ]
 
 
 class CommentIn(In):
-    """Something to be said about a line."""
+    """A new comment on a line."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(examples=["src/slug.py"])
     line: int = Field(ge=1, le=100_000_000)
-    side: Side = Field("new", description="`old` is about a line that the change takes away.")
+    side: Side = Field("new", description="`old` is for a line that the change removes.")
     body: Annotated[str, Field(min_length=1, max_length=MAX_BODY)]
     severity: Severity | None = None
     commit: Commit = ""
@@ -43,10 +43,10 @@ class CommentIn(In):
 class CommentOut(Out):
     """A comment on a line."""
 
-    review_id: str = Field(description="The review that it belongs to; empty when it was made by itself.")
+    review_id: str = Field(description="The review that it belongs to; empty if there is none.")
     author: str = Field(description="A user's id, or `hutch`.")
     severity: str = Field(description="`blocker`, `should`, `could`, or empty.")
-    resolved_ms: int = Field(description="0 until it is dealt with.")
+    resolved_ms: int = Field(description="0 until it is resolved.")
 
 
 @routes.get(
@@ -78,7 +78,7 @@ async def listed(
 async def add(
     request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, new: CommentIn
 ) -> Response:
-    """Say something about a line of a change, or of a file that it touches."""
+    """Comment on a line of a change, or of a file that it touches."""
     server = server_of(request)
     change = await changes.find(server.services, caller, change_id, "input")
     remark = Remark(
@@ -108,7 +108,7 @@ async def add(
     response_model=CommentOut,
 )
 async def resolve(request: Request, caller: Writer, keyed: ByKey, change_id: str, comment_id: Id) -> Response:
-    """Say that a comment is dealt with."""
+    """Mark a comment as resolved."""
     services = server_of(request).services
     change = await changes.find(services, caller, change_id, "input")
     resolved = await Comments(services.rows).resolve(change.id, comment_id, caller.user.id)

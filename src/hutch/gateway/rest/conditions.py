@@ -14,7 +14,7 @@ def etag(sha256: str) -> str:
 
 
 def matches(header: str, sha256: str | None, *, weak: bool = False) -> bool:
-    """Whether a list of entity tags, or `*`, names content; None is a file that is not there."""
+    """Whether a list of entity tags, or `*`, matches content; None is a missing file."""
     if header.strip() == "*":
         return sha256 is not None
     tags = [found[2] for found in _ETAG.finditer(header) if weak or not found[1]]
@@ -23,15 +23,15 @@ def matches(header: str, sha256: str | None, *, weak: bool = False) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which bytes of a file to send."""
+    """The range of bytes to send."""
 
     start: int
-    end: int  # the first that is not sent
+    end: int  # exclusive
     whole: bool
 
 
 def part_of(header: str | None, size: int) -> Part:
-    """The bytes that a header Range asks for. What is no single range of bytes counts as none."""
+    """The bytes that a header Range requests. Anything but one range of bytes is ignored."""
     found = _RANGE.fullmatch(header) if header else None
     if not found or not (found[1] or found[2]):
         return Part(0, size, True)
@@ -42,5 +42,5 @@ def part_of(header: str | None, size: int) -> Part:
         if found[2] and int(found[2]) < start:
             return Part(0, size, True)
     if start >= size or start >= end:
-        raise RangeNotSatisfiable(f"The file has {size} bytes, and none of those asked for.", size=size)
+        raise RangeNotSatisfiable(f"The file has {size} bytes. The requested range is outside it.", size=size)
     return Part(start, end, False)

@@ -1,4 +1,4 @@
-"""The content of a file: read whole or in part, and written, under the conditions of HTTP."""
+"""Reads and writes the content of files, with HTTP ranges and conditions."""
 
 import asyncio
 import hashlib
@@ -29,10 +29,10 @@ from hutch.workspace.files.partial_read import Bytes
 routes = router("files")
 
 CHUNK_BYTES = 512 * 1024
-OVERLAP_BYTES = 64 * 1024  # of a piece, among which a secret that lies across its ends is looked for
+OVERLAP_BYTES = 64 * 1024  # around a chunk: searched for secrets that cross its ends
 BINARY = "application/octet-stream"
 CONTENT = {BINARY: {"schema": {"type": "string", "format": "binary"}}}
-SAFE = {  # a file of a workspace is nobody's page
+SAFE = {  # browsers must not run a workspace's files
     "Content-Disposition": "attachment",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Accept-Ranges": "bytes",
@@ -50,7 +50,7 @@ Tags = Annotated[str | None, Header(max_length=4096)]
     responses={
         200: {"description": "The file.", "content": CONTENT},
         206: {"description": "A part.", "content": CONTENT},
-        304: {"description": "It is still what the caller has."},
+        304: {"description": "The file has not changed."},
     },
 )
 async def read(
@@ -63,9 +63,9 @@ async def read(
     if_none_match: Tags = None,
     if_match: Tags = None,
 ) -> Response:
-    """The content of a file, or a part of it. Its ETag is the SHA-256 of what is shown.
+    """The content of a file, or a part of it. Its ETag is the SHA-256 of the returned content.
 
-    For those who may only read the session, there is a `*` for each byte of a secret that the server knows.
+    For callers who may only read the session, each byte of a secret that the server knows becomes `*`.
     """
     services = server_of(request).services
     session = await allowed(services, caller, session_id)
@@ -75,7 +75,7 @@ async def read(
     tag = await content.tag(sha256)
     headers = {**SAFE, "ETag": etag(tag)}
     if if_match is not None and not matches(if_match, tag):
-        raise PreconditionFailed(f"'{path}' is not what If-Match says; its hash is {tag}.")
+        raise PreconditionFailed(f"'{path}' does not match If-Match; its hash is {tag}.")
     if if_none_match is not None and matches(if_none_match, tag, weak=True):
         return Response(status_code=304, headers=headers)
     if if_range is not None and not matches(if_range, tag):
@@ -95,17 +95,17 @@ async def read(
 
 @dataclass(slots=True)
 class Content:
-    """A file as it is sent: what is small at one look, what is large in pieces."""
+    """Sends a file: a small one at once, a large one in chunks."""
 
     host: SessionHost
     session_id: SessionId
     path: str
     by: str
-    mask: Mask | None = None  # hides secrets, for who may only read
-    data: bytes | None = None  # all of it, when it is small
+    mask: Mask | None = None  # hides secrets from callers who may only read
+    data: bytes | None = None  # the whole file, if it is small
 
     async def inspect(self) -> tuple[str, int]:
-        """Its hash and its size."""
+        """The hash and the size of the file."""
         first = await self._read(0, CHUNK_BYTES)
         if first.size <= len(first.data):
             self.data = first.data
@@ -114,16 +114,16 @@ class Content:
         return status.sha256 or "", first.size
 
     async def tag(self, sha256: str) -> str:
-        """What names the content as it is shown. The hash of what is hidden would confirm who guesses it."""
+        """The entity tag of the visible content. The hash of hidden content would confirm a guess."""
         if self.mask is None:
             return sha256
         if self.data is not None:
             return hashlib.sha256(await self.visible(self.data)).hexdigest()
-        # To mask a large file takes long: another name for its hash, which nobody else can work out.
+        # Masking a large file takes long, so its hash is keyed instead.
         return hmac.new(TAG_KEY, sha256.encode(), hashlib.sha256).hexdigest()
 
     async def chunks(self, part: Part, sha256: str) -> AsyncIterator[bytes]:
-        """The bytes of a part. When the file has changed meanwhile, the connection is cut before the end."""
+        """The bytes of a part. If the file changes meanwhile, the connection is aborted before the end."""
         at, digest = part.start, hashlib.sha256()
         while at < part.end:
             length = min(CHUNK_BYTES, part.end - at)
@@ -134,11 +134,11 @@ class Content:
                 await asyncio.to_thread(digest.update, data)
             over = at >= part.end
             if not data or (over and part.whole and digest.hexdigest() != sha256):
-                raise Conflict(f"'{self.path}' has changed while it was read.")
+                raise Conflict(f"'{self.path}' changed while it was read.")
             yield visible
 
     async def part(self, start: int, length: int) -> Bytes:
-        """A part at once, as it is shown to this caller."""
+        """A part that is sent at once, as this caller may see it."""
         found = await self._read(start, length)
         if self.mask is None:
             return found
@@ -153,11 +153,11 @@ class Content:
         return replace(found, data=visible, start=start)
 
     async def visible(self, data: bytes) -> bytes:
-        """The whole of a small file as it is sent."""
+        """The content as this caller may see it."""
         return data if self.mask is None else await asyncio.to_thread(self.mask, data)
 
     async def _masked(self, start: int, length: int) -> bytes:
-        """A piece of a large file, masked with what is around it: a secret may lie across its ends."""
+        """A chunk of a large file, masked with its surroundings: a secret may cross its ends."""
         first = max(0, start - OVERLAP_BYTES)
         data = (await self._read(first, start - first + length + OVERLAP_BYTES)).data
         return (await self.visible(data))[start - first :][:length]
@@ -181,9 +181,9 @@ async def write(
     if_match: Tags = None,
     if_none_match: Tags = None,
 ) -> Response:
-    """Give a file this content, and make the directories above it.
+    """Write the content of a file, and create the directories above it.
 
-    With `If-Match` only over what it names; with `If-None-Match: *` only where nothing is.
+    `If-Match` allows it only over that content; `If-None-Match: *` only if there is no file.
     """
     services = server_of(request).services
     session = await allowed(services, caller, session_id, "input")
@@ -191,9 +191,9 @@ async def write(
     if if_match is not None or (if_none_match is not None and if_none_match.strip() != "*"):
         if_hash = await _hash_now(services.host, session.id, path, caller.user.id)
         if if_match is not None and not matches(if_match, if_hash):
-            raise PreconditionFailed(f"'{path}' is not what If-Match says.")
+            raise PreconditionFailed(f"'{path}' does not match If-Match.")
         if if_none_match is not None and matches(if_none_match, if_hash, weak=True):
-            raise PreconditionFailed(f"'{path}' is what If-None-Match says.")
+            raise PreconditionFailed(f"'{path}' matches If-None-Match.")
     create = if_none_match is not None and (if_none_match.strip() == "*" or if_hash is None)
     data = await request.body()
     try:
@@ -223,11 +223,11 @@ async def _hash_now(host: SessionHost, session_id: SessionId, path: str, by: str
 async def delete(
     request: Request, caller: Writer, session_id: str, path: FilePath, if_match: Tags = None
 ) -> Response:
-    """Remove a file, a link itself, or a directory with all that is in it."""
+    """Remove a file, a symbolic link, or a directory with its contents."""
     services = server_of(request).services
     session = await allowed(services, caller, session_id, "input")
     if if_match is not None:
         now = await _hash_now(services.host, session.id, path, caller.user.id)
         if not matches(if_match, now):
-            raise PreconditionFailed(f"'{path}' is not what If-Match says.")
+            raise PreconditionFailed(f"'{path}' does not match If-Match.")
     return answer(await services.host.call(session.id, DeleteFile(path), by=caller.user.id))

@@ -24,13 +24,13 @@ MAX_EDITS = 1000
 MAX_FOUND = 10_000
 Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
 Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
-MaxResults = Annotated[int, Query(ge=1, le=MAX_FOUND, description="How many at most.")]
+MaxResults = Annotated[int, Query(ge=1, le=MAX_FOUND, description="The maximum number of results.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_SIZE, description="`next` of the previous result.")]
-NEXT = "The offset of what comes next; null: no more, or more than a search reads. Then narrow it."
+NEXT = "The offset of the next results. Null: no more, or more than a search reads; then narrow it."
 
 
 class ReplaceIn(In):
-    """Put `new` in the place of `old`, which is in the file once, or is replaced everywhere."""
+    """Replace `old` by `new`. `old` must be unique, unless all occurrences are replaced."""
 
     old: str
     new: str
@@ -38,7 +38,7 @@ class ReplaceIn(In):
 
 
 class LinesIn(In):
-    """Put `new` in the place of lines."""
+    """Replace lines by `new`."""
 
     start_line: int = Field(ge=1, le=2**53)
     end_line: int = Field(ge=1, le=2**53)
@@ -46,14 +46,14 @@ class LinesIn(In):
 
 
 class InsertIn(In):
-    """Put `new` after a line; 0 is the beginning."""
+    """Insert `new` after a line; 0 is the beginning."""
 
     insert_line: int = Field(ge=0, le=2**53)
     new: str
 
 
 class EditIn(In):
-    """Edits of one file: all of them are made, or none."""
+    """Edits of one file; all of them are applied, or none."""
 
     path: PathText
     edits: list[ReplaceIn | LinesIn | InsertIn] = Field(min_length=1, max_length=MAX_EDITS)
@@ -67,14 +67,14 @@ class PatchIn(In):
 
 @fields_from(EditedFile, "path kind diff notes warnings moved_from")
 class EditedFileOut(Out):
-    """What became of one file."""
+    """The result for one file."""
 
-    notes: list[str] = Field(description="How the text was found, and what was done already.")
-    warnings: list[str] = Field(description="Such as a syntax that was whole before.")
+    notes: list[str] = Field(description="How the text was matched, and edits that were already in place.")
+    warnings: list[str] = Field(description="For example, a syntax error that is new.")
 
 
 class EditedOut(Out):
-    """What came of edits or a patch."""
+    """The result of edits or a patch."""
 
     files: list[EditedFileOut]
     changes: list[FileChangeOut]
@@ -82,26 +82,26 @@ class EditedOut(Out):
 
 @fields_from(Line)
 class LineOut(Out):
-    """A line that was found, or one beside it."""
+    """A matching line, or one of its context."""
 
 
 class FoundOut(Out):
-    """What a search found."""
+    """The result of a search."""
 
     lines: list[LineOut] = Field(description="With output=content.")
     counts: dict[str, int] = Field(description="With output=count: matches by file.")
     paths: list[str] = Field(description="With output=files.")
     total: int
-    cut: bool = Field(description="There is more than this.")
+    cut: bool = Field(description="There are more results.")
     next: int | None = Field(description=NEXT)
 
 
 class PathsOut(Out):
-    """Files whose path fits, the newest first."""
+    """Matching files, the newest first."""
 
     paths: list[str]
     total: int
-    cut: bool = Field(description="There is more than this.")
+    cut: bool = Field(description="There are more results.")
     next: int | None = Field(description=NEXT)
 
 
@@ -111,7 +111,7 @@ def edited_json(edited: EditResult) -> dict[str, object]:
 
 @routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
 async def edit(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: EditIn) -> Response:
-    """Make edits in a file, all or none. Small differences in white space are tolerated and reported."""
+    """Apply all edits to a file, or none. Small differences in white space are tolerated and reported."""
     edit = EditFile(parse_path(body.path), [each.model_dump() for each in body.edits])
     return answer(edited_json(await ask(request, caller, session_id, edit)))
 
@@ -129,7 +129,9 @@ async def grep(
     session_id: str,
     pattern: Pattern,
     path: Below = "",
-    glob: Annotated[str | None, Query(max_length=1000, description="Only files like this: `*.py`.")] = None,
+    glob: Annotated[
+        str | None, Query(max_length=1000, description="Only files that match, such as `*.py`.")
+    ] = None,
     ignore_case: bool = False,
     multiline: bool = False,
     context: Annotated[int, Query(ge=0, le=MAX_CONTEXT_LINES, description="Lines around each match.")] = 0,
@@ -139,7 +141,7 @@ async def grep(
 ) -> Response:
     """Search the files with a regular expression.
 
-    For those who may only read the session, a line that holds a secret which the server knows is no match.
+    For callers who may only read the session, lines with a secret that the server knows do not match.
     """
     services = server_of(request).services
     session = await allowed(services, caller, session_id)
@@ -170,7 +172,7 @@ async def glob(
     limit: MaxResults = 200,
     offset: Offset = 0,
 ) -> Response:
-    """Files whose path fits a pattern: `**/*.py`."""
+    """Files whose path matches a pattern such as `**/*.py`."""
     services = server_of(request).services
     session = await allowed(services, caller, session_id)
     read_only = not await may_write(services, caller, session)
@@ -181,5 +183,5 @@ async def glob(
 
 def _plain(pattern: str) -> str:
     if "\0" in pattern:
-        raise BadRequest("A pattern cannot hold a NUL.")
+        raise BadRequest("A pattern cannot contain NUL.")
     return pattern

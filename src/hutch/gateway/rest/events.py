@@ -1,4 +1,4 @@
-"""Events: what happened in a session, a page at a time."""
+"""Pages of a session's events."""
 
 from typing import Annotated
 
@@ -21,14 +21,14 @@ SSE = "text/event-stream"
 
 
 class EventPage(Out):
-    """Events, the oldest first; ask again with `after` = `next` until that is null."""
+    """Events, the oldest first; `next` is `after` of the next page, null on the last."""
 
     items: list[EntryOut]
     next: int | None
 
 
 class _Streamed(Response):
-    """An answer that does not end while the session goes on."""
+    """A response that lasts as long as the session."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await EventStream()(scope, receive, send)
@@ -39,12 +39,14 @@ async def listed(
     request: Request,
     caller: Reader,
     session_id: str,
-    after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="How many at most.")] = 500,
+    after: Annotated[
+        int, Query(ge=0, le=MAX_SIZE, description="The number of the last event that you have.")
+    ] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="The maximum number of events.")] = 500,
 ) -> Response:
-    """What happened in a session, as it is in its log.
+    """The events of a session, from its log.
 
-    With `Accept: text/event-stream` it goes on with what comes, as `…/events/stream` does.
+    With `Accept: text/event-stream` new events follow, as from `…/events/stream`.
     """
     if SSE in request.headers.get("accept", ""):
         return _Streamed()

@@ -1,4 +1,4 @@
-"""The files of a session: listed, moved, and given directories; see `content` for what is in them."""
+"""Lists and moves files of a session, and makes directories; see `content` for their content."""
 
 from typing import Annotated, Any
 
@@ -22,11 +22,11 @@ MAX_ENTRIES = 1000
 
 @fields_from(Entry, "path kind size mode target")
 class FileOut(Out):
-    """One name in the workspace."""
+    """An entry of the workspace."""
 
     mode: int = Field(description="Permission bits.")
     modified_ms: int
-    target: str | None = Field(description="Where a link points.")
+    target: str | None = Field(description="The target of a symbolic link.")
     utf8: bool = Field(
         description="False: the name is not UTF-8, contains U+FFFD instead, and cannot be requested."
     )
@@ -34,10 +34,10 @@ class FileOut(Out):
 
 @fields_from(FileChange)
 class FileChangeOut(Out):
-    """What became of one file."""
+    """The result for one file."""
 
-    before: str | None = Field(description="The SHA-256 of what was there.")
-    after: str | None = Field(description="The SHA-256 of what is there now.")
+    before: str | None = Field(description="The SHA-256 of the content before.")
+    after: str | None = Field(description="The SHA-256 of the content now.")
 
 
 class MoveIn(In):
@@ -49,7 +49,7 @@ class MoveIn(In):
 
 
 class DirectoryIn(In):
-    """A directory to be made, with those above it."""
+    """A directory to create, with those above it."""
 
     path: PathText
 
@@ -65,13 +65,13 @@ async def listed(
     request: Request,
     caller: Reader,
     session_id: str,
-    path: Annotated[str, Query(max_length=4096, description="A directory; empty is the workspace.")] = "",
+    path: Annotated[str, Query(max_length=4096, description="A directory; empty means the workspace.")] = "",
     recursive: Annotated[bool, Query(description="Include subdirectories.")] = False,
     ignored: Annotated[bool, Query(description="Include files that .gitignore excludes.")] = False,
     cursor: Annotated[str, Query(max_length=16384, description="`next` of the previous page.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="How many at most.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="The maximum number of entries.")] = 200,
 ) -> Response:
-    """What is in a directory, in the order of names."""
+    """The entries of a directory, sorted by name."""
     query = ListFiles(parse_path(path, or_root=True), recursive, not ignored, cursor or None, limit)
     found = await ask(request, caller, session_id, query)
     return page(request, [file_json(each) for each in found.entries], found.cursor)
@@ -79,7 +79,7 @@ async def listed(
 
 @routes.post("/sessions/{session_id}/move", operation_id="move_file", response_model=list[FileChangeOut])
 async def move(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: MoveIn) -> Response:
-    """Give a file, a link or a directory another name."""
+    """Rename or move a file, a link or a directory."""
     move = MoveFile(parse_path(body.path), parse_path(body.to), body.replace)
     return answer(await ask(request, caller, session_id, move))
 
@@ -90,5 +90,5 @@ async def move(request: Request, caller: Writer, keyed: ByKey, session_id: str, 
 async def make_directory(
     request: Request, caller: Writer, keyed: ByKey, session_id: str, body: DirectoryIn
 ) -> Response:
-    """Make a directory and those above it; the answer names those that were not there."""
+    """Create a directory and those above it. The response lists the new ones."""
     return answer(await ask(request, caller, session_id, MakeDirectory(parse_path(body.path))))

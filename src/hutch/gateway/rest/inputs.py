@@ -1,4 +1,4 @@
-"""Inputs: what is asked of a session, in order."""
+"""The inputs of a session, in order."""
 
 from typing import Annotated, Any, Literal
 
@@ -24,14 +24,14 @@ EXAMPLES = {
 
 
 class WithheldInput(Out):
-    """An input that answers a question which is not for this caller."""
+    """An input that answers a question for another user."""
 
     type: str
     withheld: Literal[True]
 
 
 class InputOut(Out):
-    """An input at its place."""
+    """An input with its number."""
 
     seq: int = Field(ge=1)
     at_ms: int
@@ -42,7 +42,7 @@ class InputOut(Out):
 
 
 class InputPage(Out):
-    """Inputs, the oldest first; ask again with `after` = `next` until that is null."""
+    """Inputs, the oldest first; `next` is `after` of the next page, null on the last."""
 
     items: list[InputOut]
     next: int | None
@@ -78,7 +78,7 @@ async def give(
     services = server_of(request).services
     stored = await flow.give(services, caller, session_id, input, also=keyed.store_answer(accepted_response))
     run_id = (await flow.runs_of(services, session_id, [stored])).get(stored.seq)
-    keyed.is_stored = keyed.is_stored and run_id is None  # more is known by now: that is what is kept
+    keyed.is_stored = keyed.is_stored and run_id is None  # store the response with the run's id instead
     return accepted_response(stored, run_id)
 
 
@@ -87,8 +87,10 @@ async def listed(
     request: Request,
     caller: Reader,
     session_id: str,
-    after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")] = 100,
+    after: Annotated[
+        int, Query(ge=0, le=MAX_SIZE, description="The number of the last input that you have.")
+    ] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="The maximum number of inputs.")] = 100,
 ) -> Response:
     """The inputs of a session, the oldest first."""
     found = await flow.inputs(server_of(request).services, caller, session_id, after=after, limit=limit + 1)

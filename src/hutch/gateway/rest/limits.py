@@ -6,7 +6,7 @@ from hutch.gateway.responses import MAX_SIZE, In
 
 
 class Limits(In):
-    """How far a run may go; what is left out is as the persona and the settings say."""
+    """The limits of a run; omitted ones default to those of the persona and the settings."""
 
     turns: int | None = Field(None, ge=1, le=MAX_SIZE)
     tokens: int | None = Field(None, ge=1, le=MAX_SIZE)

@@ -31,11 +31,11 @@ class UserOut(Out):
 
 
 class LoginState(Out):
-    """Whether this browser is logged in, and how it could be."""
+    """Whether this browser is logged in, and the ways to log in."""
 
     methods: list[Literal["password", "oidc"]]
     user: UserOut | None
-    csrf: str | None = Field(description="For the header X-CSRF-Token of everything that changes something.")
+    csrf: str | None = Field(description="For the header X-CSRF-Token of requests that change something.")
 
 
 class LoggedIn(Out):
@@ -77,13 +77,13 @@ class LogOut(In):
 class NewPassword(In):
     password: Password
     current: Password | None = Field(
-        None, description="The present one; not needed right after a one-time link."
+        None, description="The current password; not needed right after a one-time link."
     )
 
 
 @routes.get("/login")
 async def login_state(request: Request, authenticator: AuthenticatorDep) -> LoginState:
-    """Whether this browser is logged in; with the CSRF token that a page must send."""
+    """Whether this browser is logged in, with the CSRF token that a page must send."""
     methods: list[Literal["password", "oidc"]] = ["password"]
     if getattr(request.app.state, "oidc", None) is not None:
         methods.append("oidc")
@@ -99,7 +99,7 @@ async def login_state(request: Request, authenticator: AuthenticatorDep) -> Logi
 async def log_in_by_password(
     body: ByPassword, request: Request, response: Response, authenticator: AuthenticatorDep
 ) -> LoggedIn:
-    """Log a browser in; it gets a cookie."""
+    """Log a browser in with a password. The response sets a cookie."""
     user = await authenticator.accounts.login(body.name, body.password, authenticator.actor(request.scope))
     csrf = await log_in(authenticator, request, response, user, "password")
     return LoggedIn(user=user_out(user), csrf=csrf)
@@ -119,7 +119,7 @@ async def log_in_by_link(
 async def log_out(
     body: LogOut, request: Request, response: Response, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
-    """Log this browser out, or all of them."""
+    """Log this browser out, or all of the user's."""
     _require_cookie(caller)
     if body.everywhere:
         await authenticator.accounts.browsers.end_all(caller.user.id)
@@ -128,8 +128,8 @@ async def log_out(
         await authenticator.accounts.browsers.end(caller.credential_id)
         authenticator.forget(credential_id=caller.credential_id)
     clear_cookie(response, request.scope)
-    what = "everywhere" if body.everywhere else ""
-    await authenticator.accounts.note(authenticator.actor(request.scope, caller), "logout", detail=what)
+    detail = "everywhere" if body.everywhere else ""
+    await authenticator.accounts.note(authenticator.actor(request.scope, caller), "logout", detail=detail)
 
 
 @routes.get("/me")
@@ -143,17 +143,17 @@ async def me(caller: Reader) -> Me:
 async def set_password(
     body: NewPassword, request: Request, response: Response, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
-    """Set one's own password. Every other browser is logged out; this one gets a new cookie."""
+    """Set your own password. All your other browsers are logged out; this one gets a new cookie."""
     _require_cookie(caller)
     actor = authenticator.actor(request.scope, caller)
     found = await authenticator.accounts.users.find_with_password_hash(caller.user.name)
     if found and found[1] and not await _is_fresh_link_login(request, authenticator):
         if body.current is None:
-            raise Denied("The present password is needed too.")
+            raise Denied("The current password is missing.")
         try:
             await authenticator.accounts.login(caller.user.name, body.current, actor)
         except Unauthenticated:
-            raise Denied("The present password is wrong.") from None
+            raise Denied("The current password is wrong.") from None
     await authenticator.accounts.set_password(caller.user.id, body.password, actor)
     authenticator.forget(user_id=caller.user.id)
     await log_in(authenticator, request, response, caller.user, "password")
@@ -163,7 +163,7 @@ async def set_password(
 async def browsers(
     request: Request, caller: Reader, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
-    """The browsers in which one is logged in, the newest first."""
+    """The browsers in which you are logged in, the newest first."""
     found = await authenticator.accounts.browsers.list(caller.user.id, before=cursor, limit=limit + 1)
     more = found[limit - 1].id if len(found) > limit else None
     names = [name for name in BrowserOut.model_fields if name != "current"]
@@ -175,10 +175,10 @@ async def browsers(
 async def end_browser(
     browser_id: Id, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
-    """Log one of them out."""
+    """Log one of your browsers out."""
     _require_cookie(caller)
     if browser_id not in {each.id for each in await authenticator.accounts.browsers.list(caller.user.id)}:
-        raise NotFound(f"There is no browser {echo(browser_id, 80)} of yours.")
+        raise NotFound(f"You have no browser {echo(browser_id, 80)}.")
     await authenticator.accounts.browsers.end(browser_id)
     authenticator.forget(credential_id=browser_id)
     await authenticator.accounts.note(authenticator.actor(request.scope, caller), "logout", browser_id)
@@ -190,13 +190,15 @@ def user_out(user: User) -> UserOut:
 
 def _require_cookie(caller: Caller) -> None:
     if caller.by != "cookie":
-        raise Denied("This is for browsers that are logged in; a token cannot do it.")
+        raise Denied("This needs a browser that is logged in; a token is not enough.")
 
 
 async def _is_fresh_link_login(request: Request, authenticator: AuthenticatorDep) -> bool:
-    """Whether this browser was let in by a one-time link a moment ago."""
+    """Whether this browser was logged in by a one-time link a moment ago."""
     browser = await authenticator.browser(request.scope)
     if browser is None or browser[1].began_by != "link":
         return False
     age_ms = wall_ms() - browser[1].created_ms
-    return -CLOCK_LEEWAY_MS < age_ms < LOGIN_LINK_S * 1000  # not for longer because the clock was set back
+    return (
+        -CLOCK_LEEWAY_MS < age_ms < LOGIN_LINK_S * 1000
+    )  # the lower bound: setting the clock back must not extend it

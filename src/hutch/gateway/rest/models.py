@@ -1,4 +1,4 @@
-"""Models: which can be used here, and which one is when nobody names one."""
+"""The usable models, and the default one."""
 
 from fastapi import Request, Response
 from pydantic import Field
@@ -15,21 +15,21 @@ routes = router("models")
 class ProviderOut(Out):
     """A provider of models."""
 
-    reason: str = Field(description="Why it can be used, or what is missing.")
-    default_model: str | None = Field(description="`provider:name`, when one is known.")
+    reason: str = Field(description="Why it is usable, or what is missing.")
+    default_model: str | None = Field(description="`provider:name`, if there is one.")
 
 
 class ModelsOut(Out):
     """The usable providers. Keys are never returned."""
 
-    default: str = Field(description="What a session without a model of its own uses.")
-    reason: str = Field(description="Why it is that one.")
+    default: str = Field(description="The model of sessions that name none.")
+    reason: str = Field(description="Why it is the default.")
     providers: list[ProviderOut]
 
 
 @routes.get("/models", operation_id="list_models", response_model=ModelsOut)
 async def listed(request: Request, caller: Reader) -> Response:
-    """The providers that can be used here, and the default model."""
+    """The usable providers, and the default model."""
     choice, providers = await server_of(request).list_models()
     name = choice.name if caller.is_owner or not choice.name.startswith("scripted:") else "scripted"
     return answer({"default": name, "reason": choice.reason, "providers": providers})

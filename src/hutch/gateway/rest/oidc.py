@@ -1,4 +1,4 @@
-"""Login by an identity provider: there, and back again."""
+"""Login by an identity provider: the redirect to it, and the callback."""
 
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -28,7 +28,7 @@ Text = Annotated[str, Query(max_length=4096)]
 def _provider_login(request: Request) -> "OidcLogin":
     login = cast("OidcLogin | None", getattr(request.app.state, "oidc", None))
     if login is None:
-        raise NotFound("No provider is set up. An owner can name one in oidc.issuer.")
+        raise NotFound("No provider is set up. An owner can set one in oidc.issuer.")
     return login
 
 
@@ -38,7 +38,7 @@ async def begin_oidc(request: Request, authenticator: AuthenticatorDep, next: Te
     redirect_uri = f"{base_url(authenticator, request.scope)}{PREFIX}{CALLBACK}"
     url, sealed = await _provider_login(request).begin(redirect_uri, next)
     response = RedirectResponse(url, 303)
-    set_cookie(response, request.scope, sealed, what=COOKIE, life_s=LIFE_S)
+    set_cookie(response, request.scope, sealed, base_name=COOKIE, life_s=LIFE_S)
     return response
 
 
@@ -51,7 +51,7 @@ async def finish_oidc(
     error: Text = "",
     iss: Annotated[str | None, Query(max_length=4096)] = None,
 ) -> Response:
-    """The browser comes back from the provider, and is logged in."""
+    """Receive the browser back from the provider, and log it in."""
     login, actor = _provider_login(request), authenticator.actor(request.scope)
     sealed = read_cookie(request.scope, COOKIE)
     await authenticator.accounts.attempt(actor)
@@ -69,7 +69,7 @@ async def finish_oidc(
 
 
 async def _user_of(authenticator: Authenticator, actor: Actor, identity: Identity, role: Role) -> User:
-    """The user behind an identity; made on the first login."""
+    """The user with an identity; created on the first login."""
     users = authenticator.accounts.users
     user = await users.find_by_identity(identity.issuer, identity.subject)
     if user is None:

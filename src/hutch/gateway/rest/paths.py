@@ -16,33 +16,33 @@ PathText = Annotated[str, Field(max_length=MAX_LENGTH, description="Relative to 
 
 
 def parse_path(text: str, *, or_root: bool = False) -> str:
-    """A path that came from outside. The kernel keeps it inside anyhow; this says what is wrong with it."""
+    """Check a path from a request. The kernel confines it anyway; this explains what is wrong with it."""
     if "\0" in text:
-        raise BadRequest("A path cannot hold a NUL.")
+        raise BadRequest("A path cannot contain NUL.")
     if len(os.fsencode(text)) >= MAX_LENGTH:
-        raise BadRequest(f"A path has less than {MAX_LENGTH} bytes.")
+        raise BadRequest(f"A path must have fewer than {MAX_LENGTH} bytes.")
     if text.startswith("/"):
-        raise BadRequest("A path begins in the workspace, without a '/' before it.")
+        raise BadRequest("A path is relative to the workspace and does not begin with '/'.")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise BadRequest("A path with '..' in it may lead anywhere. Name the file from the workspace on.")
+        raise BadRequest("A path cannot contain '..'. Write it relative to the workspace.")
     if not parts and not or_root:
-        raise BadRequest("This needs the path of a file.")
+        raise BadRequest("The path of a file is missing.")
     return "/".join(parts)
 
 
 def of_url(request: Request, path: str) -> str:
-    """The path at the end of an address, from its bytes: what is no UTF-8 was replaced in `path`."""
+    """The path at the end of a URL, from its bytes: in `path`, invalid UTF-8 was replaced."""
     raw = request.scope.get("raw_path") or b""
     try:
         unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise BadRequest("A path in an address is UTF-8, percent-encoded. This one is not.") from None
+        raise BadRequest("A path in a URL must be UTF-8, percent-encoded. This one is not.") from None
     return parse_path(path)
 
 
 class FileConvertor(Convertor[str]):
-    """All the rest of an address. The one that comes with the library stops at a newline."""
+    """Matches the rest of a URL. The library's own convertor stops at a newline."""
 
     regex = r"[\s\S]*"
 

@@ -1,4 +1,4 @@
-"""Personas: who can work in a session."""
+"""The personas that can work in a session."""
 
 import asyncio
 from typing import Annotated, Any
@@ -16,13 +16,13 @@ routes = router("personas")
 
 
 class PersonaOut(Out):
-    """Who works: the tools that they may use, and the rules."""
+    """A persona: its tools and its rules."""
 
     name: str
     description: str
     tools: list[str]
-    default: str = Field(description="What happens with a call that no rule is about: allow, ask or deny.")
-    model: str | None = Field(description="The model that they want, if any.")
+    default: str = Field(description="The action for a call that matches no rule: allow, ask or deny.")
+    model: str | None = Field(description="The model that it prefers, if any.")
 
 
 class WholePersonaOut(PersonaOut):
@@ -50,13 +50,13 @@ def persona_json(persona: Persona) -> dict[str, Any]:
 
 @routes.get("/personas", operation_id="list_personas", response_model=PersonasOut)
 async def listed(request: Request, caller: Reader) -> Response:
-    """Those who can work in a session."""
+    """The available personas."""
     found = await asyncio.to_thread(list_personas, server_of(request).loaded.paths.personas)
     return answer({"items": [persona_json(each) for each in found], "next": None})
 
 
 @routes.get("/personas/{name}", operation_id="get_persona", response_model=WholePersonaOut)
 async def show(request: Request, caller: Reader, name: Annotated[str, Path(max_length=100)]) -> Response:
-    """One of them, with the prompt."""
+    """A persona with its prompt."""
     found = await asyncio.to_thread(find_persona, name, server_of(request).loaded.paths.personas)
     return answer({**persona_json(found), "prompt": found.prompt})

@@ -1,4 +1,4 @@
-"""Previews: which ports of a session can be looked at, and where."""
+"""The ports of a session that have previews, and their URLs."""
 
 from fastapi import Request, Response
 from pydantic import Field
@@ -16,12 +16,12 @@ class PreviewOut(Out):
 
     port: int
     url: str = Field(
-        description="A browser is sent on to a name of the preview's own; a token is enough here."
+        description="Redirects a browser to the preview's own host name. A token gets the page here."
     )
 
 
 class PreviewsOut(Out):
-    """All ports that can be looked at."""
+    """All ports with a preview."""
 
     items: list[PreviewOut]
     next: None = None
@@ -29,7 +29,7 @@ class PreviewsOut(Out):
 
 @routes.get("/sessions/{session_id}/previews", operation_id="list_previews", response_model=PreviewsOut)
 async def listed(request: Request, caller: Reader, session_id: str) -> Response:
-    """The ports that programs in the jail listen on, and where to look at them."""
+    """The ports that programs in the jail listen on, with the URLs of their previews."""
     ports = await ask(request, caller, session_id, ListPorts())
     origin = request.scope.get("hutch.origin") or ""
     items = [{"port": port, "url": f"{origin}/preview/{session_id}/{port}/"} for port in ports]

@@ -1,4 +1,4 @@
-"""The record of a session, which anybody can verify, and receipts for it."""
+"""The record of a session, which anyone can verify, and receipts for it."""
 
 import asyncio
 import tempfile
@@ -21,7 +21,7 @@ ZIP = "application/zip"
 
 
 class ReceiptOut(Out):
-    """A signed statement of a log's head, to be kept elsewhere."""
+    """A signed statement of a log's head, to store elsewhere."""
 
     kind: str
     session: str
@@ -30,7 +30,7 @@ class ReceiptOut(Out):
     at_ms: int
     reason: str
     key: str = Field(description="The fingerprint of the key that signed.")
-    signature: str = Field(description="Ed25519, in base 64; docs/record.md says over what.")
+    signature: str = Field(description="Ed25519, in base64; docs/record.md defines the signed bytes.")
 
 
 @routes.get(
@@ -47,7 +47,7 @@ class ReceiptOut(Out):
 async def export_record(request: Request, caller: Reader, session_id: str) -> Response:
     """The whole log with its signatures as one file: `hutch verify` checks it offline.
 
-    What you may not see is left out, and the signatures say so.
+    Events that you may not see are omitted, which the signatures state.
     """
     server = server_of(request)
     session = await allowed(server.services, caller, session_id)
@@ -64,7 +64,7 @@ async def export_record(request: Request, caller: Reader, session_id: str) -> Re
 
 @routes.get("/sessions/{session_id}/receipt", operation_id="get_receipt", response_model=ReceiptOut)
 async def receipt(request: Request, caller: Reader, session_id: str) -> Response:
-    """What the log says now, signed; a record that is cut or rewritten later does not agree with it."""
+    """Sign the present head of the log. A record that is truncated or rewritten later contradicts it."""
     server = server_of(request)
     session = await allowed(server.services, caller, session_id)
     return answer((await server.log.receipt(session.id)).to_json())

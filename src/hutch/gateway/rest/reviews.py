@@ -1,4 +1,4 @@
-"""Verdicts on changes: by people, and by the agent that reviews."""
+"""Reviews of changes, by people and by the reviewing agent."""
 
 from typing import Annotated
 
@@ -31,14 +31,14 @@ routes = router("changes")
 
 
 class JudgeIn(In):
-    """What is said with a verdict."""
+    """The comment of a verdict."""
 
     body: Body = ""
     commit: Commit = ""
 
 
 class ReviewIn(In):
-    """How a change is to be read."""
+    """Options of a review."""
 
     instructions: Annotated[str, Field(max_length=20_000)] = Field("", description="What to look for.")
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
@@ -47,16 +47,16 @@ class ReviewIn(In):
 
 
 class PullReviewIn(ReviewIn):
-    """Which pull request is to be read, and how."""
+    """The pull request to review, and options."""
 
     url: Annotated[str, Field(min_length=1, max_length=2048)] = Field(
         examples=["https://github.com/example/project/pull/7"]
     )
-    again: bool = Field(False, description="Though this commit was reviewed before.")
+    again: bool = Field(False, description="Review even if this commit was reviewed before.")
 
 
 class UnderReviewOut(Out):
-    """A review that is under way; `review.given` in the session's log tells its end."""
+    """A review in progress; the event `review.given` in the session's log ends it."""
 
     session_id: str
     commit: str
@@ -67,7 +67,7 @@ class ReviewOut(Out):
     """A verdict on a change, at one commit."""
 
     author: str = Field(description="A user's id, or `hutch`.")
-    url: str = Field(description="Where it was posted; empty when it is only here.")
+    url: str = Field(description="The URL where it was posted; empty if it was not.")
 
 
 @routes.get(
@@ -93,7 +93,7 @@ async def approve(
     change_id: str,
     body: JudgeIn | None = None,
 ) -> Response:
-    """Say that a change is good, as it is now."""
+    """Approve a change in its present state."""
     actor = authenticator.actor(request.scope, caller)
     return await _judge(request, caller, actor, keyed, change_id, "approved", body)
 
@@ -112,7 +112,7 @@ async def request_changes(
     change_id: str,
     body: JudgeIn,
 ) -> Response:
-    """Say what must be changed first."""
+    """Request changes before a merge."""
     actor = authenticator.actor(request.scope, caller)
     return await _judge(request, caller, actor, keyed, change_id, "changes_requested", body)
 
@@ -126,7 +126,7 @@ async def request_changes(
 async def review(
     request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, body: ReviewIn | None = None
 ) -> Response:
-    """Have an agent read a change. It leaves comments and a verdict, and edits nothing."""
+    """Have an agent review a change. It leaves comments and a verdict, and edits nothing."""
     change = await changes.find(server_of(request).services, caller, change_id, "input")
     return await _begin(
         request, caller, keyed, change.repository, change.commit, change.id, body or ReviewIn()
@@ -135,9 +135,9 @@ async def review(
 
 @routes.post("/reviews", status_code=202, operation_id="review_pull_request", response_model=UnderReviewOut)
 async def review_pull(request: Request, caller: Writer, keyed: ByKeyWithRow, body: PullReviewIn) -> Response:
-    """Have an agent read a pull request. What it finds is posted there, as one review.
+    """Have an agent review a pull request, and post the review there.
 
-    One of a session that you work in is a change: then it is a review of that, too.
+    If the pull request is a change of a session that you work in, it is a review of that change too.
     """
     server = server_of(request)
     check_may_open(caller)  # before anything is fetched
@@ -158,8 +158,10 @@ async def review_pull(request: Request, caller: Writer, keyed: ByKeyWithRow, bod
 
 
 async def _change_at(server: Server, caller: Caller, url: str) -> str:
-    """The change that a pull request is, if they may speak about it: what others have read of it neither
-    holds its merge back nor lets it through."""
+    """The change of a pull request, if the caller may review it; empty otherwise.
+
+    Reviews by other callers neither block nor allow the merge of a change.
+    """
     found = await find_change_at(server.changes, url)
     try:
         return (await changes.find(server.services, caller, found.id, "input")).id if found else ""

@@ -1,4 +1,4 @@
-"""How every route of the API reads a request."""
+"""The base of all API routes: parses requests strictly."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -42,7 +42,7 @@ class Route(APIRoute):
 
 
 def _names(dependant: Dependant) -> set[str]:
-    """Of the parameters in the address, also those that a dependency wants."""
+    """The names of query parameters, including those of dependencies."""
     own = {field.alias for field in dependant.query_params}
     return own.union(*(_names(each) for each in dependant.dependencies))
 
@@ -57,7 +57,7 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
 
 
 def router(tag: str, *, prefix: str = PREFIX) -> APIRouter:
-    """The routes of one kind of thing."""
+    """A router for one resource."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],
@@ -68,12 +68,12 @@ def router(tag: str, *, prefix: str = PREFIX) -> APIRouter:
 
 
 def _operation_id(route: APIRoute) -> str:
-    """What generated clients call it: as the function is named."""
+    """The name of the operation in generated clients: the name of the function."""
     return route.name
 
 
 def server_of(request: Request) -> Server:
-    """What the application serves."""
+    """The server of the application."""
     server: Server = request.app.state.server
     return server
 

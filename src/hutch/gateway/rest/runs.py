@@ -1,4 +1,4 @@
-"""Runs: what became of each prompt."""
+"""The runs of sessions."""
 
 from typing import Annotated
 
@@ -20,11 +20,11 @@ routes = router("runs")
 
 @fields_from(DeliveryResult)
 class DeliveredOut(Out):
-    """How handing over what a run did ended, the last time."""
+    """The last attempt to deliver the result of a run."""
 
-    outcome: str = Field(description="proposed; nothing, as nothing was changed; or failed.")
+    outcome: str = Field(description="proposed; nothing, if no file was changed; or failed.")
     reason: str = Field(description="Why it failed.")
-    failing: bool = Field(description="It failed since its tests do. See `failing` of deliver_run.")
+    failing: bool = Field(description="It failed because tests fail. See `failing` of deliver_run.")
 
 
 @fields_from(
@@ -32,31 +32,31 @@ class DeliveredOut(Out):
     "id session_id owner prompt input state queued_ms started_ms ended_ms outcome reason delivered",
 )
 class RunOut(Out):
-    """One go of an agent at a prompt."""
+    """The work of an agent on one prompt."""
 
     id: str = Field(examples=["run_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    input: int = Field(description="The number of the input that it came with; 0 is the session's first.")
-    started_ms: int = Field(description="0 before it has begun.")
+    input: int = Field(
+        description="The number of the input that started it; 0 is the session's first prompt."
+    )
+    started_ms: int = Field(description="0 before it has started.")
     ended_ms: int = Field(description="0 before it has ended.")
-    outcome: str = Field(description="How it ended: done, tests_failing, cancelled, failed and others.")
-    delivered: DeliveredOut | None = Field(description="null where it was not tried, or not yet.")
+    outcome: str = Field(description="The outcome: done, tests_failing, cancelled, failed and others.")
+    delivered: DeliveredOut | None = Field(description="Null if no delivery was attempted yet.")
 
 
 class DeliverIn(In):
-    """What is said with it."""
+    """Options of a delivery."""
 
-    failing: bool = Field(
-        False, description="It is known that the tests fail: propose what was done all the same."
-    )
+    failing: bool = Field(False, description="Propose the change although its tests fail.")
 
 
 class ResumeIn(In):
-    """What holds from now on; what is left out is as before."""
+    """Options from now on; omitted ones stay as they are."""
 
     limits: Limits = Field(default_factory=Limits)
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
     deliver: bool | None = Field(
-        None, description="Whether what it does is handed over. Only the session's owner can change it."
+        None, description="Whether the result is delivered. Only the session's owner can change it."
     )
 
 
@@ -80,13 +80,15 @@ async def deliver(
     request: Request,
     caller: Writer,
     authenticator: AuthenticatorDep,
-    keyed: ByKeyWithRow,  # what is asked twice is done once anyhow, also after a crash
+    keyed: ByKeyWithRow,  # a repeated delivery is executed once anyway, even after a crash
     run_id: str,
     body: DeliverIn | None = None,
 ) -> Response:
-    """Hand over what a run did, when that failed: GitHub was down, a branch was protected or, with `failing`,
-    its tests fail. What was handed over stays as it is. What comes of it is in `delivered` of the run, once
-    that has ended, and in the session's events: `delivery.ended`."""
+    """Retry a delivery that failed: GitHub was down, a branch was protected or, with `failing`, tests fail.
+
+    A delivered change stays as it is. The result is in `delivered` of the run, and in the session's event
+    `delivery.ended`.
+    """
     failing = body is not None and body.failing
     run = await redelivery.deliver(server_of(request).services, caller, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
@@ -100,8 +102,10 @@ async def deliver(
 async def resume(
     request: Request, caller: Writer, keyed: ByKey, run_id: str, body: ResumeIn | None = None
 ) -> Response:
-    """Let a run go on that was stopped, paused, or ended at a limit. What it has taken so far counts: after
-    a limit, give a higher one."""
+    """Resume a run that was stopped, paused, or ended at a limit.
+
+    Its usage so far counts: after a limit, send a higher one.
+    """
     body = body or ResumeIn()
     bounds = RunLimits(**body.limits.model_dump())
     services = server_of(request).services

@@ -17,7 +17,7 @@ routes = router("sessions")
 async def search(
     request: Request,
     caller: Reader,
-    q: Annotated[str, Query(min_length=1, max_length=500, description="Words; all must be there.")],
+    q: Annotated[str, Query(min_length=1, max_length=500, description="Words; all of them must match.")],
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:

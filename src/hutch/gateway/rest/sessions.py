@@ -1,4 +1,4 @@
-"""Sessions: opened, listed, looked at, forked and removed."""
+"""Opens, lists, shows, forks and removes sessions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -35,8 +35,10 @@ Long = Annotated[str, Field(max_length=200_000)]
 class DeliveryIn(In):
     """How the result is delivered."""
 
-    title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: as the agent calls it.")
-    branch: Short = Field("", description="What it is for; empty: where the workspace began.")
+    title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: the agent's title.")
+    branch: Short = Field(
+        "", description="The base branch; empty: the branch that the workspace started from."
+    )
     draft: bool = False
     labels: list[Annotated[str, Field(min_length=1, max_length=50)]] = Field(
         default_factory=list, max_length=20
@@ -46,12 +48,14 @@ class DeliveryIn(In):
     )
     tests: Short = Field("", description="The test command that decides; empty: detected.")
     issue: Short = Field("", description="The URL of the issue or comment that requested it.")
-    author: Short = Field("", description="Of the commits, as `Name <address>`; empty: as the settings say.")
+    author: Short = Field(
+        "", description="The author of commits, as `Name <address>`; empty: from the settings."
+    )
     unattended: bool = Field(False, description="No one answers: calls that need approval are denied.")
 
 
 class NewSessionIn(In):
-    """What a session is to be."""
+    """A new session."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -66,33 +70,33 @@ class NewSessionIn(In):
         }
     )
 
-    purpose: Annotated[str, Field(max_length=2000)] = Field("", description="What it is for, in a line.")
+    purpose: Annotated[str, Field(max_length=2000)] = Field("", description="The purpose, in one line.")
     role: Short = Field("", description="The role of the agent.")
-    expectations: Long = Field("", description="What is expected of the result.")
-    repository: Short = Field("", description="Its address; empty begins with an empty directory.")
+    expectations: Long = Field("", description="The expected result.")
+    repository: Short = Field("", description="A URL or a path; empty starts with an empty directory.")
     plain_directory: bool = Field(
-        False, description="Whether `repository` may be a directory without git, which is copied whole."
+        False, description="Whether `repository` may be a directory without git, which is copied."
     )
-    revision: Short = Field("", description="A branch, tag or commit; empty is what the repository has out.")
+    revision: Short = Field("", description="A branch, tag or commit; empty means the repository's HEAD.")
     persona: Annotated[str, Field(max_length=100)] = Field("", description="The persona; see /personas.")
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`; see /models.")
     network: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
         default_factory=list, max_length=100, description="Hosts that commands may reach."
     )
     limits: Limits = Field(default_factory=Limits)
-    deliver: bool = Field(False, description="A run that changed something ends in a change.")
+    deliver: bool = Field(False, description="Whether a run that changed files proposes a change.")
     delivery: DeliveryIn = Field(default_factory=DeliveryIn)
     prompt: Long = Field("", description="The first prompt; without one only the workspace is prepared.")
 
 
 @fields_from(Head, "seq hash at_ms")
 class HeadOut(Out):
-    """The newest place in a session's log."""
+    """The newest entry of a session's log."""
 
 
 @fields_from(RunLimits, "turns tokens cost_usd timeout_s")
 class LimitsOut(Out):
-    """How far a run may go."""
+    """The limits of a run."""
 
 
 @fields_from(Delivery, "title branch draft labels reviewers tests issue author unattended")
@@ -101,7 +105,7 @@ class DeliveryOut(Out):
 
 
 class SessionDeliveredOut(DeliveredOut):
-    """How handing over what a run did ended, the last time."""
+    """The last attempt to deliver the result of a run."""
 
     run_id: str
 
@@ -120,20 +124,20 @@ class SessionOut(Out):
     owner_name: str = Field(description="The owner's name.")
     limits: LimitsOut
     delivery: DeliveryOut
-    forked_from: str = Field(description="`SESSION@SNAPSHOT`, when it began as a copy.")
-    reason: str = Field(description="Why it is in that state, when there is something to say.")
-    place: int | None = Field(description="In the queue, while it waits: 1 is next.")
-    head: HeadOut | None = Field(description="Of its log; null where it is not looked up.")
+    forked_from: str = Field(description="`SESSION@SNAPSHOT`, if it is a fork.")
+    reason: str = Field(description="Why it is in that state; may be empty.")
+    place: int | None = Field(description="The position in the queue while it waits: 1 is next.")
+    head: HeadOut | None = Field(description="The head of its log; null in responses that do not look it up.")
     delivered: SessionDeliveredOut | None = Field(
-        description="How handing over ended for the newest run of which that was tried."
+        description="The delivery of the newest run for which one was attempted."
     )
 
 
 class ForkIn(In):
-    """From where to fork."""
+    """Options of a fork."""
 
     snapshot: int | None = Field(
-        None, ge=1, le=MAX_SIZE, description="A snapshot; without, the files as they are."
+        None, ge=1, le=MAX_SIZE, description="A snapshot; the default is the current files."
     )
 
 
@@ -144,7 +148,7 @@ def session_json(
     place: int | None = None,
     run: QueuedRun | None = None,
 ) -> dict[str, Any]:
-    """A session as clients get it; the run is the last that was to be handed over."""
+    """A session as JSON; `run` is the newest run with a delivery."""
     values = {name: getattr(session, name) for name in OWN_FIELDS.split()}
     newest = HeadOut.of(head) if head else None
     delivered = {**asdict(run.delivered), "run_id": run.id} if run and run.delivered else None
@@ -154,7 +158,7 @@ def session_json(
 
 
 async def sessions_json(services: Services, caller: Caller, found: Sequence[Shown]) -> list[dict[str, Any]]:
-    """Sessions with the names of their owners, who may be others than who asks."""
+    """Sessions as JSON, with the names of their owners."""
     names = {str(caller.user.id): caller.user.name}
     others = {each.session.owner for each in found} - names.keys()
     if others:
@@ -166,14 +170,14 @@ async def sessions_json(services: Services, caller: Caller, found: Sequence[Show
 
 
 def search_words(text: str) -> str:
-    """Words to look for: each costs a look at every session."""
+    """Check the words of a search: each one is matched against every session."""
     if len(text.split()) > MAX_WORDS:
-        raise BadRequest(f"Look for at most {MAX_WORDS} words at once.")
+        raise BadRequest(f"Search for at most {MAX_WORDS} words at once.")
     return text
 
 
 def created_response_for(caller: Caller) -> Callable[[Session], Response]:
-    """The answer to who wanted a session, and owns it."""
+    """The response to the caller who opened a session, and owns it."""
 
     def made(session: Session) -> Response:
         return answer(
@@ -183,9 +187,9 @@ def created_response_for(caller: Caller) -> Callable[[Session], Response]:
     return made
 
 
-def _plain(given: In) -> dict[str, Any]:
-    """What somebody gave, as the domain has it."""
-    values = {name: getattr(given, name) for name in type(given).model_fields}
+def _plain(body: In) -> dict[str, Any]:
+    """The fields of a request body, as the domain types them."""
+    values = {name: getattr(body, name) for name in type(body).model_fields}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
@@ -209,7 +213,7 @@ async def listed(
     request: Request,
     caller: Reader,
     state: Annotated[
-        list[SessionState] | None, Query(description="Only those in one of these states.")
+        list[SessionState] | None, Query(description="Only sessions in one of these states.")
     ] = None,
     q: Annotated[str, Query(max_length=500, description="Words in purpose, prompts or repository.")] = "",
     cursor: Cursor = "",
@@ -226,7 +230,7 @@ async def listed(
 
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
 async def show(request: Request, caller: Reader, session_id: str) -> Response:
-    """One session, with its place in the queue and the head of its log."""
+    """One session, with its position in the queue and the head of its log."""
     services = server_of(request).services
     [found] = await sessions_json(services, caller, [await flow.show(services, caller, session_id)])
     return answer(found)
@@ -246,7 +250,7 @@ async def remove(
 
 
 def _fork_action(body: bytes) -> Action:
-    """A fork of the files as they are takes a snapshot first; one of an older snapshot only reads."""
+    """A fork of the current files takes a snapshot first; a fork of an older snapshot only reads."""
     fork = ForkIn.model_validate_json(body) if body.strip() not in (b"", b"null") else None
     return "read" if fork and fork.snapshot is not None else "input"
 
@@ -260,7 +264,7 @@ ByKeyToFork = Annotated[KeyedRequest, Depends(Key(atomic=True, action=_fork_acti
 async def fork(
     request: Request, caller: Writer, keyed: ByKeyToFork, session_id: str, body: ForkIn | None = None
 ) -> Response:
-    """A new session with the files of this one, as they are or as a snapshot has them."""
+    """Open a new session with the current files of this one, or with those of a snapshot."""
     snapshot = body.snapshot if body else None
     services, made = server_of(request).services, created_response_for(caller)
     session = await flow.fork(

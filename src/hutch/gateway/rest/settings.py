@@ -1,4 +1,4 @@
-"""The settings in effect, for owners. Secrets are not settings, and are never told."""
+"""The settings in effect, for owners. Secrets are not settings and are never returned."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class SettingOut(Out):
     """One setting."""
 
     value: Any
-    origin: str = Field(description="Who says so: a file, a variable, a flag, or the default.")
+    origin: str = Field(description="The source: a file, a variable, a flag, or the default.")
 
 
 class SettingsOut(Out):
@@ -39,7 +39,7 @@ async def show(request: Request, caller: Admin) -> Response:
 
 
 def _clean(value: Any, redactor: Redactor) -> Any:
-    """A value for JSON; should somebody have put a credential into a setting, without it."""
+    """A value for JSON, without credentials that a user may have put into a setting."""
     if isinstance(value, tuple):
         return [_clean(part, redactor) for part in value]
     if isinstance(value, int | float | bool | None):

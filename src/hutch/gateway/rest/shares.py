@@ -1,4 +1,4 @@
-"""Who else may see a session, or work in it."""
+"""The users that a session is shared with."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,9 +23,9 @@ UserName = Annotated[str, Path(max_length=80, description="A user's name or id."
 
 @fields_from(Share, "session_id user_id role created_by created_ms")
 class ShareOut(Out):
-    """A user's part in a session."""
+    """A user's role in a session."""
 
-    user_name: str = Field(description="What people call them.")
+    user_name: str = Field(description="The user's name.")
 
 
 class NewShare(In):
@@ -36,7 +36,7 @@ class NewShare(In):
 async def list_shares(
     session_id: SessionName, caller: Reader, authenticator: AuthenticatorDep
 ) -> list[ShareOut]:
-    """With whom a session is shared; for whoever may manage it."""
+    """The users that a session is shared with; for callers who may manage it."""
     return await _shares_out(
         authenticator.accounts, await shares_of(authenticator.accounts, caller, session_id)
     )
@@ -51,7 +51,7 @@ async def set_share(
     caller: Writer,
     authenticator: AuthenticatorDep,
 ) -> ShareOut:
-    """Share a session with a user, or change what they may: observers and assessors see, the others work."""
+    """Share a session with a user, or change their role. Observers and assessors can only view."""
     made = await share(
         authenticator.accounts,
         caller,
@@ -68,14 +68,14 @@ async def set_share(
 async def remove_share(
     session_id: SessionName, user: UserName, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
-    """Take a share back, or give up one's own."""
+    """Withdraw a share, or give up your own."""
     await unshare(
         authenticator.accounts, caller, session_id, user, authenticator.actor(request.scope, caller)
     )
 
 
 async def _shares_out(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
-    """Shares with names: who owns a session need not know all users."""
+    """Shares with names, because an owner of a session may not list all users."""
     ids = {each.user_id for each in found}
     names = await accounts.users.names(ids)
     return [ShareOut.model_validate({**asdict(each), "user_name": names[each.user_id]}) for each in found]

@@ -1,4 +1,4 @@
-"""Snapshots of a session's files, and what differs between two of them."""
+"""Snapshots of a session's files, and the difference between two of them."""
 
 from typing import Annotated, Any
 
@@ -27,43 +27,43 @@ Of = Annotated[int | None, Query(ge=1, le=MAX_SIZE)]
 class SnapshotOut(Out):
     """The content of a workspace at one moment."""
 
-    tree: str = Field(description="The git tree of what would be committed.")
+    tree: str = Field(description="The git tree of the files that would be committed.")
     taken_ms: int
     left_out: int = Field(description="Entries that are not in the snapshot.")
 
 
 class NewSnapshotIn(In):
-    """Why a snapshot is taken."""
+    """A new snapshot."""
 
     reason: str = Field("asked for", max_length=1000)
 
 
 class RestoreIn(In):
-    """What to put back."""
+    """The files to restore."""
 
-    path: PathText = Field("", description="Only this; empty is everything.")
+    path: PathText = Field("", description="Only this path; empty means all files.")
 
 
 @fields_from(Change)
 class ChangedOut(Out):
-    """What became of one file."""
+    """The difference in one file."""
 
-    added: int | None = Field(description="Lines; null when it is binary.")
+    added: int | None = Field(description="The number of lines; null for a binary file.")
 
 
 @fields_from(Difference, "old new files total patch cut")
 class DifferenceOut(Out):
-    """What differs between two snapshots."""
+    """The difference between two snapshots."""
 
-    old: int | None = Field(description="Null: there is no snapshot yet, and nothing to compare with.")
-    new: int | None = Field(description="Null: the files as they are now.")
-    files: list[ChangedOut] = Field(description="A page of them; ask for more with `next`.")
+    old: int | None = Field(description="Null: there is no snapshot yet to compare with.")
+    new: int | None = Field(description="Null: the current files.")
+    files: list[ChangedOut] = Field(description="A page of the files; `next` is the cursor of the next one.")
     total: int = Field(description="How many files differ.")
     next: str | None = Field(description="The cursor of the next page; null on the last.")
     patch: str = Field(
-        description="As git writes it, with the first page only; bytes that are not UTF-8 become U+FFFD."
+        description="In git's format, on the first page only; bytes that are not UTF-8 become U+FFFD."
     )
-    cut: bool = Field(description="The patch was too long and is not whole.")
+    cut: bool = Field(description="The patch was too long and is incomplete.")
 
 
 def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
@@ -100,7 +100,7 @@ async def listed(
 async def take(
     request: Request, caller: Writer, keyed: ByKey, session_id: str, body: NewSnapshotIn | None = None
 ) -> Response:
-    """Take a snapshot of the files as they are now."""
+    """Take a snapshot of the current files."""
     reason = (body or NewSnapshotIn()).reason
     return answer(snapshot_json(await ask(request, caller, session_id, TakeSnapshot(reason))), 201)
 
@@ -118,7 +118,7 @@ async def restore(
     number: Number,
     body: RestoreIn | None = None,
 ) -> Response:
-    """Put files back to what they were. The answer is the snapshot of what was there before."""
+    """Restore files from a snapshot. The response is a snapshot of the files before."""
     path = parse_path(body.path if body else "", or_root=True)
     return answer(snapshot_json(await ask(request, caller, session_id, RestoreSnapshot(number, path))))
 
@@ -137,11 +137,11 @@ async def diff(
     new: Of = None,
     path: Annotated[str, Query(max_length=4096, description="Only below this path.")] = "",
     cursor: Annotated[str, Query(max_length=20, description="`next` of the previous page.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MAX_FILES, description="How many files at most.")] = MAX_FILES,
+    limit: Annotated[int, Query(ge=1, le=MAX_FILES, description="The maximum number of files.")] = MAX_FILES,
 ) -> Response:
-    """What differs between two snapshots; without them, from the session's first to now.
+    """The difference between two snapshots; the default is from the session's first to now.
 
-    `Accept: text/x-diff` gives the patch alone. Nothing is changed by asking: no snapshot is taken.
+    `Accept: text/x-diff` returns only the patch. This takes no snapshot.
     """
     services = server_of(request).services
     session = await allowed(services, caller, session_id)

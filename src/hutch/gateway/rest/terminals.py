@@ -1,4 +1,4 @@
-"""Terminals of a session. Their bytes go through a WebSocket; here they are opened, listed and closed."""
+"""Opens, lists and closes terminals of a session. A WebSocket carries their bytes."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ class TerminalIn(In):
 class TerminalOut(Out):
     """A terminal."""
 
-    seq: int = Field(description="Bytes that it has printed so far.")
+    seq: int = Field(description="The number of bytes printed so far.")
 
 
 class TerminalsOut(Out):
@@ -64,6 +64,6 @@ async def listed(request: Request, caller: Reader, session_id: str) -> Response:
 async def close(
     request: Request, caller: Writer, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
-    """Close a terminal, and end what runs in it."""
+    """Close a terminal, and end its programs."""
     await ask(request, caller, session_id, CloseTerminal(terminal_id))
     return Response(status_code=204)

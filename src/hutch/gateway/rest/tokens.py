@@ -1,4 +1,4 @@
-"""API tokens, over the API. One is told once, when it is made."""
+"""API tokens. A token is returned only once, when it is created."""
 
 from typing import Annotated
 
@@ -40,7 +40,7 @@ async def list_tokens(
     request: Request,
     caller: Reader,
     authenticator: AuthenticatorDep,
-    everyone: Annotated[bool, Query(description="Those of all users; for owners.")] = False,
+    everyone: Annotated[bool, Query(description="The tokens of all users; for owners.")] = False,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Response:
@@ -56,7 +56,7 @@ async def list_tokens(
 async def create_token(
     body: NewToken, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> CreatedToken:
-    """Make a token for oneself, with no more than one holds. Answered once: no Idempotency-Key is kept."""
+    """Create a token for yourself, with no more scopes than you have. An Idempotency-Key is ignored."""
     scopes = with_implied(frozenset(body.scopes))
     _check_may_make(caller, scopes)
     token, secret = await authenticator.accounts.new_token(
@@ -73,7 +73,7 @@ async def create_token(
 async def revoke_token(
     token_id: Id, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> None:
-    """End a token: one of one's own, any as an owner. A token may end itself."""
+    """Revoke one of your tokens; owners can revoke any. A token may revoke itself."""
     if token_id != caller.credential_id and caller.by == "token":
         caller.need("admin")
     token = await authenticator.accounts.revoke_token(
@@ -85,13 +85,13 @@ async def revoke_token(
 
 
 def _check_may_make(caller: Caller, scopes: frozenset[Scope]) -> None:
-    """A token makes others only as an owner's: else one that leaks would outlive its end."""
+    """Only tokens of owners may create tokens: else a leaked token could outlive its revocation."""
     if caller.by == "token":
         caller.need("admin")
     beyond = sorted(scopes - (scopes_of(caller.user.role) & caller.scopes))
     if beyond:
         raise Denied(
-            f"{caller.user.name} does not hold the scope '{beyond[0]}', and cannot give it to a token."
+            f"{caller.user.name} does not have the scope '{beyond[0]}' and cannot give it to a token."
         )
 
 

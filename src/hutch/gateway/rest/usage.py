@@ -1,4 +1,4 @@
-"""Usage: tokens, money, tools and time, in totals."""
+"""Totals of tokens, cost, tool calls and time."""
 
 import re
 from datetime import date
@@ -28,13 +28,17 @@ Day = Annotated[date, BeforeValidator(_check_date)]
 
 @fields_from(UsageTotal)
 class UsageOut(Out):
-    """What was used by one user, with one model, by one persona, on one day or in one session."""
+    """The usage of one user, model, persona, day or session."""
 
-    key: str = Field(description="The id or name of what it is about; empty when that is not known.")
+    key: str = Field(
+        description="The id or name of the user, model, persona, day or session; empty if unknown."
+    )
     turns: int = Field(description="Replies of models.")
-    cost_usd: float = Field(description="Of the replies with a known price.")
-    unpriced: int = Field(description="Replies whose price is not known: `cost_usd` is without them.")
-    duration_s: float = Field(description="Of runs that have ended, without the time they waited for people.")
+    cost_usd: float = Field(description="The cost of the replies with a known price.")
+    unpriced: int = Field(description="Replies with an unknown price, which `cost_usd` does not include.")
+    duration_s: float = Field(
+        description="The duration of ended runs, without the time they waited for people."
+    )
 
 
 class UsagePage(Page[UsageOut]):
@@ -47,13 +51,13 @@ class UsagePage(Page[UsageOut]):
 async def listed(
     request: Request,
     caller: Reader,
-    group: Annotated[UsageGroup, Query(description="What the totals are by.")] = "day",
+    group: Annotated[UsageGroup, Query(description="The key of the totals.")] = "day",
     first: Annotated[Day | None, Query(alias="from", description="The first day, in UTC.")] = None,
     last: Annotated[Day | None, Query(alias="to", description="The last day, in UTC.")] = None,
     cursor: NumberCursor = "",
     limit: Limit = 50,
 ) -> Response:
-    """What was used. An owner sees the totals of all sessions, others those of their own."""
+    """Totals of usage. Owners see all sessions, other users their own."""
     offset = int(cursor or 0)
     found = await flow.page(
         server_of(request).services, caller, group, first=first, last=last, offset=offset, limit=limit + 1

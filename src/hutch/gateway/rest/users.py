@@ -42,7 +42,7 @@ class LinkOut(Out):
 
 class NewInvite(In):
     role: InvitedRole = "observer"
-    session_id: Id | None = Field(None, description="A session that is shared with whoever accepts.")
+    session_id: Id | None = Field(None, description="A session to share with the user who accepts.")
     share_role: ShareRole | None = None
     days: int = Field(7, ge=1, le=MAX_INVITE_S // DAY_S)
 
@@ -63,7 +63,7 @@ class Join(In):
 
 
 class Joined(Out):
-    """What an invite gave."""
+    """The result of an accepted invite."""
 
     session_id: str | None
     share_role: ShareRole | None
@@ -87,7 +87,7 @@ async def list_users(
 async def add_user(
     body: NewUser, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> UserOut:
-    """Add a user, who gets in by a link or by a provider."""
+    """Add a user, who logs in by a link or a provider."""
     name = parse_name(body.name)
     return user_out(
         await authenticator.accounts.add_user(name, body.role, authenticator.actor(request.scope, caller))
@@ -103,7 +103,7 @@ async def show_user(user_id: Id, caller: Admin, authenticator: AuthenticatorDep)
 async def change_user(
     user_id: Id, body: ChangedUser, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> UserOut:
-    """Change a user's role, or keep a user out. Holds at once, for every token and browser of theirs."""
+    """Change a user's role, or disable the user. Effective at once for all their tokens and browsers."""
     actor = authenticator.actor(request.scope, caller)
     user = await authenticator.accounts.users.get(user_id)
     if body.role is not None:
@@ -117,7 +117,7 @@ async def change_user(
 
 @routes.post("/users/{user_id}/link", status_code=201)
 async def new_link(user_id: Id, request: Request, caller: Admin, authenticator: AuthenticatorDep) -> LinkOut:
-    """A link that logs this user in, once, within a quarter of an hour."""
+    """A link that logs this user in once. It expires after a quarter of an hour."""
     user = await authenticator.accounts.users.get(user_id)
     created = await authenticator.accounts.new_link(user, authenticator.actor(request.scope, caller))
     return LinkOut(
@@ -131,7 +131,7 @@ async def new_link(user_id: Id, request: Request, caller: Admin, authenticator: 
 async def list_invites(
     request: Request, caller: Admin, authenticator: AuthenticatorDep, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
-    """Those that still work, the newest first."""
+    """The open invites, the newest first."""
     found = await authenticator.accounts.links.invites(before=cursor, limit=limit + 1)
     return paged(request, found, limit, InviteOut)
 
@@ -140,7 +140,7 @@ async def list_invites(
 async def invite(
     body: NewInvite, request: Request, caller: Admin, authenticator: AuthenticatorDep
 ) -> LinkOut:
-    """A link by which one person becomes a user."""
+    """Create a link by which one person becomes a user."""
     created = await authenticator.accounts.invite(
         role=body.role,
         session_id=body.session_id,
@@ -168,7 +168,7 @@ async def withdraw_invite(
 async def accept_invite(
     body: Accept, request: Request, response: Response, authenticator: AuthenticatorDep
 ) -> LoggedIn:
-    """Become a user by an invite, and be logged in."""
+    """Accept an invite as a new user, who is then logged in."""
     user = await authenticator.accounts.accept(
         body.invite, name=body.name, password=body.password, actor=authenticator.actor(request.scope)
     )
@@ -180,7 +180,7 @@ async def accept_invite(
 async def join_by_invite(
     body: Join, request: Request, caller: Reader, authenticator: AuthenticatorDep
 ) -> Joined:
-    """Take what an invite shares, as the user one is already."""
+    """Accept an invite as an existing user, to get its share."""
     link = await authenticator.accounts.join(
         body.invite, caller.user, authenticator.actor(request.scope, caller)
     )
@@ -196,7 +196,7 @@ async def read_audit(
         int | None, Query(ge=1, le=2**63 - 1, description="`next` of the previous page.")
     ] = None,
 ) -> Page[AuditOut]:
-    """What was done by whom from where, the newest first."""
+    """The audit: actions with user and address, the newest first."""
     found = await authenticator.accounts.audit.list(before=cursor, limit=limit)
     items = [AuditOut.model_validate(entry) for entry in found]
     return Page(items=items, next=str(found[-1].id) if len(found) == limit else None)

@@ -22,9 +22,9 @@ DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
 class TakenOut(Out):
-    """What happens with the delivery."""
+    """The result of a webhook delivery."""
 
-    state: str = Field(description="`queued`, `known` when it came before, or `ignored`.")
+    state: str = Field(description="`queued`; `known` if it was received before; or `ignored`.")
     reason: str = Field(description="Why it is ignored.")
 
 
@@ -52,11 +52,11 @@ async def github(
     if x_github_event == "ping":
         return answer({"state": "ignored", "reason": "Hello."}, 202)
     if not DELIVERY.fullmatch(x_github_delivery):
-        raise BadRequest("The header X-GitHub-Delivery is missing or makes no sense.")
+        raise BadRequest("The header X-GitHub-Delivery is missing or not valid.")
     try:
         payload = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise BadRequest("The body is no JSON. Set the content type application/json at GitHub.") from None
+        raise BadRequest("The body is not JSON. Set the content type application/json at GitHub.") from None
     github = server.loaded.settings.github
     forge_request = to_forge_request(
         x_github_event, payload, mention=github.mention, hosts=(GITHUB, *github.hosts)
@@ -69,11 +69,11 @@ async def github(
 
 
 async def _body(request: Request) -> bytes:
-    """All of it, and no more than is read for somebody whom nobody knows yet."""
+    """The whole body, up to the limit for callers that are not authenticated yet."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > MAX_BYTES:
-            raise LimitReached(f"It is larger than {MAX_BYTES} bytes.", limit="server.body_bytes")
+            raise LimitReached(f"The body is larger than {MAX_BYTES} bytes.", limit="server.body_bytes")
         parts.append(part)
     return b"".join(parts)

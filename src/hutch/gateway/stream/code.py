@@ -105,7 +105,9 @@ class CodeResult(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allowed = await grant_watching(scope, self._caller, self._session)
         if allowed.server.closing:
-            raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
+            raise Unavailable(
+                f"The server is stopping, but the run is not lost. GET {self.location} in a moment."
+            )
         headers = [*JSON_HEADERS, (b"location", self.location.encode())]
         whole = scope["http_version"] == "1.0"
         is_sent = False

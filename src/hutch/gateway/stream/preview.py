@@ -35,7 +35,7 @@ from hutch.system.clock import wall_ms
 
 ENTER = "/.hutch/enter"
 LABEL = re.compile(r"([0-7][0-9abcdefghjkmnpqrstvwxyz]{25})-(\d{1,5})")
-MAX_KNOWN = 1024
+MAX_CACHED_CALLERS = 1024
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -195,7 +195,7 @@ class Previews:
             raise Unauthenticated("The user who opened this preview is logged out.")
         caller = Caller(user, scopes, token.by, token.credential_id)
         self._known[key] = (caller, monotonic() + CACHE_S)
-        while len(self._known) > MAX_KNOWN:
+        while len(self._known) > MAX_CACHED_CALLERS:
             self._known.popitem(last=False)
         return caller
 

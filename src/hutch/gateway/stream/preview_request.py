@@ -13,7 +13,7 @@ from hutch.gateway.context import Server
 from hutch.gateway.problem import error_response
 from hutch.gateway.stream.proxied_socket import SocketToJail
 from hutch.gateway.stream.proxy import BadAnswer, Exchange, bad_gateway
-from hutch.gateway.stream.proxy_headers import Header, coming_out, going_in
+from hutch.gateway.stream.proxy_headers import Header, request_headers, response_headers
 from hutch.gateway.stream.streams import DISCONNECTED, SLOW, Ending, Stream
 from hutch.sessions.interface import Stream as JailStream
 
@@ -35,7 +35,7 @@ class Target:
 
 async def serve(server: Server, stream: Stream, scope: Scope, receive: Receive, target: Target) -> None:
     """Forward the request, and return the response."""
-    headers = going_in(
+    headers = request_headers(
         scope["headers"],
         port=target.port,
         own_origin=target.own_origin,
@@ -68,7 +68,7 @@ async def _exchange(
     jail: JailStream,
 ) -> None:
     def fix(answered: list[Header]) -> list[Header]:
-        return coming_out(answered, port=target.port, prefix=target.prefix, sandbox=target.token)
+        return response_headers(answered, port=target.port, prefix=target.prefix, sandbox=target.token)
 
     exchange = Exchange(jail, stream.put, fix)
     body = _Body(receive)
@@ -105,7 +105,7 @@ async def _socket(
         return
     await receive()
     await stream.put({"type": "websocket.accept", "subprotocol": agreed})
-    ending = await stream.run(within.bring_out(stream.put), within.bring_in(receive))
+    ending = await stream.run(within.forward_from_jail(stream.put), within.forward_to_jail(receive))
     if ending is SLOW:
         stream.cut()
     elif ending is not DISCONNECTED:

@@ -19,7 +19,7 @@ from hutch.gateway.stream.streams import DISCONNECTED, Ending
 from hutch.gateway.stream.websocket_protocol import TURN_BYTES
 from hutch.sessions.interface import Stream as JailStream
 
-MAX_BYTES = 16 * 1024 * 1024  # of a message from inside
+MAX_BYTES = 16 * 1024 * 1024  # of a message from the program
 GONE = Ending("end", 1000, "")
 
 Receive = Callable[[], Awaitable[Any]]
@@ -27,23 +27,23 @@ Put = Callable[[Any], Awaitable[None]]
 
 
 class SocketToJail:
-    """The side of the jail."""
+    """The WebSocket to the program in the jail."""
 
     def __init__(self, stream: JailStream, port: int, target: str, subprotocols: list[str]) -> None:
-        wanted = [Subprotocol(each) for each in subprotocols] or None
+        offered = [Subprotocol(each) for each in subprotocols] or None
         try:
             uri = parse_uri(f"ws://localhost:{port}{target}")
         except InvalidURI as error:
-            raise BadAnswer(f"This address cannot be handed on: {error}.", BAD_REQUEST) from None
-        self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MAX_BYTES)
+            raise BadAnswer(f"This URL cannot be forwarded: {error}.", BAD_REQUEST) from None
+        self._protocol = ClientProtocol(uri, subprotocols=offered, max_size=MAX_BYTES)
         self._stream = stream
         self._parts: list[bytes] = []
         self._text = False
-        self._early: list[Any] = []  # frames that came with the handshake
+        self._early: list[Any] = []  # frames that arrived with the handshake
         self.closed: tuple[int, str] = (1006, "")
 
     async def open(self, headers: list[Header]) -> str | None:
-        """Shake hands; the subprotocol that was agreed on."""
+        """Perform the handshake. Returns the negotiated subprotocol."""
         request = self._protocol.connect()
         request.headers.update(
             Headers(
@@ -64,14 +64,14 @@ class SocketToJail:
         except TimeoutError:
             raise BadAnswer(f"The program did not answer within {HEAD_S:g} s.", TOO_LATE) from None
         except (HutchError, WebSocketException) as error:
-            raise BadAnswer(f"The program takes no WebSocket here: {error}.") from None
+            raise BadAnswer(f"The program does not accept a WebSocket here: {error}.") from None
         if self._protocol.handshake_exc is not None or not isinstance(events[0], Response):
-            raise BadAnswer(f"The program takes no WebSocket here: {self._protocol.handshake_exc}.")
+            raise BadAnswer(f"The program does not accept a WebSocket here: {self._protocol.handshake_exc}.")
         self._early = events[1:]
         return self._protocol.subprotocol
 
-    async def bring_out(self, put: Put) -> Ending:
-        """Messages from inside, until there are no more."""
+    async def forward_from_jail(self, put: Put) -> Ending:
+        """Forward messages of the program until it closes."""
         events = self._early
         while True:
             for frame in events:
@@ -84,8 +84,8 @@ class SocketToJail:
                 return GONE
             events = await self._events()
 
-    async def bring_in(self, receive: Receive) -> Ending:
-        """Messages from outside."""
+    async def forward_to_jail(self, receive: Receive) -> Ending:
+        """Forward messages of the browser."""
         while True:
             message = await receive()
             try:
@@ -116,7 +116,7 @@ class SocketToJail:
     async def _events(self) -> list[Any]:
         data = await self._stream.read(TURN_BYTES)
         if len(data) == TURN_BYTES:
-            await asyncio.sleep(0)  # more is there, and may be hundreds of messages: others first
+            await asyncio.sleep(0)  # let other tasks run: hundreds of messages may be waiting
         if data:
             self._protocol.receive_data(data)
         else:

@@ -1,7 +1,7 @@
-"""One request to a program in a jail, and its answer, parsed anew on both sides.
+"""Forwards one HTTP request to a program in a jail, and parses both sides anew.
 
-The program may say anything, slowly or without end: what is no HTTP is a 502, a head
-has its size and its time, and a body goes on as fast as the browser reads.
+The program is untrusted. A response that is not HTTP becomes a 502, the size and time of
+a head are limited, and a body is forwarded as fast as the browser reads.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger = structlog.get_logger()
 
 
 class BadAnswer(Exception):
-    """The program's fault; `error_status` is what the browser hears."""
+    """The program failed to answer; `error_status` is for the browser."""
 
     def __init__(self, message: str, error_status: ErrorStatus = BAD_GATEWAY) -> None:
         super().__init__(message)
@@ -35,10 +35,10 @@ class BadAnswer(Exception):
 
 
 class Exchange:
-    """A request and its answer."""
+    """A request and its response."""
 
     def __init__(self, stream: JailStream, put: Put, fix: Callable[[list[Header]], list[Header]]) -> None:
-        self.started = self.whole = False  # the answer, as far as it was sent on
+        self.started = self.whole = False  # of the response to the browser
         self._stream, self._put, self._fix = stream, put, fix
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
 
@@ -56,7 +56,7 @@ class Exchange:
             await asyncio.gather(sending, receiving, return_exceptions=True)
 
     async def _send(self, method: str, target: bytes, headers: list[Header], receive: Receive) -> None:
-        """The request; who answers before all of it was sent may not want the rest."""
+        """Send the request. A program may answer before it has read all of it."""
         names = {name for name, _ in headers}
         first = await receive()
         more = first.get("more_body", False)
@@ -66,7 +66,7 @@ class Exchange:
             request = h11.Request(method=method, target=target, headers=[*headers, (b"connection", b"close")])
             data = self._http.send(request) or b""
         except h11.LocalProtocolError as error:
-            raise BadAnswer(f"This request cannot be handed on: {error}.", BAD_REQUEST) from None
+            raise BadAnswer(f"This request cannot be forwarded: {error}.", BAD_REQUEST) from None
         body = first.get("body", b"")
         try:
             while True:
@@ -81,10 +81,10 @@ class Exchange:
                 if message["type"] != "http.request":
                     return
                 data, body, more = b"", message.get("body", b""), message.get("more_body", False)
-        except h11.LocalProtocolError as error:  # a length that is not the body's, say
-            raise BadAnswer(f"This request cannot be handed on: {error}.", BAD_REQUEST) from None
+        except h11.LocalProtocolError as error:  # for example a wrong Content-Length
+            raise BadAnswer(f"This request cannot be forwarded: {error}.", BAD_REQUEST) from None
         except HutchError as error:
-            logger.debug("preview.not_sent", problem=str(error))  # its answer may be there all the same
+            logger.debug("preview.not_sent", problem=str(error))  # the program may have answered anyway
 
     async def _receive(self) -> None:
         try:
@@ -95,16 +95,16 @@ class Exchange:
         except TimeoutError:
             raise BadAnswer(f"The program did not answer within {HEAD_S:g} s.", TOO_LATE) from None
         if not isinstance(head, h11.Response):
-            raise BadAnswer("The program closed the connection without an answer.")
-        given = [(bytes(name).lower(), bytes(value)) for name, value in head.headers]
-        names = [name for name, _ in given]
+            raise BadAnswer("The program closed the connection without a response.")
+        fields = [(bytes(name).lower(), bytes(value)) for name, value in head.headers]
+        names = [name for name, _ in fields]
         if not 200 <= head.status_code <= 599:
-            raise BadAnswer(f"The program answered with the status {head.status_code}, which is none.")
+            raise BadAnswer(f"The program answered with the invalid status {head.status_code}.")
         if b"transfer-encoding" in names and b"content-length" in names:
-            raise BadAnswer("The program's answer has two lengths.")
-        if head.status_code in (204, 304):  # they have no body, whatever they say
-            given = [(name, value) for name, value in given if name != b"content-length"]
-        headers = self._fix(given)
+            raise BadAnswer("The program's response has both Transfer-Encoding and Content-Length.")
+        if head.status_code in (204, 304):  # these have no body
+            fields = [(name, value) for name, value in fields if name != b"content-length"]
+        headers = self._fix(fields)
         self.started = True
         await self._put({"type": "http.response.start", "status": head.status_code, "headers": headers})
         while True:
@@ -116,17 +116,17 @@ class Exchange:
                 await self._put({"type": "http.response.body", "body": b"", "more_body": False})
                 return
             else:
-                raise BadAnswer("The program closed the connection in the middle of its answer.")
+                raise BadAnswer("The program closed the connection in the middle of its response.")
 
     async def _next(self) -> Any:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 self._http.receive_data(await self._stream.read())
         except h11.RemoteProtocolError as error:
-            raise BadAnswer(f"The program's answer is not HTTP: {error}.") from None
+            raise BadAnswer(f"The program's response is not HTTP: {error}.") from None
         return event
 
 
 def bad_gateway(error: BadAnswer) -> Any:
-    """What the browser hears of it."""
+    """The response to the browser."""
     return problem(error.error_status, str(error)[:500])

@@ -1,7 +1,7 @@
-"""Headers on their way to a program in a jail, and back.
+"""Rewrites headers of requests to a program in a jail, and of its responses.
 
-What is about one connection stays on it. Nothing that lets somebody into Hutch goes in,
-and nothing that comes out can speak for more than its own name.
+Hop-by-hop headers are not forwarded. The program gets no credentials for Hutch, and its
+responses can affect no other host name than their own.
 """
 
 import re
@@ -17,7 +17,7 @@ HOP_BY_HOP = frozenset(
     )
 )
 NOT_IN = HOP_BY_HOP | {b"host", b"expect", b"x-csrf-token", b"forwarded", b"hutch-session"}
-# They speak for the whole host, or its neighbours: who watches traffic, what is trusted, what is forgotten.
+# These affect the whole host, or its neighbours: reports on traffic, trust, and stored data.
 NOT_OUT = HOP_BY_HOP | {
     *(b"strict-transport-security", b"alt-svc", b"nel", b"report-to", b"reporting-endpoints"),
     *(b"clear-site-data", b"public-key-pins", b"server", b"date"),
@@ -27,10 +27,10 @@ _OURS = re.compile(rb"\s*(__Host-|__Secure-)?hutch", re.IGNORECASE)
 _DOMAIN = re.compile(rb";\s*domain\s*=[^;]*", re.IGNORECASE)
 
 
-def going_in(
+def request_headers(
     headers: Iterable[Header], *, port: int, own_origin: str, forwarded_for: str, token: bool
 ) -> list[Header]:
-    """As the program gets them. With `token`, Authorization was for us."""
+    """The headers for the program. With `token`, Authorization was for us and is removed."""
     headers = list(headers)
     named = _named_by_connection(headers)
     found: list[Header] = [(b"host", b"localhost:%d" % port)]
@@ -56,8 +56,8 @@ def going_in(
     ]
 
 
-def coming_out(headers: Iterable[Header], *, port: int, prefix: str, sandbox: bool) -> list[Header]:
-    """As the browser gets them; `sandbox` where the name is our own."""
+def response_headers(headers: Iterable[Header], *, port: int, prefix: str, sandbox: bool) -> list[Header]:
+    """The headers for the browser; `sandbox` if the page has the server's own name."""
     headers = list(headers)
     named = _named_by_connection(headers)
     found: list[Header] = []
@@ -68,7 +68,7 @@ def coming_out(headers: Iterable[Header], *, port: int, prefix: str, sandbox: bo
         if name == b"set-cookie":
             if sandbox or _OURS.match(value):
                 continue
-            value = _DOMAIN.sub(b"", value)  # for itself alone
+            value = _DOMAIN.sub(b"", value)  # valid for this host name only
         if name == b"location":
             value = _as_outside(value, port, prefix.encode())
         if sandbox and (name == b"content-security-policy" or name.startswith(b"access-control-")):
@@ -81,14 +81,14 @@ def coming_out(headers: Iterable[Header], *, port: int, prefix: str, sandbox: bo
 
 
 def cookie_of(headers: Sequence[Header]) -> str | None:
-    """The pass that a browser keeps; None when there is none, or two of the name."""
+    """The preview token in a cookie; None if there is none, or more than one."""
     pairs = [pair.strip() for name, value in headers if name == b"cookie" for pair in value.split(b";")]
     found = [pair for pair in pairs if pair.startswith(f"{COOKIE}=".encode())]
     return found[0].partition(b"=")[2].decode("latin-1") if len(found) == 1 else None
 
 
 def _named_by_connection(headers: Iterable[Header]) -> set[bytes]:
-    """What the other side says is about this connection only."""
+    """The headers that the header Connection names: they are hop-by-hop."""
     return {
         word.strip().lower()
         for name, value in headers
@@ -98,14 +98,14 @@ def _named_by_connection(headers: Iterable[Header]) -> set[bytes]:
 
 
 def _as_local(value: bytes, own: bytes, port: int) -> bytes:
-    """What names us, as the program knows itself."""
+    """Replace our own origin by the program's."""
     if value == own or value.startswith(own + b"/"):
         return b"http://localhost:%d" % port + value[len(own) :]
     return value
 
 
 def _as_outside(value: bytes, port: int, prefix: bytes) -> bytes:
-    """Where a program sends somebody, when it means itself."""
+    """Replace the program's own origin in a redirect by the path of its preview."""
     at = re.match(rb"https?://(?:localhost|127\.0\.0\.1|\[::1\]):%d(?=[/?#]|$)" % port, value)
     if at is not None:
         rest = value[at.end() :]

@@ -1,4 +1,4 @@
-"""Where streams are. Plain routes: nothing between a frame and its client that could be left out."""
+"""The routes of streams. They are plain ASGI, so that frames pass no needless layers."""
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
@@ -12,8 +12,8 @@ SESSION = "/api/v1/sessions/{session_id}"
 
 def preview_routes(previews: Previews) -> list[BaseRoute]:
     path = PreviewPath(previews)
-    places = ("/preview/{session_id}/{port}", "/preview/{session_id}/{port}/{rest:path}")
-    return [route for place in places for route in (Route(place, path), WebSocketRoute(place, path))]
+    paths = ("/preview/{session_id}/{port}", "/preview/{session_id}/{port}/{rest:path}")
+    return [route for each in paths for route in (Route(each, path), WebSocketRoute(each, path))]
 
 
 def routes() -> list[BaseRoute]:

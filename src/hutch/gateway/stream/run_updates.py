@@ -1,4 +1,4 @@
-"""The entries that tell of one run, and its row in the queue where they no longer tell its end."""
+"""Follows the log entries of a run; its row in the queue replaces an end that was erased."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -115,8 +115,8 @@ async def close(stream: Stream, why: Ending, seq: int) -> None:
     """Close a WebSocket, with the position to resume from. Does not wait for slow clients."""
     if why is DISCONNECTED:
         return
-    goes_on = why.code != COMPLETED.code and why is not REFUSED
-    reason = f"resume={seq} {why.reason}" if goes_on else why.reason
+    can_resume = why.code != COMPLETED.code and why is not REFUSED
+    reason = f"resume={seq} {why.reason}" if can_resume else why.reason
     close_now = close_of(stream.grant.scope)
     if why is SLOW and close_now is None:
         stream.cut()

@@ -34,12 +34,12 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allowed = await grant_stream(scope, scope["path_params"]["session_id"])
-        given = Headers(scope=scope).get("last-event-id")
-        after = parse_position(given, "Last-Event-ID")
+        last_id = Headers(scope=scope).get("last-event-id")
+        after = parse_position(last_id, "Last-Event-ID")
         if after is None:
             after = parse_position(QueryParams(scope["query_string"]).get("after"), "after") or 0
         follower = Follower(allowed, after)
-        if not await follower.check() and given:
+        if not await follower.check() and last_id:
             await Response(status_code=204)(scope, receive, send)  # tells a browser not to reconnect
             return
         if scope["method"] == "HEAD":

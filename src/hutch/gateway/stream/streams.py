@@ -60,9 +60,9 @@ class Grant(Protocol):
 
 COMPLETED = Ending("end", 1000, "the session has ended")
 DISCONNECTED = Ending("left", 1000, "")
-CLOSING = Ending("closing", 1012, "the server ends; come back in a moment")
-REFUSED = Ending("refused", 4403, "you may no longer see this")
-SLOW = Ending("slow", 4408, "too much was waiting for you")
+CLOSING = Ending("closing", 1012, "the server is stopping; reconnect in a moment")
+REFUSED = Ending("refused", 4403, "you no longer have access")
+SLOW = Ending("slow", 4408, "the client reads too slowly")
 FAILED = Ending("failed", 1011, "something went wrong in the server")
 DAMAGED = Ending("damaged", 1011, "a part of the log is missing")
 

@@ -265,9 +265,9 @@ class _Connection:
         self._viewer.mask(not grant.writes)
 
 
-def _mode(given: str | None) -> Mode:
-    if given in (None, "", "many"):
+def _mode(mode: str | None) -> Mode:
+    if mode in (None, "", "many"):
         return "many"
-    if given == "one":
+    if mode == "one":
         return "one"
-    raise BadRequest(f"mode is one or many, not {echo(str(given), 40)}.")
+    raise BadRequest(f"mode is one or many, not {echo(str(mode), 40)}.")

@@ -1,9 +1,9 @@
-"""What uvicorn is told of streams: a client who does not read must be let go of all the same.
+"""Extends uvicorn's protocols, so that connections of clients that do not read can be ended.
 
-By ASGI alone a server cannot do that: whatever it wants to send, a last word too, waits
-until the client reads. So each connection gives two functions along, in `scope["state"]`:
-one that cuts it off, and one that says a last word past all that waits. And a terminal's
-keys and bytes may take a short way, past queues and tasks that take longer than they do.
+ASGI has no means for that: everything that is sent, even a close frame, waits until the
+client reads. So each connection adds two functions to `scope["state"]`: one aborts it, one
+closes it without waiting. Terminals get a direct channel, because queues and tasks take
+longer than their few bytes.
 """
 
 import asyncio
@@ -19,37 +19,35 @@ from websockets.exceptions import InvalidState
 
 logger = structlog.get_logger()
 ABORT, CLOSE, DIRECT = "hutch.abort", "hutch.close", "hutch.short"
-MAX_FRAME_BYTES = 1 << 20  # of a message that comes in
+MAX_FRAME_BYTES = 1 << 20  # of an incoming message
 MAX_FRAGMENTS = 1024
-MAX_UNREAD_MESSAGES = 4  # messages that came in and that nobody has taken
-TURN_BYTES = 2048  # that are looked at in one turn of the event loop: they may be hundreds of messages
+MAX_UNREAD_MESSAGES = 4  # incoming messages that the application has not received
+TURN_BYTES = 2048  # parsed in one turn of the event loop: they may be hundreds of messages
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 NO_HANDSHAKE = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 39\r\n\r\n"
     b"This is no handshake for a WebSocket.\r\n"
 )
-CLOSE_LINGER_S = 5.0  # for a client to read what was sent before it is cut off
+CLOSE_LINGER_S = 5.0  # for a client to read sent data before the connection is aborted
 
 
 class Http(HttpToolsProtocol):
-    """HTTP/1.1 whose connections can be cut off."""
+    """HTTP/1.1 whose connections can be aborted."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         self.app_state = {**self.app_state, ABORT: cast(asyncio.Transport, transport).abort}
         super().connection_made(transport)  # type: ignore[arg-type]
 
 
-OnMessage = Callable[
-    [bytes, bool], bool
-]  # of a message, and whether it is a text; whether that was all of it
+OnMessage = Callable[[bytes, bool], bool]  # (message, is text) -> whether it was handled
 
 
 class WebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
+    """A WebSocket that can be closed without waiting, and sends bytes without copying them twice."""
 
-    on_message: OnMessage | None = None  # is asked first about what comes in
-    _rest = b""  # of what was received, not yet looked at
-    _lost: tuple[Exception | None] | None = None  # the client is gone, and why
+    on_message: OnMessage | None = None  # gets incoming messages first
+    _rest = b""  # received, but not yet parsed
+    _lost: tuple[Exception | None] | None = None  # set when the client has disconnected
 
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
@@ -57,7 +55,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
 
     def shutdown(self) -> None:
-        """The server ends. Whoever runs this stream says so, and where to go on; if nobody does, we do."""
+        """The server stops. The stream closes with its position; if it does not in time, we close."""
         if self.handshake_complete and not self.close_sent:
             self.loop.call_later(SHUTDOWN_S, self._shut_down)
         else:
@@ -68,7 +66,7 @@ class WebSocket(WebSocketsSansIOProtocol):
             super().shutdown()
 
     def close_now(self, code: int, reason: str) -> None:
-        """Say why, behind what is on its way, and be gone after a moment."""
+        """Send a close frame after the data in the transport, and abort after a moment."""
         if self.close_sent or self.transport.is_closing():
             return
         try:
@@ -80,8 +78,8 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.close_timer = self.loop.call_later(CLOSE_LINGER_S, self.transport.abort)
 
-    # Small messages take much longer to look at than to send: whoever sends a great many must not keep
-    # everybody waiting. What has come is looked at even when the client is gone by then.
+    # Small messages take much longer to parse than to send, so a client with a great many must not block
+    # the others. Received data is parsed even after the client has disconnected.
 
     def data_received(self, data: bytes) -> None:
         if self._rest or len(data) > TURN_BYTES:
@@ -96,7 +94,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         data, self._rest = self._rest[:TURN_BYTES], self._rest[TURN_BYTES:]
         try:
             self._take(data)
-        except Exception:  # nobody above would hear of it, and the client would wait for ever
+        except Exception:  # no caller would see it, and the client would wait for ever
             logger.exception("socket.failed")
             self._rest = b""
             self.transport.abort()
@@ -120,13 +118,12 @@ class WebSocket(WebSocketsSansIOProtocol):
             super().connection_lost(exc)
 
     def _resume_reading(self) -> None:
-        """Read, unless there is a reason not to."""
-        here = not (self.disconnected or self._lost or self.transport.is_closing())
-        if here and not self._rest and not self.read_paused and self.writable.is_set():
+        is_connected = not (self.disconnected or self._lost or self.transport.is_closing())
+        if is_connected and not self._rest and not self.read_paused and self.writable.is_set():
             self.transport.resume_reading()
 
-    # Pings are answered without asking anybody. Who sends them and does not read the answers is not read
-    # either, or those would pile up.
+    # Pings are answered here. While a client does not read the pongs, we do not read from it: else pongs
+    # would pile up.
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -138,7 +135,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         if self._lost or self.transport.is_closing():
-            self.conn.data_to_send()  # there is nobody to answer
+            self.conn.data_to_send()  # discarded: the client is gone
         else:
             super().handle_ping()
 
@@ -166,9 +163,9 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.frames = []
             return
         if self.queue.qsize() >= MAX_UNREAD_MESSAGES:
-            super().send_receive_event_to_app()  # which stops reading until all are taken
+            super().send_receive_event_to_app()  # stops reading until the application has received all
             return
-        # To stop and start again for each message would take as long as what a key does.
+        # Pausing and resuming for each message would take as long as handling a key.
         paused, self.read_paused = self.read_paused, True
         super().send_receive_event_to_app()
         self.read_paused = paused
@@ -181,7 +178,7 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
     def put(self, data: bytes) -> bool:
-        """Send bytes now, in a frame, without a task in between; False when that cannot be done."""
+        """Send bytes in a frame at once, without a task. False if that is not possible now."""
         if self.conn.extensions or not self.handshake_complete or self.initial_response is not None:
             return False
         if self.disconnected or self.close_sent or not self.writable.is_set():
@@ -194,11 +191,11 @@ class WebSocket(WebSocketsSansIOProtocol):
         if data is not None and not self.writable.is_set():
             await self.writable.wait()
         if data is None or not self.put(data):
-            await super().send(message)  # which knows what to make of it
+            await super().send(message)  # the general case
 
 
 def _head(length: int) -> bytes:
-    """Of a binary message in one frame, as servers send them."""
+    """The head of an unmasked frame with a binary message."""
     if length < 126:
         return struct.pack("!BB", 0x82, length)
     if length < 65536:
@@ -212,22 +209,22 @@ def options() -> dict[str, Any]:
         "http": Http,
         "ws": WebSocket,
         "ws_max_size": MAX_FRAME_BYTES,
-        "ws_per_message_deflate": False,  # a terminal's bytes would cost more to squeeze than to send
+        "ws_per_message_deflate": False,  # compressing a terminal's bytes costs more than sending them
         "ws_ping_interval": 20.0,
         "ws_ping_timeout": 45.0,
     }
 
 
 def abort_of(scope: Any) -> Callable[[], None] | None:
-    """Cuts the connection off, when the server can."""
+    """A function that aborts the connection, if the server has one."""
     return cast(Callable[[], None] | None, scope.get("state", {}).get(ABORT))
 
 
 def direct_channel_of(scope: Any) -> WebSocket | None:
-    """The short way to a WebSocket's client, when the server has one."""
+    """The direct channel to a WebSocket's client, if the server has one."""
     return cast(WebSocket | None, scope.get("state", {}).get(DIRECT))
 
 
 def close_of(scope: Any) -> Callable[[int, str], None] | None:
-    """Closes a WebSocket past what waits, when the server can."""
+    """A function that closes a WebSocket without waiting, if the server has one."""
     return cast(Callable[[int, str], None] | None, scope.get("state", {}).get(CLOSE))
