@@ -133,7 +133,7 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
     said = [event.message for event in events if isinstance(event, StepReached)]
     [warning] = [message for message in said if message.startswith("warning: ")]
     assert warning.startswith("warning: This is allowed for the session only, and will be asked again: ")
-    assert "So much is allowed always" in warning
+    assert "too many permanent approvals" in warning
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
 
 

@@ -94,7 +94,7 @@ def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
     assert git(repo(told).path, "rev-parse", "main^2") == change["commit"]
     assert done["branch_deleted"] and repo(told).branches() == ["main"]
     assert repo(told).pulls[1]["merged"] and shown(told)["state"] == "merged"
-    assert "is merged already" in refused(told, "close")
+    assert "is already merged" in refused(told, "close")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_closed_there_and_its_branch_is_gone(told: Story) -> None:
 
 def test_what_was_settled_there_is_known_here(told: Story) -> None:
     told.hub.state.close(repo(told), 1)
-    assert "was closed there" in refused(told, "merge")
+    assert "was closed on GitHub" in refused(told, "merge")
     assert shown(told)["state"] == "closed"
 
 
@@ -204,7 +204,7 @@ def test_a_comment_is_on_its_line_there(told: Story) -> None:
 def test_a_verdict_is_a_review_there(told: Story) -> None:
     for word in (("approve",), ("request-changes", "last", "--body", "x")):
         said = refused(told, *word)
-        assert "lets nobody judge a pull request of their own" in said and "hutch-bot" in said
+        assert "does not let users review their own pull requests" in said and "hutch-bot" in said
     assert changes(told, "comments", "--json").stdout == ""
     told.keep(value=EVE)
     asked = changes(told, "request-changes", "last", "--body", "Also strip it.")

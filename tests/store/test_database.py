@@ -66,7 +66,7 @@ def test_what_a_killed_process_wrote_is_there_or_missed(tmp_path: Path, lost: st
     if lost:
         Path(f"{path}{lost}").unlink()
     if lost == "-wal":
-        with pytest.raises(Unavailable, match=r"hutch\.db-wal is missing.*Put it back"):
+        with pytest.raises(Unavailable, match=r"hutch\.db-wal is missing.*Restore it"):
             open_database(path)
         Path(f"{path}-shm").unlink()  # as it says, to go on without
     with connected(path) as connection:
@@ -122,13 +122,13 @@ def test_a_write_ahead_file_that_lost_commits_after_a_crash_is_refused(tmp_path:
     kept = shutil.copy(wal, tmp_path / "kept")
     WAL_DAMAGES[damage](wal)
     for _ in range(2):  # a refusal leaves what it is about as it was
-        with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
+        with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Restore it"):
             open_database(path)
     with suppress(sqlite3.Error):  # a reader that comes first does not destroy the evidence
         query_read_only(
             path, lambda db: db.execute("SELECT count(*) FROM public_keys").fetchone(), within_s=5
         )
-    with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
+    with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Restore it"):
         open_database(path)
     shutil.copy(kept, wal)  # as it says
     with connected(path) as connection:

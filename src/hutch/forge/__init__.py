@@ -1,1 +1,1 @@
-"""Where code comes from and returns."""
+"""Repositories and forges: fetches code, pushes branches, and opens pull requests."""

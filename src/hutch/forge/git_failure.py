@@ -10,9 +10,7 @@ MakeError = Callable[[str, RepoUrl], HutchError]
 
 
 def _bad_objects(line: str, url: RepoUrl) -> HutchError:
-    return BadRequest(
-        f"{url} holds objects that git refuses: {line}. `git fsck` in a copy of it tells which."
-    )
+    return BadRequest(f"{url} contains objects that git refuses: {line}. `git fsck` in a clone lists them.")
 
 
 def token_secret_name(host: str) -> str:

@@ -1,6 +1,6 @@
 """A repository on GitHub as a forge: changes are pull requests there.
 
-The state at GitHub counts: somebody may have pushed to a pull request, merged it or closed it there.
+GitHub's state decides: users may push to a pull request, merge it or close it there.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class GitHubForge:
     """`Forge` for a repository on GitHub."""
 
     api: GitHub
-    user: str = ""  # of Hutch, for whom it is used; empty on the command line
+    user: str = ""  # the Hutch user that it acts for; empty on the command line
     is_own: bool = True  # whether the token is that user's
 
     @property
@@ -111,11 +111,11 @@ class GitHubForge:
         )
 
     async def read(self, change: Change) -> ChangeStatus:
-        if not change.number:  # it was pushed when there was no token
+        if not change.number:  # it was pushed without a token, so there is no pull request
             return recorded_status(change)
         pull = await self.api.pull(change.number)
         page = web_address(change.repository)
-        repository = parse_repo_url(page).address.removesuffix(".git").lower()  # one spelling of many
+        repository = parse_repo_url(page).address.removesuffix(".git").lower()  # normalised
         return ChangeStatus(
             state=pull.state,
             title=pull.title,
@@ -134,11 +134,11 @@ class GitHubForge:
     async def merge(self, change: Change, merge: Merge) -> MergeResult:
         if merge.strategy not in METHODS:
             raise BadRequest(
-                f"A pull request cannot be merged by '{merge.strategy}': GitHub always makes a commit of its "
-                "own. Choose merge, squash or rebase."
+                f"A pull request cannot be merged by '{merge.strategy}': GitHub always makes a new commit. "
+                "Choose merge, squash or rebase."
             )
         pull = await self._pull(change)
-        if pull.state == "merged":  # by a process that was killed before it was recorded, or there
+        if pull.state == "merged":  # at GitHub, or by a process that was killed before it recorded that
             return MergeResult(pull.merged_commit, await self._delete_branch(change, pull))
         _check_as_proposed(change, pull)
         verdicts = await self.api.verdicts(change.number)
@@ -149,13 +149,13 @@ class GitHubForge:
             method = METHODS[merge.strategy]
             made = await self.api.merge(change.number, commit=pull.commit, method=method)
         except Conflict as refused:
-            raise Conflict(f"{refused} Look at it there: {pull.url}") from None
+            raise Conflict(f"{refused} See {pull.url}") from None
         return MergeResult(made, await self._delete_branch(change, pull))
 
     async def close(self, change: Change) -> str:
         pull = await self.api.pull(change.number)
         if pull.state == "merged":
-            raise Conflict(f"{pull.url} is merged already, so there is nothing to close.")
+            raise Conflict(f"{pull.url} is already merged and cannot be closed.")
         if pull.state == "open":
             pull = await self.api.close(change.number)
         return await self._delete_branch(change, pull)
@@ -176,7 +176,7 @@ class GitHubForge:
     # --- inside ---
 
     async def _comment(self, change: Change, comment: Comment, statement: Statement) -> Posted:
-        """Comment on a line. GitHub takes comments on lines that the diff shows."""
+        """Comment on a line. GitHub accepts comments only on lines in the diff."""
         pull = await self._pull(change)
         _check_as_proposed(change, pull)
         patch = await asyncio.to_thread(parse_patch, await self.api.diff(change.number))
@@ -198,25 +198,25 @@ class GitHubForge:
             among="lines",
         )
 
-    async def _review(self, change: Change, given: Review, statement: Statement) -> Posted:
-        """Give a user's verdict, as a review by the account that the token is for.
+    async def _review(self, change: Change, review: Review, statement: Statement) -> Posted:
+        """Post a user's verdict as a review by the token's account.
 
-        A user without a token of their own is quoted, and their verdict counts in Hutch: an account that
-        speaks for many neither approves nor blocks for one of them what another decides.
+        For a user without their own token, the review only quotes the verdict, which then counts in Hutch
+        only: a shared account must not approve or block for one of its users.
         """
         pull = await self._pull(change)
         _check_as_proposed(change, pull)
-        marker = f"<!-- hutch-review {statement.attempt.mark or given.id} -->"
-        words = self._attribute(given.body, statement.name, VERDICT_PHRASES[given.verdict])
-        review = NewReview(
+        marker = f"<!-- hutch-review {statement.attempt.mark or review.id} -->"
+        text = self._attribute(review.body, statement.name, VERDICT_PHRASES[review.verdict])
+        new_review = NewReview(
             commit=pull.commit,
-            body=f"{words}\n{OWN_MARKER}{marker}".strip(),
-            verdict=VERDICTS[given.verdict] if self.is_own else "COMMENT",
+            body=f"{text}\n{OWN_MARKER}{marker}".strip(),
+            verdict=VERDICTS[review.verdict] if self.is_own else "COMMENT",
         )
         try:
             return await self._post_once(
                 change,
-                lambda: self.api.review(change.number, review),
+                lambda: self.api.review(change.number, new_review),
                 marker,
                 statement.attempt,
                 among="reviews",
@@ -225,24 +225,23 @@ class GitHubForge:
             if "your own pull request" not in str(refused):
                 raise
             raise Conflict(
-                f"GitHub lets nobody judge a pull request of their own, and this one is by "
-                f"{pull.author or 'the same account'}, whose token Hutch has. Say it there with another "
+                f"GitHub does not let users review their own pull requests. This one is by "
+                f"{pull.author or 'the same account'}, whose token Hutch uses. Review it with another "
                 f"account: {pull.url}"
             ) from None
 
     async def _review_by_agent(self, change: Change, review: Review, statement: Statement) -> Posted:
-        """Post what the agent found as one review. Remarks that GitHub does not take on a line are in its
-        text."""
+        """Post the agent's remarks as one review. Those that GitHub refuses on a line go into its text."""
         number, marker, remarks = change.number, _agent_marker(review), statement.remarks
         if found := await self.api.find(number, marker, among="reviews"):
-            return found  # by a process that was killed right after it
+            return found  # a process posted it and was killed
         patch = statement.patch or Patch({})
         on_lines = [remark for remark in remarks if patch.shows(remark.path, "new", remark.line)]
         try:
             return await self.api.review(number, _agent_review(review, remarks, on_lines))
         except NotFound:
             raise
-        except Unavailable:  # the answer may be all that was lost
+        except Unavailable:  # it may be posted: only the response may be lost
             if found := await self.api.find(number, marker, among="reviews"):
                 return found
             raise
@@ -254,16 +253,16 @@ class GitHubForge:
     async def _pull(self, change: Change) -> PullRequest:
         pull = await self.api.pull(change.number)
         if pull.state == "closed":
-            raise ClosedOnForge(f"{pull.url} was closed there. Open it again there first.")
+            raise ClosedOnForge(f"{pull.url} was closed on GitHub. Reopen it there first.")
         return pull
 
     async def _delete_branch(self, change: Change, pull: PullRequest) -> str:
         if pull.branch != change.branch:
-            return f"{pull.branch} stays: what was proposed was on {change.branch}."
+            return f"{pull.branch} was not deleted: the change was on {change.branch}."
         try:
             return await self.api.delete_branch(replace(pull, commit=change.commit))
-        except HutchError as error:  # the pull request is merged or closed all the same
-            return f"{pull.branch} stays: {error}"
+        except HutchError as error:  # the pull request is merged or closed nevertheless
+            return f"{pull.branch} was not deleted: {error}"
 
     async def _post_once(
         self,
@@ -274,7 +273,7 @@ class GitHubForge:
         *,
         among: ThreadKind,
     ) -> Posted:
-        """Post, unless an earlier attempt has done so that was not recorded."""
+        """Post, unless an earlier attempt did so without recording it."""
         if attempt.mark:
             if attempt.tried_ms:
                 await asyncio.sleep(remaining_s(attempt.tried_ms, SETTLE_DELAY_S, wall_ms()))
@@ -282,7 +281,7 @@ class GitHubForge:
                 return found
         try:
             return await post()
-        except Unavailable:  # the answer may be all that was lost
+        except Unavailable:  # it may be posted: only the response may be lost
             if found := await self.api.find(change.number, marker, among=among):
                 return found
             raise
@@ -290,19 +289,19 @@ class GitHubForge:
     def _refuse_force(self, change: Change) -> str:
         name = own_token_name(parse_repo_url(change.repository), self.user)
         return (
-            f"Nothing is forced there with a token that is not yours. An owner can merge {change.id}, "
+            f"Only your own token can override objections on GitHub. An owner can merge {change.id}, "
             f"or set one for you: hutch config set-secret {name}"
         )
 
     def _attribute(self, body: str, name: str, does: str = "") -> str:
-        """A user's text, and their name where the token is not theirs."""
-        who = f"{escape_mentions(name)} {does}, and" if does else f"By {escape_mentions(name)}, who"
-        by = "" if self.is_own else f"*{who} has no token of their own here.*"
+        """A user's text, with their name if the token is not theirs."""
+        author = f"{escape_mentions(name)} {does}, and" if does else f"By {escape_mentions(name)}, who"
+        by = "" if self.is_own else f"*{author} has no token of their own here.*"
         return "\n\n".join(filter(None, [by, escape_html_comments(body)]))
 
 
 def web_address(source: str) -> str:
-    """The page of a repository on a GitHub, however it is fetched."""
+    """The page of a repository on a GitHub, for any form of its address."""
     url = parse_repo_url(source)
     scheme = url.transport if url.transport in ("http", "https") else "https"
     return f"{scheme}://{url.authority}/{'/'.join(url.slug or ())}"
@@ -310,35 +309,35 @@ def web_address(source: str) -> str:
 
 def _check_as_proposed(change: Change, pull: PullRequest) -> None:
     if pull.state != "open":
-        raise Conflict(f"{pull.url} is {pull.state} already.")
+        raise Conflict(f"{pull.url} is already {pull.state}.")
     if pull.commit != change.commit:
         raise Conflict(
-            f"{change.branch} has moved since it was proposed: it is at {pull.commit[:12]}, what was "
-            f"proposed and tested is {change.commit[:12]}. Decide there about what it holds now: "
+            f"{change.branch} has moved since it was proposed: it is at {pull.commit[:12]}, but "
+            f"{change.commit[:12]} was proposed and tested. Review and merge the new state on GitHub: "
             f"{pull.url}"
         )
     if pull.base != change.base:
         raise Conflict(
-            f"It was proposed for {change.base} and is for {pull.base} now. Decide about that there: "
-            f"{pull.url}"
+            f"It was proposed for {change.base}, but its base is {pull.base} now. Review and merge it on "
+            f"GitHub: {pull.url}"
         )
 
 
 def _line_not_in_diff(comment: Comment, found: FilePatch | None, url: str) -> str:
     path = strip_controls(comment.path)[:200]
     if found is None:
-        return f"The pull request does not touch '{path}'. Name a file of its diff, or say it below it: {url}"
+        return f"The pull request does not touch '{path}'. Choose a file of its diff, or comment at {url}"
     ranges = [f"{each.start} to {each.stop - 1}" for each in found.shown[comment.side] if each]
     more = f" and {len(ranges) - MAX_RANGES} more" if len(ranges) > MAX_RANGES else ""
     lines = ", ".join(ranges[:MAX_RANGES]) + more if ranges else "none"
     return (
-        f"GitHub takes comments on lines that a diff shows, and of '{path}' it does not show line "
-        f"{comment.line}. It shows {lines}. Choose one of these, or say it below the pull request: {url}"
+        f"GitHub accepts comments only on lines in the diff, which for '{path}' does not show line "
+        f"{comment.line}. It shows {lines}. Choose one of these, or comment at {url}"
     )
 
 
 def _agent_marker(review: Review) -> str:
-    """Finds a review again. Nobody can know it before it is posted."""
+    """The text by which a posted review is found. It cannot be guessed before."""
     return f"<!-- hutch-review {review.run_id} -->"
 
 
@@ -358,10 +357,10 @@ def _agent_review(review: Review, remarks: tuple[Remark, ...], on_lines: list[Re
         )
         for remark in on_lines
     )
-    # Always a comment: an agent neither approves nor blocks what people decide about.
+    # Always a comment: an agent must neither approve nor block.
     return NewReview(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)
 
 
 def _file_name(path: str) -> str:
-    """A file's name, which may hold anything, inside of a code span."""
+    """A file's name, which may contain any characters, in a code span."""
     return escape_mentions(one_line(path.replace("`", "")))

@@ -151,9 +151,9 @@ async def _check_as_proposed(git: RunGit, change: Change) -> None:
         )
     if now and now != change.commit:
         raise Conflict(
-            f"{change.branch} has moved since it was proposed: it is at {now[:12]}, what was proposed and "
-            f"tested is {change.commit[:12]}. Merge what it holds now by hand: git merge {change.branch}. Or "
-            f"put it back: git branch -f {change.branch} {change.commit[:12]}"
+            f"{change.branch} has moved since it was proposed: it is at {now[:12]}, but {change.commit[:12]} "
+            f"was proposed and tested. Merge the new state by hand: git merge {change.branch}. Or reset the "
+            f"branch: git branch -f {change.branch} {change.commit[:12]}"
         )
 
 

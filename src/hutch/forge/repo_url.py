@@ -110,7 +110,9 @@ def parse_repo_url(text: str) -> RepoUrl:
         _refuse_control(text, shown)
         return _scp_like(text, found)
     if "\0" in text or "\n" in text:
-        raise BadRequest(f"'{shown}' holds a character that no address has. {EXPECTED_FORMS}")
+        raise BadRequest(
+            f"'{shown}' contains a character that is not allowed in an address. {EXPECTED_FORMS}"
+        )
     if text.startswith("~"):  # do not reveal which home directories exist
         raise BadRequest(f"'{shown}' starts with ~, which is not expanded. Give the full path.")
     return from_path(Path(text))
@@ -173,13 +175,13 @@ def _scp_like(text: str, found: re.Match[str]) -> RepoUrl:
             f"This address looks like a URL with a password, and without https:// before it. {EXPECTED_FORMS}"
         )
     if not HOST.fullmatch(host) or (user and not USER.fullmatch(user)) or path.startswith("-"):
-        raise BadRequest(f"'{_redact(text)}' is not an address that ssh can be given. {EXPECTED_FORMS}")
+        raise BadRequest(f"'{_redact(text)}' is not a valid ssh address. {EXPECTED_FORMS}")
     return RepoUrl("ssh", f"{f'{user}@' if user else ''}{host.removesuffix('.')}:{path}")
 
 
 def _refuse_control(text: str, shown: str) -> None:
     if CONTROL.search(text):
-        raise BadRequest(f"'{shown}' holds a space or a control character. Write it as %20 and the like.")
+        raise BadRequest(f"'{shown}' contains a space or a control character. Percent-encode it, as %20.")
 
 
 def _redact(text: str) -> str:

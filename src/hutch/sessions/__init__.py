@@ -1,1 +1,1 @@
-"""Who drives: sessions that live, the queue of their runs, and how they come back after a crash."""
+"""Live sessions, the queue of their runs, and their recovery after a crash."""

@@ -136,7 +136,7 @@ class LocalHost:
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:
         if not 0 < port < 65536:
-            raise BadRequest(f"{port} is no port. There are 1 to 65535.")
+            raise BadRequest(f"{port} is not a port. Ports are 1 to 65535.")
         live = await self._usable(session_id, changes=True)
         async with live.used(changes=False) as sandbox:  # a parked session has no program that listens
             try:

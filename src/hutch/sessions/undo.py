@@ -19,12 +19,12 @@ from hutch.snapshots.snapshot import Snapshots
 from hutch.snapshots.tree_layout import FILES, Branch, Leaf, read_items
 from hutch.workspace.workspace import Workspace
 
-# Of a git directory, what people make there. The rest is bookkeeping, which any `git status` may change.
+# Parts of a git directory that people create. The rest is bookkeeping, which any `git status` may change.
 GIT_WORK = frozenset({"HEAD", "packed-refs", "refs", "config", "hooks", "info"})
 GIT_BOOKKEEPING = frozenset({"objects", "logs"})
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
-)  # made anew by whoever runs it
+)  # their tools create them again
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
 MAX_LISTED = 100
 MAX_NAMED = 10  # in a sentence
@@ -50,14 +50,17 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
 
 
 def _is_written(path: str, written: AbstractSet[str]) -> bool:
-    """Whether people wrote it, or moved or removed a directory that it is in."""
+    """Whether users wrote this file, or moved or removed a directory above it."""
     parts = path.split("/")
     return path in written or any("/".join(parts[:end]) + "/" in written for end in range(1, len(parts)))
 
 
 async def _changed(workspace: Workspace, old: int, new: int) -> set[str]:
-    """What differs between two snapshots and may be somebody's work: ignored files and new empty directories
-    too, since an undo removes them, and of git directories what people make there."""
+    """The paths that differ between two snapshots and may be the work of users.
+
+    Includes ignored files and new empty directories, because an undo removes them, and the parts of git
+    directories that people create.
+    """
     return await workspace.work(_differing, workspace.snapshots, old, new)
 
 
@@ -108,6 +111,6 @@ def _of_run(entries: Sequence[Entry], run_id: str, to_seq: int, before: int) -> 
                     last = max(last, number)
             case FileChanged(path=path, kind=kind, by=by, moved_from=source) if by and entry.seq > to_seq:
                 written |= {path, source or path}
-                if kind in ("moved", "deleted"):  # of many files only the directory is told
+                if kind in ("moved", "deleted"):  # for many files, the event names only the directory
                     written |= {f"{path}/", f"{source or path}/"}
     return last, written

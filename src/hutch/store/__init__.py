@@ -1,1 +1,1 @@
-"""Where facts rest: the event log, its proof, and secrets."""
+"""Storage: the event log with its hash chain, the tables, and secrets."""

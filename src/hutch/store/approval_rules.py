@@ -33,7 +33,7 @@ class ApprovalRules:
             size = sum(len(part.encode(errors="replace")) for rule in (*existing, *new) for part in rule)
             if len(existing) + len(new) > MAX_RULES or size > MAX_BYTES:
                 raise LimitReached(
-                    "So much is allowed always that nothing more is kept. Withdraw some: hutch approvals rm",
+                    "There are too many permanent approvals. Withdraw some: hutch approvals rm",
                     limit="approvals",
                 )
             for tool, pattern in new:

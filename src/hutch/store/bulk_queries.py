@@ -40,7 +40,7 @@ class BulkQueries:
         return found
 
     async def shares(self, session_ids: Ids) -> dict[str, list[Share]]:
-        """With whom each session is shared."""
+        """The shares of each session."""
         found: dict[str, list[Share]] = {}
         statement = select(shares).where(shares.c.session_id.in_(session_ids)).order_by(shares.c.created_ms)
         for row in await self._all(statement):
@@ -54,7 +54,7 @@ class BulkQueries:
         return {row["id"]: User(**{**row, "disabled": bool(row["disabled"])}) for row in found}
 
     async def changed_sessions(self, since_ms: int, limit: int) -> list[Session]:
-        """Sessions that are otherwise than they were, the longest ago first."""
+        """Sessions that changed since a time, oldest change first."""
         statement = select(sessions).where(sessions.c.updated_ms >= since_ms).order_by(sessions.c.updated_ms)
         return [read_session(row) for row in await self._all(statement.limit(limit))]
 

@@ -89,7 +89,7 @@ class Changes:
         """
         found = await self._rows.fetch(lambda connection: _named(connection, name))
         if found is None:
-            raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
+            raise NotFound(f"There is no change '{name}'. `hutch changes list` lists all.")
         return found
 
     async def is_of_owner(self, change: Change) -> bool:

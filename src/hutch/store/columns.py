@@ -1,8 +1,8 @@
-"""Columns that many tables have, for the tables as they are and for the steps that made them."""
+"""Column definitions that the current tables and the migrations share."""
 
 from sqlalchemy import BigInteger, Column, Integer, Text
 
-ROW = BigInteger().with_variant(Integer, "sqlite")  # what a row is counted by, when it has no name
+ROW = BigInteger().with_variant(Integer, "sqlite")  # a numeric primary key
 
 
 def texts(names: str) -> list[Column[str]]:

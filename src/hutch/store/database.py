@@ -99,9 +99,9 @@ def _check_mark(path: Path) -> None:
     mark = damage_mark(path)
     if mark.exists():
         raise Unavailable(
-            f"The last server on {path} stopped: {mark.read_text(errors='replace').strip()} What it had "
-            f"acknowledged may be missing. Put back the newest copy from {path.parent / 'backups'}, or go on "
-            f"with what is left; in both cases, delete {mark} and {path}-shm first."
+            f"The last server on {path} stopped: {mark.read_text(errors='replace').strip()} Acknowledged "
+            f"data may be missing. Restore the newest copy from {path.parent / 'backups'}, or continue with "
+            f"the remaining data; in both cases, delete {mark} and {path}-shm first."
         )
 
 
@@ -127,7 +127,7 @@ def _explain(path: Path, error: BaseException) -> HutchError:
         )
     if code in DAMAGED_CODES:
         return DatabaseDamaged(
-            f"The database {path} is damaged ({text}). Stop Hutch, keep a copy of the file, then put back "
+            f"The database {path} is damaged ({text}). Stop Hutch, keep a copy of the file, then restore "
             f"the newest one from {path.parent / 'backups'} or try: sqlite3 {path} .recover"
         )
     if "locked" in text or "busy" in text:
@@ -222,9 +222,9 @@ def _check_write_ahead_file(path: Path) -> None:
         problem = f"The file {wal} is missing"
     if problem:
         raise Unavailable(
-            f"{problem}. It held what was written last before Hutch was stopped, perhaps all users and "
-            f"sessions. Put it back from where it went, or put back a copy of {path} and its -wal that were "
-            f"made together. To go on with what is left, keep a copy of {path.parent} first; then move "
+            f"{problem}. It held the last writes before Hutch was stopped, perhaps all users and "
+            f"sessions. Restore it, or restore a copy of {path} and its -wal that were made together. "
+            f"To continue with the remaining data, make a copy of {path.parent} first; then move "
             f"{index} away."
         )
 

@@ -58,7 +58,7 @@ class Users:
         statement = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
         row = await self._rows.fetch(lambda db: db.execute(statement).first())
         if row is None:
-            raise NotFound(f"There is no user {echo(name, 80)}. `hutch users list` shows those there are.")
+            raise NotFound(f"There is no user {echo(name, 80)}. `hutch users list` lists all.")
         return _user(row)
 
     async def find_with_password_hash(self, name: str) -> tuple[User, str] | None:

@@ -1,7 +1,7 @@
 """A terminal over a WebSocket: bytes both ways, and a few JSON texts about them.
 
-`/api/v1/sessions/{id}/terminals/{id}/socket?resume=SEQ&mode=one`. What is printed comes as
-binary frames, what is typed goes as binary frames. A client acknowledges what it has shown;
+`/api/v1/sessions/{id}/terminals/{id}/socket?resume=SEQ&mode=one`. Output and input are
+binary frames. A client acknowledges the output that it has displayed;
 the program waits for clients that are too far behind, and they are disconnected after a while.
 """
 

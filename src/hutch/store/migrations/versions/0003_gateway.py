@@ -1,4 +1,4 @@
-"""The gateway: users and how they come in, what they share, and what they did."""
+"""The gateway: users, logins, shares and the audit."""
 
 import sqlalchemy as sa
 from alembic import op

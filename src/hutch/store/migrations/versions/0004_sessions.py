@@ -1,4 +1,4 @@
-"""Sessions of a server, the queue of their runs, their inputs, and answers that are given once."""
+"""Sessions of a server, the queue of their runs, their inputs, and answered requests."""
 
 import sqlalchemy as sa
 from alembic import op

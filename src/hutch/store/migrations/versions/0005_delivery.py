@@ -1,4 +1,4 @@
-"""How what is done in a session is to be delivered."""
+"""The delivery options of a session."""
 
 import sqlalchemy as sa
 from alembic import op

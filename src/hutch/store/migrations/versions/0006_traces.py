@@ -1,4 +1,4 @@
-"""By which trace a run is followed, from the request that wanted it on."""
+"""The trace id of a run, from the request that queued it."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What is said about changes, and what forges told us."""
+"""Comments and reviews of changes, and webhook deliveries."""
 
 import sqlalchemy as sa
 from alembic import op

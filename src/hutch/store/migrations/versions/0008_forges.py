@@ -1,4 +1,4 @@
-"""Which forge a change is on, and where people look at it there."""
+"""The forge of a change, and its page there."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How handing over what a run did ended, beside the run."""
+"""The delivery result of a run."""
 
 import sqlalchemy as sa
 from alembic import op

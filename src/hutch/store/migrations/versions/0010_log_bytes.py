@@ -1,6 +1,6 @@
-"""How large each log is, and what was left out of it since it reached its bound.
+"""The size of each log, and the events omitted since it reached its limit.
 
-Payloads in blobs are not counted for logs of before: the database does not know their size.
+Payloads in blobs of existing logs are not counted: the database does not know their size.
 """
 
 import sqlalchemy as sa

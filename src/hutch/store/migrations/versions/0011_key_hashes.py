@@ -1,4 +1,4 @@
-"""Keys of repeated requests are kept as hashes."""
+"""Idempotency keys are stored as hashes."""
 
 import hashlib
 

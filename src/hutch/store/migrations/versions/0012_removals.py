@@ -1,4 +1,4 @@
-"""Sessions whose removal has begun, so that a crash does not leave it half done."""
+"""Sessions whose removal has started, so that it continues after a crash."""
 
 import sqlalchemy as sa
 from alembic import op

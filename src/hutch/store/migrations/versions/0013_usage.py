@@ -1,4 +1,4 @@
-"""Projections: how far each has come, which logs it has to fold anew, and the rows of the usage totals."""
+"""Projections: their positions, the logs to fold again, and the rows of the usage totals."""
 
 import sqlalchemy as sa
 from alembic import op

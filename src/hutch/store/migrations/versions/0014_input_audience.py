@@ -1,4 +1,4 @@
-"""An input has an audience: an answer is for those who may see its question."""
+"""The audience of an input: an answer has that of its question."""
 
 import sqlalchemy as sa
 from alembic import op

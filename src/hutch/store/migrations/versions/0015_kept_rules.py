@@ -1,4 +1,4 @@
-"""What users have allowed always: it was in a file for each of them, which is read once."""
+"""Permanent approvals. Before, each user had a file of them, which is imported once."""
 
 import sqlalchemy as sa
 from alembic import op
