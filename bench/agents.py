@@ -1,7 +1,7 @@
-"""What the claims about the agent share: a server that plays a provider, `hutch` beside it, and a clock.
+"""Shared by the benchmarks of the agent: a server that imitates a provider, and a Hutch installation.
 
-The server answers on a socket of this machine with the very bytes that the provider would send. It keeps
-every request as it came, and the moments at which a request had come and a reply was out.
+The server sends the same bytes as the provider would. It stores every request, and the times at which
+requests arrived and replies were sent.
 """
 
 import asyncio
@@ -23,28 +23,28 @@ HUTCH = str(Path(sys.executable).with_name("hutch"))
 KEY = "key-of-a-bench-1234567890"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LONGEST_S = 120.0
-LARGEST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 
 
 @contextmanager
 def a_place() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="hutch-bench-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)  # the jail's user may be another
+        Path(name).chmod(0o755)  # the jail may have another user
         yield Path(name)
 
 
 class Provider:
-    """Plays replies in turn; when they are over it says no more, but keeps the line open."""
+    """Sends the replies in order. After the last it sends nothing, but keeps the connection open."""
 
     def __init__(self, replies: Iterable[list[bytes]], pace_s: float) -> None:
         self._replies = iter(replies)
         self._pace_s = pace_s
         self.url = ""
         self.bodies: list[bytes] = []
-        self.asked_at: list[float] = []
+        self.requested_at: list[float] = []
         self.answered_at: list[float] = []
-        self.was_asked = asyncio.Event()
-        self.all_asked = asyncio.Event()  # for more than there is to say
+        self.was_called = asyncio.Event()
+        self.has_no_reply = asyncio.Event()  # set by a request after the last reply
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -54,11 +54,11 @@ class Provider:
                     line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
                 )
                 self.bodies.append(await reader.readexactly(int(length.partition(b":")[2])))
-                self.asked_at.append(time.perf_counter())
-                self.was_asked.set()
+                self.requested_at.append(time.perf_counter())
+                self.was_called.set()
                 reply = next(self._replies, None)
                 if reply is None:
-                    self.all_asked.set()
+                    self.has_no_reply.set()
                     await reader.read(1)
                     break
                 await self._answer(writer, reply)
@@ -79,7 +79,7 @@ class Provider:
 @asynccontextmanager
 async def provider(replies: Iterable[list[bytes]], *, pace_s: float = 0.0) -> AsyncIterator[Provider]:
     plays = Provider(replies, pace_s)
-    server = await asyncio.start_server(plays.serve, "127.0.0.1", 0, limit=LARGEST_BYTES)
+    server = await asyncio.start_server(plays.serve, "127.0.0.1", 0, limit=MAX_BYTES)
     plays.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield plays
@@ -88,7 +88,7 @@ async def provider(replies: Iterable[list[bytes]], *, pace_s: float = 0.0) -> As
 
 
 def bash(dialect: Dialect, number: int, command: str) -> list[bytes]:
-    """A reply that wants a command. No two are alike: an agent that goes in circles is stopped."""
+    """A reply that calls bash. Each is different, because an agent that repeats itself is stopped."""
     arguments = json.dumps({"command": f"{command} #{number}"})
     return dialect.reply("I look.", [(f"call_{number}", "bash", arguments)])
 
@@ -121,11 +121,11 @@ class Office:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=stdout,
             stderr=asyncio.subprocess.PIPE,
-            limit=LARGEST_BYTES,
+            limit=MAX_BYTES,
         )
 
     def _environment(self) -> dict[str, str]:
-        """Nothing but this: bytecode is written, as on any machine."""
+        """The whole environment. Bytecode is written, as on any machine."""
         home = {
             "HOME": str(self.place),
             "HUTCH_HOME": str(self.place / "home"),
@@ -144,7 +144,7 @@ def asking(dialect: Dialect, url: str) -> dict[str, str]:
 
 
 async def ended(process: asyncio.subprocess.Process) -> None:
-    """Wait for it; it must have gone well."""
+    """Wait for a process, which must succeed."""
     async with asyncio.timeout(LONGEST_S):
         out, err = await process.communicate()
     if process.returncode:

@@ -1,7 +1,7 @@
-"""The agent in one process: real jail, log, snapshots and HTTP client; only the provider is played.
+"""The agent in one process: real jail, log, snapshots and HTTP client; only the provider is imitated.
 
-An alternative that does as agents without a sandbox do spawns the same command bare, and keeps what was said
-in a list.
+The alternative works like agents without a sandbox: it spawns the same command directly, and stores the
+conversation in a list.
 """
 
 import asyncio
@@ -35,29 +35,29 @@ ROUNDS = 5
 TURNS = 60
 THINKING_S = 0.3
 LONG_TURNS = 200
-SOME = 20  # turns at the beginning and at the end of a long run
+SOME = 20  # turns, at each end of a long run
 NEIGHBOURS = 7
 OUTPUT = "printf %1500s x"  # of each command in a long run
-LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
+CHARS_PER_TOKEN = 3.0  # a safe assumption: JSON and prose have 3.5 to 4.5
 MARK = re.compile(
     rb',"cache_control":\{"type":"ephemeral"\}'
 )  # Anthropic's, which moves with the conversation
 
 
 class Clocked:
-    """A model that wants a command a number of times, and knows when it wanted it and was asked again."""
+    """A model that calls a command several times, and stores when it replied and was called again."""
 
     name = "scripted:clocked"
     context_tokens: int | None = None
 
     def __init__(self, turns: int, command: str = "true", *, thinks_s: float = 0.0) -> None:
         self._turns, self._command, self._thinks_s = turns, command, thinks_s
-        self.asked_at: list[float] = []
+        self.requested_at: list[float] = []
         self.answered_at: list[float] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        self.asked_at.append(time.perf_counter())
-        number = len(self.asked_at)
+        self.requested_at.append(time.perf_counter())
+        number = len(self.requested_at)
         await asyncio.sleep(self._thinks_s)
         yield Text("I look.")
         if number <= self._turns:
@@ -68,11 +68,11 @@ class Clocked:
         yield Finish("calls" if number <= self._turns else "stop")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class Timed:
-    """A tool, and how long each call of it took."""
+    """A tool that stores how long each call took."""
 
     def __init__(self, tool: Tool, took: list[float]) -> None:
         self.name, self.description = tool.name, tool.description
@@ -99,33 +99,36 @@ async def done(setup: RunSetup) -> None:
     assert worked.ended.outcome == "done", worked.ended
 
 
-def between(answered_at: list[float], asked_at: list[float]) -> list[float]:
+def between(answered_at: list[float], requested_at: list[float]) -> list[float]:
     """Milliseconds from each reply to the next request."""
-    return [(asked - answered) * 1e3 for answered, asked in zip(answered_at, asked_at[1:], strict=False)]
+    return [
+        (requested - answered) * 1e3
+        for answered, requested in zip(answered_at, requested_at[1:], strict=False)
+    ]
 
 
 async def ours() -> float:
     model = Clocked(TURNS)
     async with a_setup(model) as setup:
         await done(setup)
-    return quiet(between(model.answered_at, model.asked_at)[1:])
+    return quiet(between(model.answered_at, model.requested_at)[1:])
 
 
 async def first_turn() -> float:
-    """The same for the first turn, with a model that thinks for a moment: meanwhile the shell starts."""
+    """The same for the first turn. The model takes a moment, in which the shell starts."""
     model = Clocked(1, thinks_s=THINKING_S)
     async with a_setup(model) as setup:
         await done(setup)
-    return between(model.answered_at, model.asked_at)[0]
+    return between(model.answered_at, model.requested_at)[0]
 
 
 async def theirs() -> float:
-    """What is told is kept in memory, and the command is spawned bare."""
-    told: list[dict[str, Any]] = []
+    """The alternative: the conversation is in memory, and the command is spawned directly."""
+    conversation: list[dict[str, Any]] = []
     took = []
     for number in range(TURNS):
         began = time.perf_counter()
-        told.append({"role": "assistant", "command": f"true #{number}"})
+        conversation.append({"role": "assistant", "command": f"true #{number}"})
         process = await asyncio.create_subprocess_exec(
             *("/bin/bash", "-c", f"true #{number}"),
             stdin=asyncio.subprocess.DEVNULL,
@@ -133,7 +136,9 @@ async def theirs() -> float:
             stderr=asyncio.subprocess.PIPE,
         )
         out, err = await process.communicate()
-        told.append({"role": "tool", "out": out.decode(), "err": err.decode(), "code": process.returncode})
+        conversation.append(
+            {"role": "tool", "out": out.decode(), "err": err.decode(), "code": process.returncode}
+        )
         took.append((time.perf_counter() - began) * 1e3)
     return quiet(took)
 
@@ -144,12 +149,12 @@ async def own_times() -> list[float]:
     async with a_setup(model) as setup:
         timed = Toolbox(cast(Tool, Timed(each, tools)) for each in TOOLS).only(setup.persona.tools)
         await done(replace(setup, toolbox=timed))
-    whole = between(model.answered_at, model.asked_at)
+    whole = between(model.answered_at, model.requested_at)
     return [all_ms - tool_s * 1e3 for all_ms, tool_s in zip(whole, tools, strict=True)]
 
 
 async def client_times() -> list[float]:
-    """Milliseconds from the last byte of each reply to the last one of the next request, by a real client."""
+    """Milliseconds from the last byte of each reply to that of the next request, with a real client."""
     replies = [bash(ANTHROPIC, number, OUTPUT) for number in range(LONG_TURNS)]
     async with (
         provider([*replies, ANTHROPIC.reply("That is all.", ())]) as plays,
@@ -157,12 +162,12 @@ async def client_times() -> list[float]:
     ):
         await done(setup)
         await setup.model.close()
-    return between(plays.answered_at, plays.asked_at)
+    return between(plays.answered_at, plays.requested_at)
 
 
 async def stable(dialect: Dialect, turns: int) -> tuple[float, float]:
-    """Which share of the requests begins with the one before, to the byte; and the tokens of what they all
-    begin with."""
+    """The share of requests that begin with the bytes of the previous one, and the tokens of their common
+    beginning."""
     replies = [bash(dialect, number, "echo") for number in range(turns)]
     async with (
         provider([*replies, dialect.reply("That is all.", ())]) as plays,
@@ -174,11 +179,11 @@ async def stable(dialect: Dialect, turns: int) -> tuple[float, float]:
     parts = [_parts(MARK.sub(b"", body), name) for body in plays.bodies]
     same = [after[0].startswith(before[0]) and before[1] == after[1] for before, after in pairwise(parts)]
     assert len(same) == turns
-    return sum(same) / len(same) * 100, len(parts[0][1]) / LETTERS_PER_TOKEN
+    return sum(same) / len(same) * 100, len(parts[0][1]) / CHARS_PER_TOKEN
 
 
 def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
-    """The conversation without its closing bracket, and all that is around it."""
+    """The conversation without its closing bracket, and the rest of the body."""
     start = body.index(name) + len(name)
     _, length = json.JSONDecoder().raw_decode(body[start - 1 :].decode())
     end = start - 1 + len(body[start - 1 :].decode()[:length].encode())
@@ -186,7 +191,7 @@ def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 
 async def resumed(place: Path, turns: int) -> tuple[float, int]:
-    """Milliseconds from a log of a run that broke off to the next request, and how many events it has."""
+    """Milliseconds to the next request of a run resumed from its log, and the number of events in it."""
     wishes = Wishes(FILES, "", model=Clocked(turns), limits=replace(DEFAULT_LIMITS, turns=turns))
     async with open_setup(place, wishes) as setup:
         await begin(setup, "run_1", "Look around.")
@@ -198,24 +203,24 @@ async def resumed(place: Path, turns: int) -> tuple[float, int]:
         wishes = Wishes(FILES, "", model=model, limits=LIMITS)
         async with open_setup(place, wishes, setup.recorder.session_id) as again:
             log = await entries(again.recorder)
-            await go_on(again, "run_1", log[:events])  # as if the rounds before had not been
-        took.append((model.asked_at[0] - began) * 1e3)
+            await go_on(again, "run_1", log[:events])  # without the events of earlier rounds
+        took.append((model.requested_at[0] - began) * 1e3)
     return min(took), events
 
 
 def best(measured: Callable[[], Coroutine[Any, Any, float]]) -> float:
-    """Of several rounds: others use the machine too."""
+    """The best of several rounds, because other processes use the machine too."""
     return min(asyncio.run(measured()) for _ in range(ROUNDS))
 
 
 def early_and_late(measured: Callable[[], Coroutine[Any, Any, list[float]]]) -> tuple[float, float]:
-    """Of a long run's first turns and of its last, the best of several rounds."""
+    """The times of a long run's first and last turns, each the best of several rounds."""
     rounds = [asyncio.run(measured()) for _ in range(ROUNDS)]
     return min(quiet(turns[1:SOME]) for turns in rounds), min(quiet(turns[-SOME:]) for turns in rounds)
 
 
 def quiet(times: list[float]) -> float:
-    """The median of those neighbours that were disturbed the least."""
+    """The median of the consecutive values that were disturbed the least."""
     return min(statistics.median(times[at : at + NEIGHBOURS]) for at in range(len(times) - NEIGHBOURS + 1))
 
 

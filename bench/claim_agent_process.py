@@ -1,7 +1,7 @@
-"""`hutch run` and `hutch resume` as processes of their own, cold but for the disk's cache.
+"""`hutch run` and `hutch resume` as separate processes; only the disk cache is warm.
 
-A server of this process plays the provider on its wire. Figures are the best of several rounds, since others
-use the machine too.
+A server in this process imitates the provider. Figures are the best of several rounds, because other
+processes use the machine too.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ from tests.llm.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
 ROUNDS = 7
 DELTAS = 4_000
 PACE_S = 0.001
-TURNS = 98  # which makes a log of about 500 events
+TURNS = 98  # a log of about 500 events
 LOOK_S = 0.02
 
 
 async def first_request_s(office: Office, dialect: Dialect, *words: str) -> float:
-    """From the start of the process until the provider has its first request."""
+    """Seconds from the start of the process until the provider has its first request."""
     async with provider([dialect.reply("That is all.", ())]) as plays:
         began = time.perf_counter()
         process = await office.hutch(*words, *model(dialect), dialect=dialect, url=plays.url)
         await ended(process)
-        return plays.asked_at[0] - began
+        return plays.requested_at[0] - began
 
 
 async def first_reply_s(office: Office) -> float:
-    """A scripted model is asked inside of the process: until what it said is in the log, and shown."""
+    """Seconds until the reply of a scripted model, which runs in the process, is in the log and shown."""
     began = time.perf_counter()
     script = office.cassette({"text": "That is all."})
     process = await office.hutch("run", "Look.", "--json", "--model", script)
@@ -46,7 +46,7 @@ async def first_reply_s(office: Office) -> float:
 
 
 async def served_s(office: Office, dialect: Dialect) -> float:
-    """The same with a server up, which does the work; the first run, for which it loads much, is left out."""
+    """The same through a running server. The first run, which loads many modules, is not counted."""
     async with provider([dialect.reply("That is all.", ())] * (ROUNDS + 1)) as plays:
         await ended(await office.hutch("up", "--detach", dialect=dialect, url=plays.url))
         try:
@@ -55,7 +55,7 @@ async def served_s(office: Office, dialect: Dialect) -> float:
                 began = time.perf_counter()
                 words = ("run", "--server", "Look.", "--repo", str(office.work), *model(dialect))
                 await ended(await office.hutch(*words))
-                took.append(plays.asked_at[-1] - began)
+                took.append(plays.requested_at[-1] - began)
         finally:
             await ended(await office.hutch("down"))
     return min(took[1:])
@@ -65,22 +65,22 @@ def model(dialect: Dialect) -> tuple[str, str]:
     return "--model", f"{dialect.provider}:{dialect.model}"
 
 
-async def most_memory(office: Office, dialect: Dialect) -> float:
-    """The most memory in MB that a run and all below it held at once, each page counted once."""
+async def peak_memory(office: Office, dialect: Dialect) -> float:
+    """The peak memory in MB of a run and its child processes, each page counted once."""
     replies = [bash(dialect, number, "ls -R; cat d1/*") for number in range(20)]
     async with provider([*replies, dialect.reply("That is all.", ())], pace_s=0.005) as plays:
         process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
         waiting = asyncio.ensure_future(ended(process))
-        most = 0
+        peak = 0
         while not waiting.done():
-            most = max(most, sum(map(held_bytes, family(process.pid))))
+            peak = max(peak, sum(map(held_bytes, family(process.pid))))
             await asyncio.sleep(LOOK_S)
         await waiting
-    return most / 1e6
+    return peak / 1e6
 
 
 def family(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process and its descendants."""
     found = [pid]
     for each in found:
         for task in Path("/proc", str(each), "task").glob("*/children"):
@@ -101,7 +101,7 @@ def _read(path: Path) -> str:
 
 
 async def core_share(office: Office, dialect: Dialect) -> float:
-    """The part of a core in % that a run takes while 1,000 pieces a second come in."""
+    """The share of a core in % that a run uses while 1,000 chunks a second arrive."""
     one, *_ = [piece for piece in dialect.reply("word ", ()) if b"word " in piece]
     whole = dialect.reply("word ", ())
     place = whole.index(one)
@@ -111,11 +111,11 @@ async def core_share(office: Office, dialect: Dialect) -> float:
             "run", "Look.", *model(dialect), dialect=dialect, url=plays.url, stdout=asyncio.subprocess.DEVNULL
         )
         async with asyncio.timeout(LONGEST_S):
-            await plays.was_asked.wait()
+            await plays.was_called.wait()
         await asyncio.sleep(0.5)
         began, before = time.perf_counter(), processor_s(process.pid)
         await asyncio.sleep(DELTAS * PACE_S - 1.0)
-        assert not plays.answered_at  # it is still talking
+        assert not plays.answered_at  # it is still sending
         took, spent = time.perf_counter() - began, processor_s(process.pid) - before
         await ended(process)
     return spent / took * 100
@@ -127,12 +127,12 @@ def processor_s(pid: int) -> float:
 
 
 async def break_off(office: Office, dialect: Dialect) -> None:
-    """A run that is killed while the model thinks."""
+    """Start a run, and kill it while the model thinks."""
     replies = [bash(dialect, number, "true") for number in range(TURNS)]
     async with provider(replies) as plays:
         process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
         async with asyncio.timeout(LONGEST_S):
-            await plays.all_asked.wait()
+            await plays.has_no_reply.wait()
         process.send_signal(signal.SIGKILL)
         await process.communicate()
 
@@ -147,7 +147,7 @@ def measure() -> Iterator[Row]:
         office = Office(place)
         took = dict.fromkeys((ANTHROPIC, CHAT, RESPONSES, GEMINI), LONGEST_S)
         reply_s = resume_s = LONGEST_S
-        for _ in range(ROUNDS):  # in turns: whatever else the machine does is shared fairly
+        for _ in range(ROUNDS):  # alternately: other load affects all of them alike
             for dialect, before_s in took.items():
                 took[dialect] = min(before_s, asyncio.run(first_request_s(office, dialect, "run", "Look.")))
             reply_s = min(reply_s, asyncio.run(first_reply_s(office)))
@@ -159,8 +159,8 @@ def measure() -> Iterator[Row]:
         served = asyncio.run(served_s(office, CHAT))
         yield Row("hutch run --server: to the first request", served, None, "s", 0.15)
         for dialect in (ANTHROPIC, CHAT):
-            most = asyncio.run(most_memory(office, dialect))
-            yield Row(f"hutch run, {dialect}: memory with the jail", most, None, "MB", 180)
+            peak = asyncio.run(peak_memory(office, dialect))
+            yield Row(f"hutch run, {dialect}: memory with the jail", peak, None, "MB", 180)
         for dialect in (ANTHROPIC, CHAT):
             share = min(asyncio.run(core_share(office, dialect)) for _ in range(4))
-            yield Row(f"hutch run, {dialect}: of a core for 1,000 pieces a second", share, None, "%", 15)
+            yield Row(f"hutch run, {dialect}: of a core for 1,000 chunks a second", share, None, "%", 15)

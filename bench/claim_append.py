@@ -1,7 +1,7 @@
-"""Durable appends beside raw sqlite3 with the same durability, table and rows.
+"""Durable appends, compared with plain sqlite3 with the same durability, table and rows.
 
-The alternative prepares nothing: no JSON, no salt, no hash, no signature. Each
-way is measured in turns and the median is taken, since a busy disk comes and goes.
+The alternative makes no JSON, salt, hash or signature. Both are measured alternately,
+and the median is taken, because the load of the disk varies.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ INSERT = (
 
 
 async def ours(home: Path, callers: int, batch: int, events: int) -> float:
-    """Events per second of this many callers who each wait for their own."""
+    """Events per second of concurrent callers, each of which waits for its own."""
     async with open_log(home / "hutch.db", home / "blobs", home / "signing.pem") as log:
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])
@@ -61,7 +61,7 @@ def theirs(home: Path, batch: int, events: int) -> float:
 
 
 def pair(callers: int, batch: int, events: int) -> tuple[float, float]:
-    """The medians of both, measured in turns."""
+    """The medians of both, measured alternately."""
     own, raw = [], []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""Linking and signing, apart from any database."""
+"""Linking and signing, without a database."""
 
 import time
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
-"""`POST /api/code`: how long until the model is asked, and twenty requests at once.
+"""`POST /api/code`: the time to the first model call, and twenty concurrent requests.
 
-A small repository that the server has seen before, a scripted model that answers at
-once. The model's first reply is in the log as soon as it was asked; its time is read
-from there.
+It uses a small repository that the server already knows, and a scripted model that replies
+at once. The time of the first reply is read from the log.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from typing import Any
 import httpx
 from bench.row import Row
 
-TRIES, AT_ONCE = 15, 20
+ROUNDS, CONCURRENT_REQUESTS = 15, 20
 HUTCH = Path(sys.executable).with_name("hutch")
 REPLIES = [
     {"text": "Now.", "calls": [{"tool": "write_file", "args": {"path": "new.txt", "content": "new\n"}}]},
@@ -48,10 +47,17 @@ def measure() -> Iterator[Row]:
         )
         token = json.loads(made.stdout)["token"]
         overhead_ms, took_s, done = asyncio.run(_ask(token, str(repo)))
-        spread = f"least {min(overhead_ms):.0f} ms, most {max(overhead_ms):.0f} ms"
-        print(f"  {spread}; {AT_ONCE} took {took_s:.1f} s")
+        spread = f"minimum {min(overhead_ms):.0f} ms, maximum {max(overhead_ms):.0f} ms"
+        print(f"  {spread}; {CONCURRENT_REQUESTS} took {took_s:.1f} s")
         yield Row("from the request to the first model call", statistics.median(overhead_ms), None, "ms", 150)
-        yield Row(f"of {AT_ONCE} requests at once, delivered", done, None, "", AT_ONCE, at_least=True)
+        yield Row(
+            f"of {CONCURRENT_REQUESTS} concurrent requests, delivered",
+            done,
+            None,
+            "",
+            CONCURRENT_REQUESTS,
+            at_least=True,
+        )
     finally:
         subprocess.run([HUTCH, "down"], env=environment, check=False, stdout=subprocess.DEVNULL)
         shutil.rmtree(home, ignore_errors=True)
@@ -60,21 +66,23 @@ def measure() -> Iterator[Row]:
 async def _ask(token: str, repo: str) -> tuple[list[float], float, int]:
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
     async with httpx.AsyncClient(base_url="http://127.0.0.1:18586", headers=headers, timeout=300) as api:
-        await _one(api, repo)  # the repository is known from now on
-        overhead_ms = [await _one(api, repo) for _ in range(TRIES)]
+        await _one(api, repo)  # the server knows the repository from now on
+        overhead_ms = [await _one(api, repo) for _ in range(ROUNDS)]
         began = time.perf_counter()
-        asked = {"repoUrl": repo, "prompt": "Make a new file."}
-        told = await asyncio.gather(*(api.post("/api/code", json=asked) for _ in range(AT_ONCE)))
+        request = {"repoUrl": repo, "prompt": "Make a new file."}
+        responses = await asyncio.gather(
+            *(api.post("/api/code", json=request) for _ in range(CONCURRENT_REQUESTS))
+        )
         took_s = time.perf_counter() - began
-        return overhead_ms, took_s, sum(each.json()["outcome"] == "done" for each in told)
+        return overhead_ms, took_s, sum(each.json()["outcome"] == "done" for each in responses)
 
 
 async def _one(api: httpx.AsyncClient, repo: str) -> float:
     began_ms = time.time() * 1000
-    told: dict[str, Any] = (
+    result: dict[str, Any] = (
         await api.post("/api/code", json={"repoUrl": repo, "prompt": "Make a new file."})
     ).json()
-    events = (await api.get(f"/api/v1/sessions/{told['session']}/events?limit=200")).json()["items"]
+    events = (await api.get(f"/api/v1/sessions/{result['session']}/events?limit=200")).json()["items"]
     first = next(entry for entry in events if entry["event"]["type"] == "model.replied")
     return float(first["at_ms"] - began_ms)
 

@@ -1,4 +1,4 @@
-"""From an append to the follower who sees it, in one process and across two."""
+"""The delay from an append to a follower, in one process and across two."""
 
 import asyncio
 import subprocess
@@ -25,7 +25,7 @@ async def write(log: SqlLog, session_id: SessionId) -> None:
 
 
 async def delays(log: SqlLog, session_id: SessionId) -> list[float]:
-    """Milliseconds from just before each append to its arrival here; the clock is the machine's."""
+    """Milliseconds from just before each append to its arrival here, by the clock of the machine."""
     seen: list[float] = []
     async with aclosing(log.follow(session_id, after=1)) as entries:
         async for entry in entries:

@@ -1,12 +1,12 @@
-"""A server under load: 200 sessions, 50 of them busy, 400 followers, and somebody who reads.
+"""A server under load: 200 sessions, 50 of them busy, 400 followers, and one REST client.
 
-The server is a process of its own, started as its users start it. Busy sessions print
-the time inside their jails; a follower's delay is what the clock says when the line has
-come over SSE. Every follower checks that numbers follow each other without gap or
-repetition, and that the hash of an event is the same for all.
+The server is a separate process, started as users start it. Busy sessions print the time
+inside their jails; a follower computes the delay when the line has arrived over SSE. Every
+follower checks that the numbers of events have no gaps or repetitions, and that all
+followers get the same hash of an event.
 
-`HUTCH_BENCH_DELIVERIES=1000000` goes on until a million events were delivered,
-`HUTCH_BENCH_LOAD_S=3600` for an hour: the memory of the server is compared between the
+`HUTCH_BENCH_DELIVERIES=1000000` continues until a million events were delivered,
+`HUTCH_BENCH_LOAD_S=3600` for an hour. The memory of the server is compared between the
 middle of the load and its end.
 """
 
@@ -36,8 +36,8 @@ HUTCH = Path(sys.executable).with_name("hutch")
 
 
 @dataclass
-class UserMessage:
-    """What followers heard."""
+class SeenEvents:
+    """The events that all followers have received."""
 
     delays_ms: list[float] = field(default_factory=list)
     deliveries: int = 0
@@ -81,39 +81,36 @@ async def _load(token: str, environment: dict[str, str]) -> list[Row]:
         empty_kib = _tree_pss_kib(pid)
         ids = await _sessions(api)
         idle_mib = (_tree_pss_kib(pid) - empty_kib) / 1024 / SESSIONS
-        heard = UserMessage()
+        seen = SeenEvents()
         following = [
-            asyncio.ensure_future(_follow(token, ids[number % SESSIONS], heard))
-            for number in range(FOLLOWERS)
+            asyncio.ensure_future(_follow(token, ids[number % SESSIONS], seen)) for number in range(FOLLOWERS)
         ]
         await asyncio.gather(*(_begin(api, id) for id in ids[:BUSY]))
         await asyncio.sleep(3)
-        heard.measuring = True
-        reads_ms = await _read(api, ids, heard, LOAD_S / 2)
+        seen.measuring = True
+        reads_ms = await _read(api, ids, seen, LOAD_S / 2)
         middle_kib = _pss_kib(pid)
-        reads_ms += await _read(api, ids, heard, LOAD_S / 2, DELIVERIES)
+        reads_ms += await _read(api, ids, seen, LOAD_S / 2, DELIVERIES)
         end_kib = _pss_kib(pid)
-        heard.measuring = False
+        seen.measuring = False
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
-    await _check(token, heard)
-    print(
-        f"  {heard.deliveries:,} deliveries, {len(heard.delays_ms):,} of them timed, {len(reads_ms):,} reads"
-    )
-    lost = len(heard.wrong)
-    for line in heard.wrong[:5]:
+    await _check(token, seen)
+    print(f"  {seen.deliveries:,} deliveries, {len(seen.delays_ms):,} of them timed, {len(reads_ms):,} reads")
+    lost = len(seen.wrong)
+    for line in seen.wrong[:5]:
         print(f"  {line}")
     return [
         Row(
             f"from the jail to an SSE client, p99 ({BUSY} busy, {FOLLOWERS} followers)",
-            percentile(heard.delays_ms, 99),
+            percentile(seen.delays_ms, 99),
             None,
             "ms",
             50,
         ),
-        Row("the same, p50", percentile(heard.delays_ms, 50), None, "ms", 50),
-        Row("events lost or repeated", lost, None, f"of {heard.deliveries:,}", 0),
+        Row("the same, p50", percentile(seen.delays_ms, 50), None, "ms", 50),
+        Row("events lost or repeated", lost, None, f"of {seen.deliveries:,}", 0),
         Row("reading over REST meanwhile, p99", percentile(reads_ms, 99), None, "ms", 20),
         Row("memory of an idle session", idle_mib, None, "MiB", 12),
         Row("the server at the end of the load", end_kib / 1024, middle_kib / 1024, "MiB", 1.1, "its middle"),
@@ -136,12 +133,12 @@ async def _sessions(api: httpx.AsyncClient) -> list[str]:
 
 
 async def _begin(api: httpx.AsyncClient, id: str) -> None:
-    asked = {"command": PRINT, "yield_s": 0.1, "timeout_s": 3600}
-    (await api.post(f"/api/v1/sessions/{id}/commands", json=asked)).raise_for_status()
+    request = {"command": PRINT, "yield_s": 0.1, "timeout_s": 3600}
+    (await api.post(f"/api/v1/sessions/{id}/commands", json=request)).raise_for_status()
 
 
-async def _follow(token: str, id: str, heard: UserMessage) -> None:
-    """As much of an SSE client as is needed; a real one would measure itself."""
+async def _follow(token: str, id: str, seen: SeenEvents) -> None:
+    """A minimal SSE client: a complete one would mainly measure itself."""
     reader, writer = await asyncio.open_connection("127.0.0.1", 18585, limit=1 << 22)
     path = f"/api/v1/sessions/{id}/events/stream"
     writer.write(
@@ -153,31 +150,31 @@ async def _follow(token: str, id: str, heard: UserMessage) -> None:
             if not line.startswith(b'data: {"seq"'):
                 continue
             now = time.time()
-            told = json.loads(line[6:])
-            seq = told["seq"]
-            heard.deliveries += 1
+            entry = json.loads(line[6:])
+            seq = entry["seq"]
+            seen.deliveries += 1
             if seq != last + 1:
-                heard.wrong.append(f"{id}: {seq} after {last}")
-            if heard.hashes.setdefault((id, seq), told["hash"]) != told["hash"]:
-                heard.wrong.append(f"{id}: {seq} has two hashes")
+                seen.wrong.append(f"{id}: {seq} after {last}")
+            if seen.hashes.setdefault((id, seq), entry["hash"]) != entry["hash"]:
+                seen.wrong.append(f"{id}: {seq} has two hashes")
             last = seq
-            event = told["event"]
-            if heard.measuring and event["type"] == "shell.printed":
+            event = entry["event"]
+            if seen.measuring and event["type"] == "shell.printed":
                 printed = event["text"].split()
                 if printed:
-                    heard.delays_ms.append((now - float(printed[-1])) * 1000)
-        heard.wrong.append(f"{id}: the stream ended after {last}")
+                    seen.delays_ms.append((now - float(printed[-1])) * 1000)
+        seen.wrong.append(f"{id}: the stream ended after {last}")
     finally:
         writer.close()
 
 
 async def _read(
-    api: httpx.AsyncClient, ids: list[str], heard: UserMessage, seconds: float, deliveries: int = 0
+    api: httpx.AsyncClient, ids: list[str], seen: SeenEvents, seconds: float, deliveries: int = 0
 ) -> list[float]:
-    """Reads, one after the other, while the load goes on; how long each took."""
+    """Send reads one after the other during the load; returns how long each took."""
     took: list[float] = []
     until = time.perf_counter() + seconds
-    while time.perf_counter() < until or heard.deliveries < deliveries:
+    while time.perf_counter() < until or seen.deliveries < deliveries:
         id = ids[len(took) % SESSIONS]
         path = f"/api/v1/sessions/{id}" if len(took) % 2 else f"/api/v1/sessions/{id}/events?limit=50"
         began = time.perf_counter()
@@ -187,35 +184,35 @@ async def _read(
     return took
 
 
-async def _check(token: str, heard: UserMessage) -> None:
-    """What was heard is what the log holds."""
+async def _check(token: str, seen: SeenEvents) -> None:
+    """Check that followers received the events that are in the log."""
     async with httpx.AsyncClient(
         base_url="http://127.0.0.1:18585", headers={"Authorization": f"Bearer {token}"}, timeout=60
     ) as api:
-        for id in {id for id, _ in heard.hashes}:
-            of_session = {seq: hash for (each, seq), hash in heard.hashes.items() if each == id}
+        for id in {id for id, _ in seen.hashes}:
+            of_session = {seq: hash for (each, seq), hash in seen.hashes.items() if each == id}
             after = 0
             while after < max(of_session):
                 page = (await api.get(f"/api/v1/sessions/{id}/events?after={after}&limit=500")).json()[
                     "items"
                 ]
                 if not page:
-                    heard.wrong.append(f"{id}: nothing in the log after {after}")
+                    seen.wrong.append(f"{id}: nothing in the log after {after}")
                     break
                 for entry in page:
                     after = entry["seq"]
                     if of_session.get(after, entry["hash"]) != entry["hash"]:
-                        heard.wrong.append(f"{id}: {after} is another in the log")
+                        seen.wrong.append(f"{id}: {after} is another in the log")
 
 
 def _json(environment: dict[str, str], *command: str) -> dict[str, Any]:
     ran = subprocess.run([HUTCH, *command], env=environment, check=True, capture_output=True)
-    told: dict[str, Any] = json.loads(ran.stdout)
-    return told
+    output: dict[str, Any] = json.loads(ran.stdout)
+    return output
 
 
 def _tree_pss_kib(pid: int) -> int:
-    """What a process and all below it take, shared memory counted once."""
+    """The memory of a process and its descendants, shared memory counted once."""
     total, left = 0, [pid]
     while left:
         one = left.pop()

@@ -1,6 +1,6 @@
-"""`hutch --help`, and a run up to its first request to a server, beside the interpreter doing nothing.
+"""`hutch --help`, and a run up to its first request to a server, compared with an idle interpreter.
 
-Also a whole run in its own process, beside the import of the libraries that it uses.
+Also a whole run in its own process, compared with the import of the libraries that it uses.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ def took_ms(command: list[str]) -> float:
 
 
 def processor_ms(command: list[str], home: str, *, runs: int = RUNS, cwd: Path | None = None) -> float:
-    """Others use the machine too: the time that the processor worked for it, at best."""
+    """The best processor time of several runs; wall time would include other processes."""
     took = []
     for _ in range(runs):
         process = subprocess.Popen(
@@ -50,7 +50,7 @@ def processor_ms(command: list[str], home: str, *, runs: int = RUNS, cwd: Path |
 
 
 def asking_ms(hutch: str, place: Path) -> float:
-    """The processor time of a run until a server of its installation has its request, at best."""
+    """The best processor time of a run until a server of its installation has its request."""
     environ = {**os.environ, "HUTCH_HOME": str(place)}
     paths = Paths.of(environ)
     for directory in (paths.keys, paths.state):
@@ -77,7 +77,7 @@ def measure() -> Iterator[Row]:
     pairs = [(took_ms([hutch, "--help"]), took_ms([sys.executable, "-c", "pass"])) for _ in range(RUNS)]
     ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
     yield Row("hutch --help", ours, theirs, "ms", 8, "python -c pass")
-    with tempfile.TemporaryDirectory() as home:  # in which no server runs, so it ends where it would ask one
+    with tempfile.TemporaryDirectory() as home:  # without a server, so it ends where it would send a request
         ours = processor_ms([hutch, "run", "Look.", "--server"], home)
         theirs = processor_ms([sys.executable, "-c", "pass"], home)
     yield Row("hutch run --server, processor", ours, theirs, "ms", 28, "python -c pass")

@@ -1,4 +1,4 @@
-"""How soon a model's wire falls silent when nobody wants it any more, and what loading a provider takes."""
+"""The time to close a cancelled model call, and the time and memory to load a provider."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.llm.dialects import DIALECTS, GO, Dialect, pieces
 from tests.llm.wire import Act, playing
 
 RUNS = 30
-PIECES = 2000
+CHUNKS = 2000
 LOADED = """
 import json, re, sys, time
 began = time.perf_counter()
@@ -25,8 +25,8 @@ from hutch.llm.model_name import parse_model_name
 from hutch.llm.model_factory import Access, open_model
 open_model(parse_model_name(sys.argv[1]), Access(keys={name: "key-1234567890" for name in sys.argv[2:]}))
 took = (time.perf_counter() - began) * 1000
-most = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
-print(json.dumps([took, int(most[1]) / 1024]))
+peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
+print(json.dumps([took, int(peak[1]) / 1024]))
 """
 
 
@@ -40,11 +40,11 @@ def measure() -> Iterator[Row]:
         yield Row(f"{dialect}: memory then", memory, None, "MiB", 60)
     for dialect in DIALECTS:
         share = asyncio.run(core_share(dialect))
-        yield Row(f"{dialect}: of a core for 1,000 pieces a second", share, None, "%", 15)
+        yield Row(f"{dialect}: of a core for 1,000 chunks a second", share, None, "%", 15)
 
 
 async def cancelled_ms(dialect: Dialect) -> list[float]:
-    """From the cancel to the moment at which the server sees the connection closed."""
+    """Milliseconds from the cancellation until the server sees the connection closed."""
     times = []
     for _ in range(RUNS):
         chunks = dialect.reply("Look.", [("a", "bash", "{}")])[:3]
@@ -69,7 +69,7 @@ async def listen(model: Model) -> None:
 
 
 def loaded(name: str) -> tuple[float, float]:
-    """Milliseconds and memory of a fresh process that opens a model; its bytecode is there, as installed."""
+    """Milliseconds and memory of a new process that opens a model; bytecode is cached, as installed."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     keys = [f"{provider}_api_key" for provider in ("anthropic", "openai", "gemini")]
     command = [sys.executable, "-c", LOADED, name, *keys]
@@ -81,15 +81,15 @@ def loaded(name: str) -> tuple[float, float]:
 
 
 async def core_share(dialect: Dialect) -> float:
-    """The part of a core that reading takes at 1,000 pieces a second, the playing server's share left in."""
+    """The share of a core that reading 1,000 chunks a second uses, including the imitated server."""
     first, *_ = [chunk for chunk in dialect.reply("word ", ()) if b"word " in chunk]
     whole = dialect.reply("word ", ())
     place = whole.index(first)
-    async with playing(Act(whole), Act([*whole[:place], *[first] * PIECES, *whole[place + 1 :]])) as wire:
-        await pieces(dialect.open(wire))  # what is loaded with the first reply is another matter
+    async with playing(Act(whole), Act([*whole[:place], *[first] * CHUNKS, *whole[place + 1 :]])) as wire:
+        await pieces(dialect.open(wire))  # the first reply loads modules, which is not measured
         model = dialect.open(wire)
         began = time.process_time()
         got = await pieces(model)
         spent = time.process_time() - began
-    assert len(got) >= PIECES
-    return spent / PIECES * 1000 * 100
+    assert len(got) >= CHUNKS
+    return spent / CHUNKS * 1000 * 100

@@ -1,4 +1,4 @@
-"""A page of 1,000 events from a log of a million beside one from a log of ten thousand."""
+"""A page of 1,000 events from a log of a million, compared with one from a log of ten thousand."""
 
 import asyncio
 import statistics

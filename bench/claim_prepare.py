@@ -1,4 +1,4 @@
-"""A workspace made ready beside `cp -a` and `git worktree add` of the same repository."""
+"""Preparing a workspace, compared with `cp -a` and `git worktree add` of the same repository."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ def make_repository(directory: Path, *, files: int, size: int) -> None:
 
 
 async def timed(rounds: int, **works: Callable[[int], Awaitable[object]]) -> dict[str, float]:
-    """The median of each, taken in turns: whatever else the machine does is shared fairly."""
+    """The median of each, measured alternately, so that other load affects all alike."""
     took: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds):
         for name, work in works.items():
@@ -65,7 +65,7 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
         async with open_jail(where):  # type: ignore[arg-type]
             pass
 
-    # Not in turns: after a large copy the disk is busy for a while, and with somebody else's work.
+    # Not alternately: after a large copy the disk is still busy with it for a while.
     found = {**await timed(ROUNDS, ours=ours), **await timed(3, copy=copy, worktree=worktree)}
     for opened in in_use:
         opened.close()

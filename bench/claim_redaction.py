@@ -1,8 +1,8 @@
-"""What it takes to take secrets out of 1 MB of text, honest or hostile.
+"""The time to redact secrets in 1 MB of text, ordinary or hostile.
 
-For honest text the alternative does less: it finds values and shapes as they stand, and none with
-escapes, line breaks or other spellings in them. It is faster (6 to 9 times when this was written);
-the bar was set after that figure, to notice when it grows, and is no claim to be as fast.
+For ordinary text the alternative does less: it finds literal values and shapes, but none with escapes,
+line breaks or other spellings in them. It is faster (6 to 9 times when this was written). The bar
+follows that figure, to show when it grows; it does not claim the same speed.
 """
 
 import re
@@ -20,7 +20,7 @@ from hutch.domain.stream_redactor import StreamRedactor
 
 VALUES = ["Zq7vaultvalue93kxlPmw0TtRest", "secret-value", "secret-valve", 'k/V=&w "1']
 CHARS = 1_000_000
-PIECES = 8
+PARTS = 8
 HOSTILE = (
     *("eyJ", "-eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN A A A A", "sk-ant-"),
     *("-----BEGIN PRIVATE KEY-----" + "\na: b" * 8, "authorization: bearer ", "A", "-", "\n", "\\n"),
@@ -66,10 +66,10 @@ def measure() -> Iterator[Row]:
     worst: dict[str, tuple[float, float]] = {}
     for unit in HOSTILE:
         text = unit * (CHARS // len(unit))
-        part = text[: CHARS // PIECES]
+        part = text[: CHARS // PARTS]
         for way, work in (("text", redactor.redact), ("stream", partial(stream, redactor))):
             ours = best_ms(partial(work, text), 1)
-            theirs = PIECES * best_ms(partial(work, part))
+            theirs = PARTS * best_ms(partial(work, part))
             if ours / theirs > worst.get(way, (0.0, 1.0))[0] / worst.get(way, (0.0, 1.0))[1]:
                 worst[way] = ours, theirs
     for way, (ours, theirs) in worst.items():
@@ -79,5 +79,5 @@ def measure() -> Iterator[Row]:
             theirs,
             "ms",
             2,
-            f"{PIECES} times an eighth of it",
+            f"{PARTS} times an eighth of it",
         )

@@ -1,9 +1,9 @@
-"""The persistent shell in a jail beside a bare `/bin/sh` at the end of two pipes, in the same event loop.
+"""The persistent shell in a jail, compared with a plain `/bin/sh` on two pipes, in the same event loop.
 
-The alternatives have no walls and no nonce, and a syntax error ends them. The
-first does the least that can be called a shell: it writes a command and an
-`echo`, and waits for that line on standard output. The second also keeps
-standard error apart and tells the directory, as ours does.
+The alternatives have no jail and no nonce, and a syntax error ends them. The first
+is minimal: it writes a command and an `echo`, and waits for that line on standard
+output. The second also separates standard error and reports the directory, as ours
+does.
 """
 
 import asyncio
@@ -73,13 +73,13 @@ async def timed(call: Callable[[], Awaitable[object]], calls: int) -> float:
 
 
 async def turns(shell: Shell, bare: asyncio.subprocess.Process, command: str) -> tuple[float, float, float]:
-    """Microseconds of one call, ours and both others, measured in turns."""
-    ours, least, full = [], [], []
+    """Microseconds of one call, of ours and both alternatives, measured alternately."""
+    ours, minimal, full = [], [], []
     for _ in range(ROUNDS):
         ours.append(await timed(lambda: shell.run(command), CALLS))
-        least.append(await timed(lambda: bare_call(bare, command), CALLS))
+        minimal.append(await timed(lambda: bare_call(bare, command), CALLS))
         full.append(await timed(lambda: full_call(bare, command), CALLS))
-    return statistics.median(ours) * 1e6, statistics.median(least) * 1e6, statistics.median(full) * 1e6
+    return statistics.median(ours) * 1e6, statistics.median(minimal) * 1e6, statistics.median(full) * 1e6
 
 
 async def compare(directory: Path) -> list[Row]:
@@ -87,9 +87,9 @@ async def compare(directory: Path) -> list[Row]:
         await shell.run("true")
         rows = []
         for what, command in (("builtin", "true"), ("program", "/bin/true")):
-            ours, least, full = await turns(shell, bare, command)
+            ours, minimal, full = await turns(shell, bare, command)
             claim = f"shell round trip, {what}"
-            rows.append(Row(claim, ours, least, "µs", 1.5, "bare /bin/sh, two pipes"))
+            rows.append(Row(claim, ours, minimal, "µs", 1.5, "bare /bin/sh, two pipes"))
             rows.append(Row(claim, ours, full, "µs", 1.5, "bare /bin/sh, stderr apart, cwd"))
         command = f"head -c {OUTPUT_BYTES} /dev/zero"
         ours_s, theirs_s = [], []
@@ -119,5 +119,5 @@ async def compare(directory: Path) -> list[Row]:
 
 def measure() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="hutch-bench-") as directory:
-        Path(directory).chmod(0o755)  # the jail's user may be another
+        Path(directory).chmod(0o755)  # the jail may have another user
         yield from asyncio.run(compare(Path(directory)))

@@ -1,10 +1,10 @@
-"""The longest time for which the event loop stands still beside work on a very large workspace.
+"""The longest time for which work on a very large workspace blocks the event loop.
 
-The work is done in threads. What holds the loop up is a single call into C that keeps
-the interpreter: a sort, a garbage collection, a dict that is freed. Settings of the
-interpreter are those of the server. Of a stall only the processor time counts that this
-process took meanwhile: on a busy machine the rest is the time of others. The alternative is
-the same work on the loop itself, which would stand still for all of its processor time.
+The work runs in threads. Single calls into C that hold the interpreter lock block the loop:
+a sort, a garbage collection, a dict that is freed. The interpreter has the server's settings.
+Of a stall, only the processor time of this process counts: on a busy machine the rest belongs
+to others. The alternative is the same work on the loop itself, which would be blocked for all
+of its processor time.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ TICK_S = 0.005
 
 
 async def longest_stall_ms(work: Awaitable[object]) -> tuple[float, float]:
-    """How much later than asked for a sleeping task was woken, at most, while we computed for `work`; and the
-    processor time that `work` took in all."""
+    """The maximum delay of a sleeping task during `work`, in processor time, and the total processor time of
+    `work`."""
     longest = 0.0
 
     async def watch() -> None:
@@ -58,7 +58,7 @@ async def longest_stall_ms(work: Awaitable[object]) -> tuple[float, float]:
 
 
 def make_files(tree: Path) -> None:
-    """All in one directory: what is handled by directory is then one piece."""
+    """Make all files in one directory, so that work per directory is one step."""
     directory = tree / "many"
     directory.mkdir()
     for number in range(FILES):

@@ -1,18 +1,17 @@
-"""A terminal over a WebSocket of the whole server, beside terminado's: a flood, and a key's echo.
+"""A terminal over a WebSocket of the whole server, compared with terminado: a flood, and a key's echo.
 
-Both are asked by the same clients in turns, in a shell that is typed into. The flood is
-read by the client of the websockets library, as anybody would write it; it ends with what
-was printed in its hands, for which terminado's frames have to be decoded: they are JSON.
-A key's echo is timed with the library's protocol on a plain socket: to wake that client's
-threads takes longer than the servers do. Ours is a real server: doors, tokens, the
-session's log, which keeps what is printed, and a jail; it waits for the client's
-acknowledgements. Terminado's shell is not jailed, keeps ten chunks, and buffers without
-end. A bare loop, which only reads the terminal and writes to the socket, is what Python
-could do at most: half of the time goes to the program that prints and to the kernel, which
-hands a terminal's bytes on by 4 KiB.
+The same clients measure both alternately, in an interactive shell. The client of the
+websockets library reads the flood until it has the decoded output; terminado's frames are
+JSON. A key's echo is timed with the library's protocol on a plain socket, because waking
+that client's threads takes longer than the servers do. Ours is a complete server: request
+filter, tokens, the session's log with the output, and a jail; it waits for the client's
+acknowledgements. Terminado's shell has no jail, stores ten chunks, and buffers without
+limit. A bare loop, which only reads the terminal and writes to the socket, is the maximum
+for Python: half of the time goes to the printing program and to the kernel, which passes
+on a terminal's bytes in blocks of 4 KiB.
 
-Keys are 20 ms apart, as those of a very fast typist: what is printed within 5 ms of the
-last is sent together.
+Keys are 20 ms apart, as from a very fast typist: output within 5 ms of the last is sent
+together.
 """
 
 import json
@@ -40,7 +39,7 @@ from websockets.uri import parse_uri
 
 RUNS = 15
 FILE_BYTES = 40_000_000
-ACK_BYTES = 50_000  # as docs/streams.md asks for
+ACK_BYTES = 50_000  # as docs/streams.md recommends
 KEYS, APART_S = 500, 0.02
 LINE = b"tests/store/test_log.py::test_a_follower_sees_every_event_once PASSED  [ 42%]"
 MAKE = b"yes '%s' | head -c %d > /tmp/big; echo made$((1 + 1))\r" % (LINE, FILE_BYTES)
@@ -133,12 +132,14 @@ def measure() -> Iterator[Row]:
         for name in echoes:
             with closing(Typist(shells[name])) as typist:
                 echoes[name] = typist.echoes()
-    # All together: one alone takes two thirds or twice as long, as the kernel happens to place its threads.
+    # All together: a single one varies by a factor of three, depending on where the kernel places threads.
     totals = (map(sum, zip(*floods[name], strict=True)) for name in floods)
-    (wall, cpu), (wall_, cpu_), (most, _) = ((RUNS * FILE_BYTES / s / 1e6 for s in total) for total in totals)
+    (wall, cpu), (wall_, cpu_), (maximum, _) = (
+        (RUNS * FILE_BYTES / s / 1e6 for s in total) for total in totals
+    )
     yield Row("terminal of the server, cat 40 MB", wall, wall_, "MB/s", 1.4, "terminado", True)
     yield Row("the same, per second of processor", cpu, cpu_, "MB/s", 1.4, "terminado", True)
-    yield Row("the same, by the clock", wall, most, "MB/s", 0.7, "a bare loop", True)
+    yield Row("the same, by the clock", wall, maximum, "MB/s", 0.7, "a bare loop", True)
     yield Row("echo of a key, p50", percentile(echoes["ours"], 50), None, "ms", 1.0)
     yield Row("echo of a key, p99", percentile(echoes["ours"], 99), None, "ms", 1.0)
     yield Row(
@@ -152,7 +153,7 @@ class Shell:
 
     url: str
     pid: int
-    token: str = ""  # for terminado none; then frames are as it has them
+    token: str = ""  # empty for terminado, which has its own frames
 
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -161,11 +162,11 @@ class Shell:
         return Origin("http://" + self.url.split("/")[2])
 
     def typed(self, data: bytes) -> bytes | str:
-        """The frame that types it."""
+        """The frame for typed input."""
         return data if self.token else json.dumps(["stdin", data.decode()])
 
     def printed(self, frame: Any) -> bytes:
-        """What a frame says was printed."""
+        """The output in a frame."""
         if self.token:
             return b"" if isinstance(frame, str) else bytes(frame)
         kind, *said = json.loads(frame)
@@ -176,7 +177,7 @@ class Shell:
 
 
 class Watcher:
-    """Reads what is printed, with the client of a library."""
+    """Reads the output with the client of a library."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell, self._unsaid = shell, 0
@@ -191,7 +192,7 @@ class Watcher:
         self._socket = self._connecting.__enter__()
 
     def flood(self) -> tuple[float, float]:
-        """Seconds that a flood takes, by the clock and by the server's processor."""
+        """Seconds that a flood takes, in wall time and in the server's processor time."""
         self._settle()
         began, used = time.perf_counter(), processor_s(self._shell.pid)
         self.type(SHOW)
@@ -204,7 +205,7 @@ class Watcher:
         self._socket.send(self._shell.typed(data))
 
     def wait_for(self, word: bytes) -> int:
-        """How many bytes were printed until a word was."""
+        """The number of bytes printed until a word appears."""
         received, tail = 0, b""
         while word not in tail:
             data = self._receive(PATIENCE_S)
@@ -231,7 +232,7 @@ class Watcher:
 
 
 class Typist:
-    """Types keys and waits for each, without anything between the socket and the clock."""
+    """Types keys and waits for each echo, directly on the socket."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell, self._unsaid = shell, 0
@@ -248,7 +249,7 @@ class Typist:
         assert self._protocol.handshake_exc is None, self._protocol.handshake_exc
 
     def echoes(self) -> list[float]:
-        """Milliseconds from a key to what it prints."""
+        """Milliseconds from each key to its echo."""
         self._settle()
         self._type(b"cat\r")
         self._settle()
@@ -281,9 +282,9 @@ class Typist:
         self._socket.settimeout(PATIENCE_S)
 
     def _receive(self) -> bytes:
-        """What was printed next; perhaps nothing."""
+        """The next output; may be empty."""
         data = self._socket.recv(RECEIVE_BYTES)
-        assert data, "the server has left"
+        assert data, "the server closed the connection"
         self._protocol.receive_data(data)
         output = b""
         for frame in self._protocol.events_received():
@@ -360,7 +361,7 @@ def theirs() -> Iterator[Shell]:
     with process([sys.executable, "-c", TERMINADO]) as server:
         assert server.stdout
         yield Shell(f"ws://127.0.0.1:{int(server.stdout.readline())}/", server.pid)
-    Path("/tmp/big").unlink(missing_ok=True)  # ours was in the jail's own /tmp
+    Path("/tmp/big").unlink(missing_ok=True)  # the jail has its own /tmp
 
 
 @contextmanager

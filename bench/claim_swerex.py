@@ -1,7 +1,7 @@
-"""A jailed bash that outlives its commands beside SWE-ReX's local runtime, which is not jailed.
+"""A persistent bash in a jail, compared with SWE-ReX's local runtime, which has no jail.
 
-SWE-ReX comes from PyPI into an environment of its own below the cache
-directory, and only when asked for: `make bench SWEREX=1`.
+SWE-ReX is installed from PyPI into its own environment below the cache directory,
+and only with `make bench SWEREX=1`.
 """
 
 import asyncio
@@ -57,14 +57,14 @@ def measure() -> Iterator[Row]:
     said = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout
     their_start, their_call = map(float, said.split())
     with tempfile.TemporaryDirectory(prefix="hutch-bench-") as directory:
-        Path(directory).chmod(0o755)  # the jail's user may be another
+        Path(directory).chmod(0o755)  # the jail may have another user
         start, call = asyncio.run(ours(Path(directory)))
     yield Row("a bash session and its first command", start, their_start, "ms", 1, "SWE-ReX, local, no jail")
     yield Row("the next command in it", call, their_call, "ms", 1, "SWE-ReX, local, no jail")
 
 
 async def ours(directory: Path) -> tuple[float, float]:
-    """Milliseconds of a start, jail included, and of a command."""
+    """Milliseconds of a start, including the jail, and of a command."""
     start_ms, call_ms = [], []
     for number in range(STARTS):
         began = time.perf_counter()
@@ -79,20 +79,20 @@ async def ours(directory: Path) -> tuple[float, float]:
 
 
 def swerex() -> Path | None:
-    """The interpreter of an environment with SWE-ReX in it, made first if that was asked for."""
+    """The interpreter of an environment with SWE-ReX, which is created first if requested."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = cache / "hutch-bench" / "swe-rex"
     python, done = place / "bin" / "python", place / "installed"
     if not done.exists():
         if not os.environ.get("SWEREX"):
-            print("SWE-ReX is not installed: its rows are left out. `make bench SWEREX=1` installs it.")
+            print("SWE-ReX is not installed: its rows are omitted. `make bench SWEREX=1` installs it.")
             return None
         try:
             subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
             pip = [str(python), "-m", "pip", "install", "--quiet", "swe-rex"]
             subprocess.run(pip, check=True, capture_output=True, timeout=300)
         except (subprocess.SubprocessError, OSError) as error:
-            print(f"SWE-ReX cannot be installed here: its rows are left out ({error}).")
+            print(f"SWE-ReX cannot be installed here: its rows are omitted ({error}).")
             return None
         done.touch()
     return python

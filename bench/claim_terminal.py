@@ -1,16 +1,16 @@
-"""`cat` of 40 MB on a terminal: how fast it reaches whoever watches, beside terminado.
+"""`cat` of 40 MB on a terminal: the throughput to a viewer, compared with terminado.
 
-Terminado, which Jupyter's terminals are, comes from PyPI into an environment
-that is thrown away; its rows are left out when it cannot be had. Both run in a
-process of their own and are watched over one TCP connection by the same client,
-with WebSocket frames as each sends them: JSON text there, bytes here. Ours is
-jailed, keeps a ring for replay, and waits for the client's acknowledgements;
-terminado's is not, keeps ten chunks, and buffers without end.
+Terminado, which Jupyter uses, is installed from PyPI into a temporary environment;
+its rows are omitted if that fails. Both run in separate processes, and the same
+client watches them over one TCP connection, with the WebSocket frames of each: JSON
+text there, bytes here. Ours is jailed, has a ring buffer for replay, and waits for
+the client's acknowledgements; terminado's has no jail, stores ten chunks, and
+buffers without limit.
 
-The kernel's terminal hands out 4 KB at a time and is the slowest part for both.
-How fast it can go at all is shown by a loop that does nothing but read one: no
-server can be further above terminado, by the clock, than that loop is. What a
-server spends of its processor tells how many terminals it can serve.
+The kernel's terminal returns 4 KB at a time and is the slowest part for both. A loop
+that only reads one shows the maximum: no server can exceed terminado by more, in wall
+time, than that loop does. The processor time of a server limits how many terminals it
+can serve.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from hutch.jail.terminal import Terminal, open_terminal
 RUNS = 5
 FILE_BYTES = 40_000_000
 LINE = b"x" * 78 + b"\n"
-ACK_BYTES = 5_000  # as VS Code's client does
+ACK_BYTES = 5_000  # like VS Code's client
 
 TERMINADO = r"""
 import asyncio, sys
@@ -67,41 +67,41 @@ def measure() -> Iterator[Row]:
         (place / "big").write_bytes(LINE * (FILE_BYTES // len(LINE)))
         python = terminado(place / "terminado")
         reader: list[float] = []
-        least: list[float] = []
+        loop_rates: list[float] = []
         ours: list[tuple[float, float]] = []
         theirs: list[tuple[float, float]] = []
         for _ in range(RUNS):
-            least.append(read_only(place / "big"))
+            loop_rates.append(read_only(place / "big"))
             reader.append(asyncio.run(in_process(place)))
             ours.append(watched([sys.executable, __file__, str(place)]))
             if python:
                 theirs.append(watched([str(python), "-c", TERMINADO, str(place / "big")], binary=False))
-    most = statistics.median(least)
+    maximum = statistics.median(loop_rates)
     what = "a loop that only reads, no jail"
-    yield Row("terminal, cat 40 MB, to a reader", statistics.median(reader), most, "MB/s", 0.7, what, True)
+    yield Row("terminal, cat 40 MB, to a reader", statistics.median(reader), maximum, "MB/s", 0.7, what, True)
     if python:
         (wall, cpu), (wall_, cpu_) = (
             map(statistics.median, zip(*rates, strict=True)) for rates in (ours, theirs)
         )
         yield Row("terminal, cat 40 MB, to a client", wall, wall_, "MB/s", 1.4, "terminado", True)
-        yield Row("the same, by the loop that only reads", most, wall_, "MB/s", 1.4, "terminado", True)
+        yield Row("the same, by the loop that only reads", maximum, wall_, "MB/s", 1.4, "terminado", True)
         yield Row("the same, per second of processor", cpu, cpu_, "MB/s", 1.4, "terminado", True)
 
 
 def terminado(place: Path) -> Path | None:
-    """The interpreter of an environment with terminado in it."""
+    """The interpreter of an environment with terminado."""
     try:
         subprocess.run([sys.executable, "-m", "venv", place], check=True, capture_output=True)
         pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "terminado"]
         subprocess.run(pip, check=True, capture_output=True, timeout=120)
     except (subprocess.SubprocessError, OSError):
-        print("terminado cannot be installed here: its rows are left out")
+        print("terminado cannot be installed here: its rows are omitted")
         return None
     return place / "bin" / "python"
 
 
 def watched(command: list[str], *, binary: bool = True) -> tuple[float, float]:
-    """Megabytes of the file per second, as a client over TCP sees them come; and per processor second."""
+    """Megabytes per second that reach a client over TCP, and per second of processor time."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)} if binary else None
     server = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
     assert server.stdout
@@ -126,7 +126,7 @@ def processor_s(pid: int) -> float:
 
 
 def receive(client: socket.socket, *, acknowledge: bool) -> int:
-    """Count bytes until the server says that the program is over."""
+    """Count bytes until the server reports that the program has ended."""
     buffer, received, unsaid, tail = bytearray(256 * 1024), 0, 0, b""
     while count := client.recv_into(buffer):
         received += count
@@ -141,7 +141,7 @@ def receive(client: socket.socket, *, acknowledge: bool) -> int:
 
 
 def read_only(big: Path) -> float:
-    """What the kernel's terminal can do: nothing is kept, sent or waited for but the next bytes."""
+    """The maximum rate of the kernel's terminal: the output is only read."""
     buffer = [bytearray(256 * 1024)]
     master, slave = os.openpty()
     began = time.perf_counter()
@@ -150,7 +150,7 @@ def read_only(big: Path) -> float:
     ) as cat:
         os.close(slave)
         received = 0
-        with contextlib.suppress(OSError):  # EIO, when the last writer is gone
+        with contextlib.suppress(OSError):  # EIO, after the last writer has closed it
             while count := os.readv(master, buffer):
                 received += count
         took_s = time.perf_counter() - began
@@ -172,7 +172,7 @@ async def in_process(place: Path) -> float:
 
 
 async def serve(place: Path) -> None:
-    """Our side of the socket: bytes in WebSocket frames, and a count back for what was shown."""
+    """Our side of the socket: output in WebSocket frames, and acknowledgements from the client."""
     async with open_jail(place) as jail:
 
         async def watch(incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
@@ -195,7 +195,9 @@ async def show(terminal: Terminal, incoming: asyncio.StreamReader, outgoing: asy
     async def hear() -> None:
         while True:
             (count,) = struct.unpack("!I", await incoming.readexactly(4))
-            reader.acknowledge(min(count, reader.seq - reader.acknowledged))  # its count has frames in it
+            reader.acknowledge(
+                min(count, reader.seq - reader.acknowledged)
+            )  # its count includes frame headers
 
     hearing = asyncio.create_task(hear())
     async for _, data in reader:
@@ -209,7 +211,7 @@ async def show(terminal: Terminal, incoming: asyncio.StreamReader, outgoing: asy
         await outgoing.drain()
     outgoing.write_eof()
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-        await hearing  # until the client has left
+        await hearing  # until the client disconnects
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Snapshots, forks, search, listing and edits of a workspace, through the class that everybody uses."""
+"""Snapshots, forks, search, listing and edits of a workspace, through its public class."""
 
 import asyncio
 import os
@@ -64,7 +64,7 @@ async def snapshots_and_forks(place: Path, *, mode: str, files: int, size: int) 
 
 
 async def looking(place: Path) -> Figures:
-    """grep beside ripgrep, and a listing beside a walk, on 10,000 files."""
+    """grep compared with ripgrep, and a listing compared with a walk, on 10,000 files."""
     source, home = place / "source", Home(place / "data")
     make_repository(source, files=10_000, size=2_000)
     await prepare(home, "w", source, git=GIT, options=Options(mode="copy"))
@@ -95,7 +95,7 @@ async def listed(workspace: Workspace) -> None:
 
 
 def walk(directory: Path) -> int:
-    """What a program has to do that lists everything with its size."""
+    """The minimum work to list all files with their sizes."""
     count, waiting = 0, [str(directory)]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
@@ -108,7 +108,7 @@ def walk(directory: Path) -> int:
 
 
 async def edit(workspace: Workspace, number: int) -> None:
-    """The edit itself, as it is when the content was kept already."""
+    """The edit itself, when the old content is already stored."""
     old, new = f"line {number + 20_000} of many", f"line {number + 20_000} of few"
     await asyncio.to_thread(edit_now, workspace, old, new)
 

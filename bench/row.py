@@ -1,4 +1,4 @@
-"""One line of the table, and how a figure is taken."""
+"""A row of the table, and functions that take measurements."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """What is claimed, ours beside theirs, and the bar that must hold."""
+    """A claim: our figure, the alternative's, and the limit that must hold."""
 
     claim: str
     ours: float
@@ -15,7 +15,7 @@ class Row:
     unit: str
     bar: float
     alternative: str = ""
-    at_least: bool = False  # the bar is a floor, not a ceiling
+    at_least: bool = False  # the limit is a minimum, not a maximum
 
     @property
     def figure(self) -> float:

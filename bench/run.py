@@ -1,7 +1,7 @@
-"""`make bench`: every claim about speed, measured beside a named alternative in the same run.
+"""`make bench`: measures every claim about speed, together with a named alternative in the same run.
 
-A claim is a function in a `claim_*.py` beside this file that yields rows. Figures
-are for reading, not for failing a build: machines differ, and a busy one lies.
+A claim is a function in a `claim_*.py` beside this file that yields rows. Figures do not
+fail a build: machines differ, and load distorts them.
 """
 
 import importlib
@@ -14,19 +14,17 @@ from rich.table import Table
 HERE = Path(__file__).parent
 
 
-def main(wanted: list[str]) -> None:
+def main(selected: list[str]) -> None:
     names = [path.stem.removeprefix("claim_") for path in sorted(HERE.glob("claim_*.py"))]
-    if unknown := [name for name in wanted if name not in names]:
-        sys.exit(
-            f"There is no claim {unknown[0]!r}. Name some of these, or none for all: {', '.join(names)}."
-        )
+    if unknown := [name for name in selected if name not in names]:
+        sys.exit(f"There is no claim {unknown[0]!r}. Choose from these, or none for all: {', '.join(names)}.")
     table = Table("claim", "ours", "alternative", "theirs", "ratio", "bar", "")
     sys.path.insert(0, str(HERE.parent))
     console = Console()
-    console.width = max(console.width, 130)  # a table cut into words is no table
+    console.width = max(console.width, 130)  # a narrower table would wrap its words
     for path in sorted(HERE.glob("claim_*.py")):
         name = path.stem.removeprefix("claim_")
-        if wanted and name not in wanted:
+        if selected and name not in selected:
             continue
         console.print(f"measuring {name} …", style="dim")
         for row in importlib.import_module(f"bench.{path.stem}").measure():

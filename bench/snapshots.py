@@ -1,8 +1,8 @@
-"""Snapshots of a large workspace, timed: functions for claims about the workspace.
+"""Functions that time snapshots of a large workspace.
 
-Each makes what it measures, does it several times and gives the median in
-milliseconds. A change is left to settle first, as it does while a model thinks:
-the time stamps of files that were written a moment ago say nothing yet.
+Each creates its files, measures several times and returns the median in milliseconds.
+It waits after a change, as during a model call: the time stamps of files that were
+just written are not conclusive yet.
 """
 
 import os
@@ -40,7 +40,7 @@ def change(tree: Path, count: int) -> None:
 
 
 def copy_ms(place: Path, tree: Path, *, changed: int) -> float:
-    """Taking a snapshot of a plain directory, with so many files changed since the last one."""
+    """Take a snapshot of a plain directory, with `changed` files changed since the last one."""
     place.mkdir()
     snapshots = Snapshots(place)
     with Directory.at(tree) as directory:
@@ -48,7 +48,7 @@ def copy_ms(place: Path, tree: Path, *, changed: int) -> float:
 
 
 def overlay_ms(place: Path, base: BaseIndex, *, changed: int) -> float:
-    """The same on an overlay, of which only the upper directory is looked at."""
+    """The same on an overlay, where only the upper directory is read."""
     upper = place / "upper"
     upper.mkdir(parents=True)
     snapshots = Snapshots(place, base=base)
@@ -57,7 +57,7 @@ def overlay_ms(place: Path, base: BaseIndex, *, changed: int) -> float:
 
 
 def fork_ms(place: Path, base: BaseIndex) -> float:
-    """Forking the snapshots of a workspace with four changed files; mounting and filling it are not in it."""
+    """Fork the snapshots of a workspace with four changed files, without mounting or filling it."""
     upper = place / "upper"
     upper.mkdir(parents=True)
     snapshots = Snapshots(place, base=base)
@@ -75,7 +75,7 @@ def fork_ms(place: Path, base: BaseIndex) -> float:
 
 
 def indexed(place: Path, tree: Path) -> BaseIndex:
-    """The index of a base; made once for each base, so not part of any claim."""
+    """The index of a base; made once per base, so it is not measured."""
     shutil.rmtree(place, ignore_errors=True)
     return index_base(tree, place)
 

@@ -1,10 +1,10 @@
-"""Which test modules a change can affect.
+"""Finds the test modules that a change can affect.
 
-A file depends on the modules that it imports, anywhere in it, and on every module and every file
-that a text in it names: tests start programs with `-m tests.attacks.gateway`, commands are loaded
-by a name in a table, scripts are run by their file names. A test module depends on the conftest.py
-files above it, and if a text in it names the program `hutch`, on all of the command line. So the
-answer is rather too large than too small; a file of an unknown kind affects every test.
+A file depends on the modules that it imports anywhere, and on every module and file that a
+string in it names: tests start programs with `-m tests.attacks.gateway`, commands are loaded by a
+name in a table, scripts are run by their file names. A test module depends on the conftest.py
+files above it, and on the whole command line if a string in it names the program `hutch`. So the
+result is rather too large than too small. A file of an unknown kind affects every test.
 """
 
 import ast
@@ -17,23 +17,23 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 CODE = ("src/hutch", "tests", "scripts", "bench")
-COMMAND_LINE = "src/hutch/cli/main.py"  # what the program `hutch` loads first
+COMMAND_LINE = "src/hutch/cli/main.py"  # loaded first by the program `hutch`
 HOUSE = "tests/house/"  # these read every file of the project
-PAGES = ("docs", "samples", "scripts", "bench", ".ci")  # a change there affects who names it
+PAGES = ("docs", "samples", "scripts", "bench", ".ci")  # a change there affects files that name it
 PAGE_NAMES = ("Makefile", "system-packages.txt", ".gitignore", "LICENSE")
 DOTTED = re.compile(r"\b(?:hutch|tests|scripts|bench)(?:\.\w+)+(?:\.$)?")
 FROM = re.compile(
     r"\bfrom ((?:hutch|tests|scripts|bench)[\w.]*) import (\([^)]*\)|[\w, ]+)"
-)  # in a program as text
+)  # in a program inside a string
 
 
 class UnknownChange(Exception):
-    """What changed cannot be told."""
+    """The changed files cannot be determined."""
 
 
 @dataclass(frozen=True)
 class Affected:
-    """Test modules, and the reason for that choice in words."""
+    """Test modules, and the reasons for that choice."""
 
     tests: list[str]
     why: list[str]
@@ -46,7 +46,7 @@ def changed_files(root: Path, base: str = "main") -> list[str]:
         if found.returncode == 0:
             break
     else:
-        raise UnknownChange(f"git finds no common commit with '{base}'. Name another: BASE=BRANCH")
+        raise UnknownChange(f"git finds no common commit with '{base}'. Choose another branch: BASE=BRANCH")
     listings = (
         _git(root, "diff", "--name-only", "--no-renames", "-z", found.stdout.strip()),
         _git(root, "ls-files", "--others", "--exclude-standard", "-z"),
@@ -75,12 +75,12 @@ def affected(root: Path, changed: Iterable[str]) -> Affected:
         begin |= found
     house = {test for test in project.tests if why and test.startswith(HOUSE)}
     if house:
-        why.append(f"{HOUSE}: {len(house)}, since they read every file")
+        why.append(f"{HOUSE}: {len(house)}, because they read every file")
     return Affected(sorted(project.reached(begin) & set(project.tests) | house), why)
 
 
 class Project:
-    """The Python files of a project, and which depends on which."""
+    """The Python files of a project, and their dependencies."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -110,7 +110,7 @@ class Project:
         return found
 
     def reached(self, begin: Iterable[str]) -> set[str]:
-        """These files and all that depend on them."""
+        """These files and all files that depend on them."""
         seen, waiting = set(begin), list(begin)
         while waiting:
             new = self.importers[waiting.pop()] - seen
@@ -119,12 +119,12 @@ class Project:
         return seen
 
     def changed_with(self, name: str) -> set[str] | None:
-        """The Python files to take for changed when this one is; None: all."""
+        """The Python files that count as changed with this one; None means all."""
         path = PurePosixPath(name)
         if name in self.files:
             if path.name.startswith("test_") or self.importers[name] or not name.startswith("src/"):
                 return {name}
-            return self._beside(name)  # loaded in a way that is not seen here, as migrations are
+            return self._beside(name)  # loaded in a way that is not visible here, like migrations
         if path.suffix == ".py":
             return set() if name.startswith("tests/") and path.name.startswith("test_") else None  # deleted
         if path.parts[0] in ("src", "tests") and len(path.parts) > 2:
@@ -134,13 +134,13 @@ class Project:
         return None
 
     def _beside(self, name: str) -> set[str]:
-        """All files of the same room."""
+        """All files of the same package."""
         depth = 3 if name.startswith("src/") else 2
         room = "/".join(name.split("/")[:depth]) + "/"
         return {each for each in self.files if each.startswith(room)}
 
     def _naming(self, path: PurePosixPath) -> set[str]:
-        """Files with a text that has the name of that file, or is the name of a directory above it."""
+        """Files with a string that contains the name of that file, or is a directory above it."""
         above = {str(each) for each in path.parents} | {each.name for each in path.parents}
         above -= {".", ""}
         return {
@@ -151,7 +151,7 @@ class Project:
 
     def _needs(self, name: str) -> Iterator[str]:
         for module in self._named(name):
-            while module:  # to import a.b.c is to run a and a.b first
+            while module:  # importing a.b.c runs a and a.b first
                 if module in self._modules:
                     yield self._modules[module]
                 module = module.rpartition(".")[0]
@@ -167,7 +167,7 @@ class Project:
                     yield conftest
 
     def _named(self, name: str) -> Iterator[str]:
-        """Dotted names of what a file imports or has in a text."""
+        """Dotted names that a file imports or has in a string."""
         package = _module(name) if name.endswith("__init__.py") else _module(name).rpartition(".")[0]
         for node in ast.walk(self._trees[name]):
             if isinstance(node, ast.Import):
@@ -179,7 +179,7 @@ class Project:
                 yield from (f"{module}.{alias.name}" for alias in node.names)
         for text in self._texts[name]:
             for dotted in DOTTED.findall(text):
-                if dotted.endswith("."):  # the beginning of a name that is put together
+                if dotted.endswith("."):  # the start of a concatenated name
                     yield from (module for module in self._modules if module.startswith(dotted))
                 else:
                     yield dotted

@@ -58,7 +58,7 @@ def _command(command: Any, context: Any) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs flow; one that starts with a backspace stays as it was laid out, as in the help."""
+    """Join the lines of paragraphs, except one that starts with a backspace, as in the help."""
     parts = []
     for paragraph in text.strip().split("\n\n"):
         verbatim = paragraph.startswith("\b\n")
@@ -89,7 +89,7 @@ def main() -> int:
         return 0
     if PAGE.exists() and PAGE.read_text() == wanted:
         return 0
-    print(f"{PAGE.name} does not say what the commands do. Run: make docs", file=sys.stderr)
+    print(f"{PAGE.name} is stale. Run: make docs", file=sys.stderr)
     return 1
 
 

@@ -1,8 +1,8 @@
-"""Whether the attacks were run with their guards off since they, or the jail, last changed.
+"""Checks whether the attacks were run with their guards off since they, or the jail, last changed.
 
-An attack with its guard off shows that the attack works, not that Hutch does. So that is run when
-one of the two has changed: `make controls` writes a digest of both to tests/attacks/controls.sha256,
-and a house rule compares it.
+An attack with its guard off shows that the attack itself works. So it is run only after the attacks or
+the jail have changed: `make controls` writes a digest of both to tests/attacks/controls.sha256, and a
+test compares it.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ STALE = (
 
 
 def digest(root: Path) -> str:
-    """Over the names and contents of the files that the record is about."""
+    """The hash of the names and contents of the covered files."""
     found = hashlib.sha256()
     for path in sorted(path for place in COVERED for path in (root / place).rglob("*.py")):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -33,11 +33,11 @@ def is_fresh(root: Path) -> bool:
 
 
 def record(root: Path, before: str) -> int:
-    """Write the digest of what was run; returns an exit code."""
+    """Write the digest of the files that were tested; returns an exit code."""
     if digest(root) != before:
-        print(f"Files changed while the controls ran, so {RECORD} is left as it was. Run: make controls")
+        print(f"Files changed while the controls ran, so {RECORD} was not updated. Run: make controls")
         return 1
     gateways = "as root and as an ordinary user" if os.geteuid() == 0 else "as an ordinary user"
     (root / RECORD).write_text(f"{before}  run {gateways}\n")
-    print(f"{RECORD} is written: commit it.")
+    print(f"{RECORD} was written. Commit it.")
     return 0

@@ -1,12 +1,12 @@
-"""`make demo`: the main job on the embedded defaults, in a new directory that is removed at the end.
+"""`make demo`: one run with the default settings, in a new directory that is removed at the end.
 
-A bare repository is made of a sample with a failing test. The agent gets a prompt,
-runs the tests in its jail, mends the code, runs them again and leaves a pull
-request. What it says is from a script, so that no key is needed; what it does is
-real. Then the jail shows its walls, and the record of it all is verified; in a copy
-one word is changed, to show that it does not go unnoticed.
+It creates a bare repository from a sample with a failing test. The agent gets a prompt,
+runs the tests in its jail, fixes the code, runs them again and opens a pull request.
+Its replies come from a script, so no key is needed; its actions are real. Then commands
+in the jail fail to escape, and the record is verified. In a copy one word is changed, to
+show that verification notices it.
 
-`demo.py DIRECTORY` makes that directory, which must not exist yet, and keeps it.
+`demo.py DIRECTORY` creates that directory, which must not exist yet, and does not remove it.
 """
 
 import os
@@ -25,43 +25,43 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE, SCRIPT = ROOT / "samples" / "slugs", ROOT / "samples" / "slugs.yaml"
 HUTCH = Path(sys.executable).with_name("hutch")
-# Without variables that name another repository, such as git sets for its hooks.
+# Without variables that select another repository: git sets them for its hooks.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PROMPT = "Make the failing test pass."
 WALLS = (
-    ("Your system cannot be changed,", "touch /usr/bin/owned", 1),
-    ("your files are not there,", "ls -A /root /home/*/.ssh", 2),
-    ("and there is no way out to the network:", "bash -c 'echo > /dev/tcp/192.0.2.1/80'", 1),
+    ("It cannot change your system,", "touch /usr/bin/owned", 1),
+    ("it cannot see your files,", "ls -A /root /home/*/.ssh", 2),
+    ("and it has no network:", "bash -c 'echo > /dev/tcp/192.0.2.1/80'", 1),
 )
 
 
 class Failed(Exception):
-    """The demo cannot go on; the text says why."""
+    """The demo cannot continue; the text gives the reason."""
 
 
 class Ended(Exception):
-    """A signal has asked for the end."""
+    """A signal requested the end."""
 
 
 class Commands:
-    """Runs one command after the other, until a signal asks for the end.
+    """Runs one command after the other, until a signal requests the end.
 
-    The handler raises nothing: an exception in the middle of a start would leave a process that nobody ends.
+    The handler raises nothing: an exception while a process starts would leave that process running.
     """
 
     def __init__(self) -> None:
         self.signal = 0
         self._running: subprocess.Popen[bytes] | None = None
         for number in ENDS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup
                 signal.signal(number, self._end)
 
     def run(self, words: Sequence[str | Path], **options: Any) -> int:
-        """The exit code of a command."""
+        """Run a command and return its exit code."""
         self.check()
         with subprocess.Popen(words, env=options.pop("env", ENVIRONMENT), **options) as self._running:
-            if self.signal:  # it came while the command was started
+            if self.signal:  # it arrived while the command was started
                 self._running.terminate()
             code = self._running.wait()
         self._running = None
@@ -99,21 +99,21 @@ class Demo:
         self.hutch("changes", "list")
         self.hutch("changes", "merge", "last")
         self.git("pull", "--quiet", "origin", "main", cwd=self.copy)
-        say("The walls of the jail that it worked in:")
+        say("The limits of the agent's jail:")
         for what, command, expected in WALLS:
             sys.stdout.write(f"{what}\n")
             self.hutch("shell", "-w", str(self.copy), "--", "sh", "-c", command, expect=expected)
-        say("All of it is in the log, whose record can be taken anywhere and checked offline:")
+        say("The log has recorded everything. Its record can be exported and verified offline:")
         self.hutch("log", "last")
         self.hutch("export", "last", "-o", "record.zip")
         self.hutch("verify", "record.zip")
-        say("One word changed behind the back of a copy, and it shows:")
+        say("One word is changed in a copy of the database, and verification fails:")
         self.forge()
         self.hutch("export", "last", "-o", "forged.zip", home=self.forged)
         self.hutch("verify", "forged.zip", expect=3)
 
     def hutch(self, *arguments: str, home: Path | None = None, expect: int = 0) -> None:
-        """Run the real command, show it, and stop when it does not end as expected."""
+        """Run and show a command. Raise `Failed` if it has another exit code than expected."""
         setting = f"HUTCH_HOME={home.relative_to(self.home)} " if home else ""
         shown = " ".join(f'"{word}"' if " " in word else word for word in arguments)
         shown = shown.replace(f"{self.home}/", "").replace(f"{ROOT}/", "")
@@ -132,7 +132,7 @@ class Demo:
             raise Failed(f"git {words[0]} ended with {code}")
 
     def make_repository(self) -> None:
-        """A bare repository of the sample, and a clone of it as you would have one."""
+        """Create a bare repository of the sample, and a clone like a user's."""
         shutil.copytree(SAMPLE, self.copy)
         self.git("init", "--quiet", cwd=self.copy)
         self.git("add", ".", cwd=self.copy)
@@ -142,7 +142,7 @@ class Demo:
         self.git("remote", "add", "origin", str(self.repository), cwd=self.copy)
 
     def forge(self) -> None:
-        """Change one word of the record in a copy, as somebody with access to the database might."""
+        """Change one word of the record in a copy, as a user with access to the database could."""
         (self.forged / "data").mkdir(parents=True)
         for name in ("hutch.db", "hutch.db-wal", "keys", "blobs"):
             source = self.home / "data" / name
@@ -158,22 +158,22 @@ class Demo:
 
 
 def how_to_go_on() -> None:
-    say("How to go on, in a repository of yours:")
+    say("Next steps, in your own repository:")
     environment = os.path.relpath(HUTCH.with_name("activate"), Path.cwd())
     sys.stdout.write(
         f"  . {environment}\n"
-        "  hutch doctor                               # what this machine can do, and what is missing\n"
+        "  hutch doctor                               # checks this machine\n"
         "  hutch config set-secret anthropic_api_key  # or openai_api_key, gemini_api_key; then:\n"
         '  hutch run "Fix the bug in …" --repo ~/project  # works on a copy, leaves a branch\n'
-        "  hutch changes list                         # what it proposed; show, diff, merge, close\n"
+        "  hutch changes list                         # its proposed changes; show, diff, merge, close\n"
         "  hutch shell -w ~/project                   # a jailed terminal; `-- CMD` runs one command\n"
-        "  hutch up --detach                          # a server, which works on without you\n"
+        "  hutch up --detach                          # a server, which works in the background\n"
     )
 
 
 def main() -> int:
     commands, named, made = Commands(), sys.argv[1:], False
-    # The name is chosen before the directory is made, so whatever happens in between leaves nothing behind.
+    # The name is chosen before the directory is created, so an interruption in between leaves nothing behind.
     home = Path(
         named[0] if named else f"{tempfile.gettempdir()}/hutch-demo-{secrets.token_hex(8)}"
     ).absolute()
@@ -199,10 +199,10 @@ def make(home: Path) -> None:
     try:
         home.mkdir(mode=0o700)
     except FileExistsError:
-        raise Failed(f"'{home}' is there already. Name a directory to be made") from None
+        raise Failed(f"'{home}' exists. Choose a new directory") from None
     except OSError as error:
         raise Failed(
-            f"'{home}' cannot be made: {error.strerror}. Name one in a directory that exists"
+            f"'{home}' cannot be created: {error.strerror}. Choose one in an existing directory"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Writes docs/openapi.json, from which clients are generated, so that it cannot lie.
+"""Writes docs/openapi.json, from which clients are generated.
 
-`python scripts/openapi.py` writes it; with `--check` it only says whether the
-document is stale, and exits with 1 when it is.
+`python scripts/openapi.py` writes it; with `--check` it only checks the document,
+and exits with 1 if it is stale.
 """
 
 import json
@@ -27,7 +27,7 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         fresh = DOCUMENT.exists() and DOCUMENT.read_text() == written
         if not fresh:
-            print(f"{DOCUMENT.name} is stale. Write it anew: python scripts/openapi.py", file=sys.stderr)
+            print(f"{DOCUMENT.name} is stale. Run: python scripts/openapi.py", file=sys.stderr)
         return 0 if fresh else 1
     DOCUMENT.write_text(written)
     return 0

@@ -1,4 +1,4 @@
-"""Makes the test vectors of docs/record.md: the same bytes each time, from keys, salts and times fixed here.
+"""Makes the test vectors of docs/record.md, always the same bytes: keys, salts and times are fixed here.
 
     python scripts/record_vectors.py docs/vectors
 
@@ -64,7 +64,7 @@ class Vector:
 
 
 def two_ends(raw: bytes) -> bytes:
-    """The zip with a 64-bit end beside the classic one: some programs read that, and some the other."""
+    """The zip with both a 64-bit end and a classic one: programs differ in which they read."""
     start = raw.index(b"PK\1\2")
     length = len(raw) - 22 - start
     wide = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 5, 5, length, start)

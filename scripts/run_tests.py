@@ -30,11 +30,11 @@ from scripts.controls import ATTACKS, digest, record
 
 ROOT = Path(__file__).resolve().parents[1]
 PURE = "tests/pure.txt"
-LISTED_S = 1.0  # a module that starts nothing and takes no longer belongs into tests/pure.txt
+LISTED_S = 1.0  # a module that starts no process and takes at most this belongs into tests/pure.txt
 SLOWEST = 15
 GRACE_S = 20.0  # for pytest to clean up after an interrupt
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT,TERM")  # also under nohup and in the background
-MAX_UNCOMPILED = 50  # test modules; to compile so few takes a moment
+MAX_UNCOMPILED = 50  # test modules; so few are compiled in a moment
 NO_TESTS = 5  # pytest's exit code
 MEANINGS = {2: "interrupted", 3: "an internal error", 4: "wrong usage", NO_TESTS: "no tests were collected"}
 
@@ -51,7 +51,7 @@ class Stage:
     stopped: bool = False
     elapsed_s: float = 0.0
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
-    serial: list[str] = field(default_factory=list)  # deselected here, to be run by themselves
+    serial: list[str] = field(default_factory=list)  # deselected here, to be run alone
 
     def run(self) -> None:
         began = time.monotonic()
@@ -65,18 +65,18 @@ class Stage:
         self.problem = self._judge(code, written)
 
     def _judge(self, code: int, written: dict[str, Any] | None) -> str:
-        """Why this was not a run of all its tests; empty if it was."""
+        """Why not all tests were run; empty if they were."""
         if self.stopped:
             return "stopped by a signal"
         if written is None:
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
             return f"pytest {how} before it could report"
         if code == NO_TESTS and self.serial:
-            return ""  # only serial tests were asked for
+            return ""  # only serial tests were selected
         if code not in (0, 1):
             return f"pytest ended with code {code}: {MEANINGS.get(code, 'not one of its own')}"
         if written["wanted"] > len(self.tests):
-            return f"{written['wanted'] - len(self.tests)} tests were collected and not run"
+            return f"{written['wanted'] - len(self.tests)} tests were collected but not run"
         return "pytest failed, though no test did" if code and not self.failed else ""
 
     def _pytest(self, results: Path) -> int:
@@ -85,7 +85,7 @@ class Stage:
         words += ["--no-header", "-m", self.marks]
         if self.workers:
             compile_tests(self.paths)
-            # Neighbours go to the same worker, so that what a module shares is made once.
+            # Neighbouring tests go to the same worker, so that a module's shared fixtures are made once.
             words += ["-n", str(self.workers), "--dist", "worksteal"]
         process = subprocess.Popen(
             [*DEFAULT_SIGNALS, sys.executable, "-m", "pytest", *words, *self.paths],
@@ -103,7 +103,7 @@ class Stage:
             os.killpg(process.pid, signal.SIGINT)
             select.select([ended], [], [], GRACE_S)
         finally:
-            # It is not waited for yet, so its number is still that of its own group.
+            # It was not waited for yet, so its process id is still its own.
             os.killpg(process.pid, signal.SIGKILL)
             os.close(ended)
         return process.wait()
@@ -114,7 +114,7 @@ class Stage:
 
 
 class Beside:
-    """A command that runs beside the first stage. What it prints is shown as soon as it has ended."""
+    """A command that runs beside the first stage. Its output is shown when it has ended."""
 
     def __init__(self, command: str) -> None:
         self._command = command
@@ -124,7 +124,7 @@ class Beside:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            process_group=0,  # so that what it starts can be ended with it
+            process_group=0,  # so that its children can be ended with it
         )
         self._reader = threading.Thread(target=self._show)
         self._reader.start()
@@ -133,10 +133,10 @@ class Beside:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             printed = output.read()
-        os.write(1, b"\n" + printed if os.isatty(1) else printed)  # the line of progress is not ended
+        os.write(1, b"\n" + printed if os.isatty(1) else printed)  # the progress line has no newline yet
 
     def stop(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)  # not waited for yet, so the number is its own
+        os.killpg(self._process.pid, signal.SIGKILL)  # not waited for yet, so the process id is its own
 
     def wait(self) -> str:
         """Why it failed; empty if it did not."""
@@ -185,7 +185,7 @@ def stages(tier: str, paths: list[str], workers: int, command: str) -> list[Stag
 def compile_tests(paths: list[str]) -> None:
     """Let one process compile the tests of a new clone: else every worker compiles all of them.
 
-    What it finds wrong is reported by the workers.
+    Workers report the errors that it finds.
     """
     modules = list((ROOT / "tests").rglob("test_*.py"))
     compiled = {path.name.partition(".")[0] for path in (ROOT / "tests").rglob("__pycache__/*-pytest-*.pyc")}
@@ -199,7 +199,7 @@ def pure() -> list[str]:
 
 
 def summary(done: list[Stage]) -> int:
-    """Print what both stages found. The last line is the counts; returns the exit code."""
+    """Print the results of all stages, the counts last; returns the exit code."""
     tests = {name: test for stage in done for name, test in stage.tests.items()}
     counts = Counter(test["outcome"] for test in tests.values())
     print("\n--- all together")
@@ -217,7 +217,7 @@ def summary(done: list[Stage]) -> int:
         print(f"skipped: {name}{f' ({number} times)' if number > 1 else ''}: {why}")
     unlisted = [each for stage in done for each in unlisted_modules(stage)]
     if unlisted:
-        print(f"Start nothing, so `make check` can run them too if {PURE} lists them:", *unlisted)
+        print(f"These start no process, so `make check` can run them too if {PURE} lists them:", *unlisted)
     for name in (name for stage in done for name in stage.failed):
         print(f"failed: {name}")
     for stage in done:
@@ -232,7 +232,7 @@ def summary(done: list[Stage]) -> int:
 
 
 def unlisted_modules(stage: Stage) -> list[str]:
-    """Modules of a stage that could be in the list of pure ones, and are not."""
+    """Modules of a stage that the list of pure ones lacks."""
     if stage.name != "side by side":
         return []
     started, took = Counter[str](), Counter[str]()

@@ -88,13 +88,13 @@ def test_the_demo_touches_no_repository_that_variables_name(own: Path, tmp_path:
 def test_the_demo_touches_no_directory_that_is_there_already(tmp_path: Path) -> None:
     """It may be somebody's HUTCH_HOME, with keys and a running server."""
     (tmp_path / "data").write_text("mine")
-    assert "is there already" in run(tmp_path, expect=1)
+    assert "exists. Choose" in run(tmp_path, expect=1)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("data", "mine")]
 
 
 def test_a_directory_that_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> None:
     said = run(tmp_path / "no" / "x", expect=1)
-    assert said.startswith(f"demo: '{tmp_path}/no/x' cannot be made: ") and said.count("\n") == 1
+    assert said.startswith(f"demo: '{tmp_path}/no/x' cannot be created: ") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -130,7 +130,7 @@ def test_what_the_demo_leaves_in_a_directory_is_sound(home: Path) -> None:
 
 
 def test_the_advice_names_commands_that_exist_and_no_home_of_the_demo(shown: str) -> None:
-    advice = shown.partition("How to go on")[2]
+    advice = shown.partition("Next steps")[2]
     named = set(re.findall(r"^  hutch (\w+)", advice, re.M))
     assert named >= {"doctor", "config", "run", "changes", "shell", "up"}
     assert named <= {command.name for command in COMMANDS}
