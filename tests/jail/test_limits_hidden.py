@@ -95,5 +95,5 @@ async def test_no_terminal_left_is_told(jail: Jailed, monkeypatch: pytest.Monkey
         return real(path, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(Unavailable, match="no terminal left"):
+    with pytest.raises(Unavailable, match="no free terminal"):
         await jail.spawn(["true"], terminal=Size())

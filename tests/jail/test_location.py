@@ -82,7 +82,7 @@ async def test_a_directory_that_was_swapped_for_a_link_is_refused(workspace: Pat
         (workspace / name).mkdir()
     place = in_place(workspace / "sub")
     swap_for_link(workspace / "sub", to=workspace / "outside")
-    with pytest.raises(Conflict, match="became another directory"):
+    with pytest.raises(Conflict, match="was replaced by another directory"):
         async with open_jail(place):
             pass
 
@@ -94,7 +94,7 @@ def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
     with contextlib.closing(Held(in_place(workspace / "sub"))) as held:
         held.check(workspace / "sub")
         swap_for_link(workspace / "sub", to=workspace / "outside")
-        with pytest.raises(Conflict, match="became another directory"):
+        with pytest.raises(Conflict, match="was replaced by another directory"):
             held.check(workspace / "sub")
         fd = held.written()  # wherever the name leads now
     assert os.listdir(fd) == ["own"]  # noqa: PTH208
@@ -204,7 +204,7 @@ async def test_namespaces_that_are_none_are_refused(workspace: Path) -> None:
 
 
 async def test_without_a_jail_there_is_no_such_place(hidden: Place) -> None:
-    with pytest.raises(Unavailable, match="made of layers"):
+    with pytest.raises(Unavailable, match="consists of layers"):
         async with open_jail(hidden, unsafe_no_jail=True):
             pass
 

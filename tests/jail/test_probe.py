@@ -89,7 +89,7 @@ def test_a_jail_that_fails_is_told_in_the_words_of_bwrap(tmp_path: Path) -> None
     broken = program(tmp_path / "bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
     check = jail(broken)
     assert check.status == "fail"
-    if os.geteuid() != 0:  # root drops its rights first, and then may not reach this directory
+    if os.geteuid() != 0:  # root drops its privileges first, and then may not reach this directory
         assert check.found.startswith("bwrap: setting up uid map: Permission denied")
 
 
@@ -122,7 +122,7 @@ UBUNTU_24_04 = {
 
 def test_apparmor_that_keeps_namespaces_from_bwrap_fails_with_a_profile(tmp_path: Path) -> None:
     check = apparmor(machine(tmp_path, UBUNTU_24_04), bwrap_works=False)
-    assert check == Check("apparmor", "fail", "keeps user namespaces from bwrap", APPARMOR_FIX)
+    assert check == Check("apparmor", "fail", "forbids user namespaces for bwrap", APPARMOR_FIX)
     assert "apparmor_parser -r /etc/apparmor.d/bwrap" in check.fix
     assert "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in check.fix
 
@@ -150,7 +150,7 @@ def test_a_delegated_cgroup_is_found(tmp_path: Path) -> None:
         f"{own}/cgroup.procs": "",
     }
     assert cgroups(machine(tmp_path, files)) == Check(
-        "cgroups", "ok", "v2, cgroup/user.slice/hutch.scope is ours"
+        "cgroups", "ok", "v2, cgroup/user.slice/hutch.scope is delegated"
     )
 
 
@@ -162,7 +162,7 @@ def test_a_cgroup_without_controllers_is_a_warning(tmp_path: Path) -> None:
         "sys/fs/cgroup/session.scope/cgroup.procs": "",
     }
     check = cgroups(machine(tmp_path, files))
-    assert check == Check("cgroups", "warn", f"v2, but none is ours; {FALLBACK}", DELEGATION_FIX)
+    assert check == Check("cgroups", "warn", f"v2, but none is delegated; {FALLBACK}", DELEGATION_FIX)
     assert "systemd-run --user --scope -p Delegate=yes" in check.fix
     assert "loginctl enable-linger" in check.fix
 
@@ -180,7 +180,9 @@ def test_a_check_that_breaks_is_one_that_fails() -> None:
 
     check = attempt("disk", broken)
     assert (check.name, check.status) == ("disk", "fail")
-    assert check.found.startswith("the check itself broke: PermissionError: not for you (test_probe.py line ")
+    assert check.found.startswith(
+        "the check itself failed: PermissionError: not for you (test_probe.py line "
+    )
 
 
 def test_a_machine_that_breaks_a_check_is_asked_the_rest(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ async def test_a_shell_that_lost_its_tongue_is_replaced(shell: Shell, command: s
 async def test_bash_functions_that_cannot_be_unset(workspace: Path) -> None:
     async with open_shell("test", workspace=workspace, shell="/bin/bash") as shell:
         ran = await shell.run("printf() { :; }; command() { :; }; readonly -f printf command", timeout_s=10)
-        assert ran.restarted and "no longer told" in ran.note
+        assert ran.restarted and "no longer reported" in ran.note
         assert await works(shell)
 
 
@@ -544,13 +544,13 @@ NEW_SHELL = (
         ("exec sleep 85", "The command replaced the shell (exec) and was killed after 3 s."),
         (
             "trap 'x=1' INT TERM; while :; do sleep 0.1; done",
-            "The command did not leave the shell when it was stopped; both were killed after 3 s.",
+            "The shell did not return after its command was stopped; both were killed after 3 s.",
         ),
         ("exec true", "The command ended the shell (exit, exec or set -e), with exit code 0."),
         ("exec sh -c 'exit 4'", "The command ended the shell (exit, exec or set -e), with exit code 4."),
         ("exit 3", "The command ended the shell (exit, exec or set -e), with exit code 3."),
         ("set -e; false", "The command ended the shell (exit, exec or set -e), with exit code 1."),
-        ("kill -9 $$", "The process of the shell was ended by signal 9."),
+        ("kill -9 $$", "The shell process was killed by signal 9."),
     ],
 )
 async def test_a_result_says_why_the_shell_is_gone_and_what_is_lost(

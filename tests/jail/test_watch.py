@@ -78,7 +78,7 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
         jail._meter.watch.look.growth = None  # type: ignore[assignment] # so the next look fails
         async with asyncio.timeout(60):
             assert (await process.wait()).signal == 9
-            with pytest.raises(Unavailable, match="Nobody watches this jail any more"):
+            with pytest.raises(Unavailable, match="The watcher of this jail has failed"):
                 while True:
                     await jail.run(["true"])
         process.close()

@@ -54,7 +54,7 @@ async def test_a_jail_gets_the_directory_that_is_held_or_nothing(project: Path, 
         async with open_jail(pinned.main()) as jail:
             assert (await jail.run(["ls"])).stdout == b"a\n"
         swap(project, tmp_path)  # no link anywhere, and yet another directory
-        with pytest.raises(Conflict, match="became another directory"):
+        with pytest.raises(Conflict, match="was replaced by another directory"):
             async with open_jail(pinned.main()):
                 pass
 
@@ -84,7 +84,7 @@ async def test_what_is_read_of_a_repository_is_what_was_held(project: Path, tmp_
         return pinned
 
     home = make_home(tmp_path)
-    with pytest.raises(Conflict, match="became another directory"):
+    with pytest.raises(Conflict, match="was replaced by another directory"):
         await prepare(home, "one", project, git=HOST, pin_path=swapping)
     assert not home.workspace("one").exists()
 

@@ -1,7 +1,7 @@
-"""Where commands run, and what this machine must offer for that.
+"""Runs commands in jails, and checks what this machine offers for that.
 
-What callers need is here by name; each name is imported when somebody wants it,
-since most of those who import this room want only one of its modules.
+The names that callers need are available here. Each is imported on first use, since
+most importers of this package need only one of its modules.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
-"""What the rest of Hutch knows of a jail: start programs, watch them, reach their ports, be done.
+"""The interface of a jail: start programs, watch them, reach their ports.
 
-`Jailed` is the real one, behind bubblewrap; the unsafe one runs plain
-processes, for machines where the operator has said so in so many words.
+`Jailed` is the implementation with bubblewrap. The unsafe one runs plain processes, for
+machines whose operator has explicitly allowed that.
 """
 
 import socket
@@ -17,10 +17,10 @@ from hutch.jail.stream_output import NO_OUTPUT, StreamOutput
 
 
 class Pipe(Enum):
-    """The wish for a standard input that is written to while the command runs."""
+    """Requests a standard input that is written to while the command runs."""
 
     PIPE = "pipe"
-    SOCKET = "socket"  # both ways, and nobody else inside can open it by /proc
+    SOCKET = "socket"  # bidirectional, and no other process inside can open it through /proc
 
 
 PIPE: Final = Pipe.PIPE
@@ -32,15 +32,13 @@ OnOutput = Callable[[StreamName, bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A terminal's size, in characters."""
-
     rows: int = 24
     columns: int = 80
 
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit that stopped something: the setting's name and its value, for people."""
+    """A limit that stopped a command: the setting's name, and its value as readable text."""
 
     limit: str
     value: str
@@ -49,7 +47,7 @@ class LimitHit:
         return f"{self.limit} {self.value}"
 
     def error(self) -> LimitReached:
-        """The same as an error, for callers who cannot go on."""
+        """The same as an error, for callers that cannot continue."""
         return LimitReached(
             f"The command was stopped by the limit {self.limit} ({self.value}). "
             f"Use less or raise {self.limit}.",
@@ -69,7 +67,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A command that was run to its end, and all there is to tell about it."""
+    """A command that was run to its end, with its output and usage."""
 
     exit_code: int | None  # None when a signal ended it
     signal: int | None
@@ -77,8 +75,8 @@ class Finished:
     stderr_output: StreamOutput = NO_OUTPUT
     timed_out: bool = False
     truncated: bool = False
-    output_path: Path | None = None  # both streams as they came, when memory was not enough
-    output_cut: bool = False  # there was not enough room for all of it there either
+    output_path: Path | None = None  # both streams in order of arrival, when memory was not enough
+    output_cut: bool = False  # the file is incomplete too: there was not enough space
     duration_s: float = 0.0
     cpu_s: float = 0.0
     peak_bytes: int = 0
@@ -86,7 +84,7 @@ class Finished:
 
     @property
     def stdout(self) -> bytes:
-        """Head and tail, with a line between that tells what was left out."""
+        """Head and tail, with a line in between that says how much was omitted."""
         return bytes(self.stdout_output)
 
     @property
@@ -121,7 +119,7 @@ class Writer(Protocol):
 
 
 class Process(Protocol):
-    """A command in a jail. Its streams belong to the caller, who closes them or the whole."""
+    """A command in a jail. The caller owns its streams and closes them, or the whole process."""
 
     @property
     def stdin(self) -> Writer | None: ...
@@ -134,28 +132,28 @@ class Process(Protocol):
 
     @property
     def terminal(self) -> int | None:
-        """The master's descriptor, not blocking."""
+        """The master's descriptor, non-blocking."""
         ...
 
     @property
     def has_jobs(self) -> bool:
-        """True while something that it started is alive, apart from a terminal's foreground."""
+        """True while a process that it started is alive, apart from a terminal's foreground."""
         ...
 
     async def wait(self) -> Exit:
-        """How the command itself ended; what it started may live on."""
+        """Wait for the command itself to end; processes it started may live on."""
         ...
 
     async def signal(self, number: int) -> None:
-        """To the command's process group."""
+        """Send a signal to the command's process group."""
         ...
 
     async def kill(self) -> None:
-        """The command and all it ever started, and returns when they are gone."""
+        """Kill the command and all it ever started; returns when they have ended."""
         ...
 
     def close(self) -> None:
-        """Give the descriptors back; the command goes on."""
+        """Close the descriptors; the command continues."""
         ...
 
 
@@ -163,8 +161,8 @@ class Jail(Protocol):
     """A place where commands run."""
 
     policy: Policy
-    unsafe: bool  # no walls: plain processes of this machine
-    workspace: str  # where commands find it
+    unsafe: bool  # no isolation: plain processes of this machine
+    workspace: str  # its path for commands
 
     async def run(
         self,
@@ -190,19 +188,19 @@ class Jail(Protocol):
         limits: Limits | None = None,
         terminal: Size | None = None,
     ) -> Process:
-        """Start a command and leave it to the caller."""
+        """Start a command that the caller manages."""
         ...
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
-        """A TCP connection to a port inside."""
+        """Open a TCP connection to a port inside."""
         ...
 
     async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
-        """A listening TCP socket inside, served from out here."""
+        """Make a listening TCP socket inside, served by the host."""
         ...
 
     async def clear(self) -> None:
-        """End every process inside; the jail stays."""
+        """Kill every process inside; the jail stays open."""
         ...
 
     async def close(self) -> None: ...

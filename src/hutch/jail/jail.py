@@ -1,8 +1,8 @@
 """A jail: bubblewrap around a warden, and the commands that run inside.
 
-`open_jail` owns everything: leaving the block kills all that is inside. What
-half-opened jails there are, because a caller was cancelled, are opened to the
-end and then closed, so that nothing is left of them.
+`open_jail` owns everything: leaving the block kills all processes inside. When a caller
+is cancelled while a jail opens, the jail is opened completely and then closed, so that
+nothing of it remains.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def open_jail(
     unsafe_no_jail: bool = False,
     outside: Outside = UNTOLD,
 ) -> AsyncIterator[Jailed]:
-    """A jail on a directory, a plain one used in place; all that ran in it is gone when the block is left."""
+    """Open a jail on a directory, a plain one in place. Everything in it is killed when the block is left."""
     jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
     try:
         yield jail
@@ -49,11 +49,11 @@ async def start_jail(
     unsafe_no_jail: bool = False,
     outside: Outside = UNTOLD,
 ) -> Jailed:
-    """As `open_jail`, for callers who close it themselves."""
+    """Like `open_jail`, for callers that close it themselves."""
     opening = asyncio.ensure_future(_start(workspace, policy, unsafe_no_jail, outside))
     try:
         return await asyncio.shield(opening)
-    except asyncio.CancelledError:  # what is half open is opened first and then closed, which is soon
+    except asyncio.CancelledError:  # finish opening, which is quick, and then close
         await asyncio.shield(asyncio.ensure_future(_abandon(opening)))
         raise
 
@@ -69,7 +69,7 @@ async def _start(
     parse_allow_list(policy.network)
     place = await asyncio.to_thread(in_place, workspace)
     if unsafe_no_jail and place.namespaces is not None:
-        raise Unavailable(f"'{place.directory}' is made of layers, and there only for jails. Use a copy.")
+        raise Unavailable(f"'{place.directory}' consists of layers that only a jail can mount. Use a copy.")
     held = await asyncio.to_thread(Held, place)
     with contextlib.closing(held):
         return await _start_on(held, policy, unsafe_no_jail, outside)

@@ -1,8 +1,8 @@
-"""Who is in a jail, as seen from outside.
+"""The processes of a jail, as seen from outside.
 
-Only this jail's own processes, and never what they say of themselves. A process
-may leave its leading thread or give each thread descriptors of its own: whoever
-adds up what a jail holds goes by threads and by tables.
+Only this jail's own processes count, and only what the kernel says about them. A
+process can end its main thread or give each thread its own descriptor table, so
+resources must be added up by threads and by tables.
 """
 
 import ctypes
@@ -30,11 +30,11 @@ class Member:
     pid: int
     threads: tuple[int, ...]
     trusted: bool  # a child of the warden: a reaper
-    reaper: int  # the child of the warden that it is, or is below: one for each command
+    reaper: int  # the warden's child that it is or is below: one for each command
 
 
 def members(warden: int) -> list[Member]:
-    """The processes below the warden, who is not one of them: nobody gains by killing it."""
+    """The processes below the warden. The warden itself is not included, since killing it gains nothing."""
     found: list[Member] = []
     queue = [(warden, 0)]
     while queue:
@@ -52,8 +52,8 @@ def below(root: int) -> list[int]:
 
 
 def is_dying(member: Member) -> bool:
-    """Whether all its threads were killed or are on their way out: it runs no more, and what it holds will
-    soon be free. No process can look like this and live."""
+    """Whether all its threads were killed or are exiting: it runs no more, and its resources will soon be
+    free. A living process cannot look like this."""
     for thread in member.threads:
         about = f"/proc/{member.pid}/task/{thread}"
         told = read(f"{about}/stat").rpartition(b")")[2].split()
@@ -65,15 +65,14 @@ def is_dying(member: Member) -> bool:
 
 
 def number_inside(pid: int) -> int:
-    """The number that a process has in the innermost of its pid namespaces; 0 when it is gone."""
+    """The pid of a process in the innermost of its pid namespaces; 0 when it has ended."""
     numbers = re.search(rb"^NSpid:.*\s(\d+)$", read(f"/proc/{pid}/status"), re.MULTILINE)
     return int(numbers[1]) if numbers else 0
 
 
 def job_started_at(pid: int, *, warden: int) -> float:
-    """When the part of a command that a process belongs to started, in seconds since this machine did: the
-    highest of its parents below a shell, as what a shell left running may start processes at any time.
-    0 when it is gone."""
+    """When the job of a process started, in seconds since boot: the start of its topmost parent below the
+    shell, as a job left running may start processes at any time. 0 when it has ended."""
     line = [pid]
     while (parent := _parent(line[-1])) not in (0, warden):
         line.append(parent)
@@ -90,19 +89,19 @@ def _started_at(pid: int) -> float:
 
 
 def _parent(pid: int) -> int:
-    """All may see it, whatever the process is."""
+    """The parent of a process, from a file that every user can read."""
     told = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
     return int(told[1]) if told else 0
 
 
 def resident_pages(pid: int) -> int:
-    """How many pages of memory a process has; 0 when it is gone."""
+    """The number of memory pages of a process; 0 when it has ended."""
     told = read(f"/proc/{pid}/statm").split()
     return int(told[1]) if told else 0
 
 
 def kill_if_inside(pid: int, *, warden: int) -> bool:
-    """Kill a process, but only if it is below the warden: the number may be another's by now."""
+    """Kill a process, but only if it is below the warden, since its pid may have been reused."""
     try:
         fd = os.pidfd_open(pid)
     except OSError:
@@ -119,7 +118,7 @@ def kill_if_inside(pid: int, *, warden: int) -> bool:
 
 
 def is_below(pid: int, root: int) -> bool:
-    """Follow the parents up."""
+    """Whether `root` is among the parents of a process."""
     while pid > 1:
         pid = _parent(pid)
         if pid == root:
@@ -128,7 +127,7 @@ def is_below(pid: int, root: int) -> bool:
 
 
 def tables(member: Member) -> Iterator[int]:
-    """A thread for each table of descriptors. Where the kernel does not compare, there is one."""
+    """Yield one thread for each descriptor table; only one thread where the kernel cannot compare tables."""
     first, *others = member.threads or (member.pid,)
     yield first
     number = KCMP[this_machine()]
@@ -147,7 +146,7 @@ def _tasks(pid: int) -> list[int]:
 
 
 def read(path: str, *, strict: bool = False, dir_fd: int | None = None) -> bytes:
-    """A file of /proc, b"" when it cannot be read; `strict` tells why."""
+    """The content of a file in /proc, b"" when it cannot be read; `strict` raises instead."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError:

@@ -1,8 +1,8 @@
-"""A jail that is open: commands are started in it, watched, and ended with it.
+"""An open jail: starts commands, watches them, and ends them when it closes.
 
-All that is inside lives in one pid namespace, whose first process is the warden;
-closing the jail kills that one, and so every other within milliseconds, however
-it was daemonised.
+All processes inside are in one pid namespace whose first process is the warden. Closing
+the jail kills the warden, and so all others within milliseconds, however they were
+daemonised.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from hutch.jail.scratch_space import make_directory
 
 CLOSE_S = 5.0
 
-_lingering: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but somebody inside does not die
+_lingering: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
 
 
 class Jailed:
-    """A jail that is open; see `seam.Jail`."""
+    """An open jail; see `interface.Jail`."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class Jailed:
         self._scratch: Path | None = None
         self._way_out: WayOut | None = None
         self.outputs = OutputFiles(self._own_directory, COMMANDS * policy.limits.output_file_bytes)
-        self._commands: set[Command] = set()  # of which something is left
-        self._ending: set[Command] = set()  # of these, those that hold too much memory
+        self._commands: set[Command] = set()  # with processes that remain
+        self._ending: set[Command] = set()  # those of them that are being ended for memory
         self._starts = 0  # of commands, so far
         self._pts = self._proc = -1
         self._warden = -1
@@ -71,12 +71,12 @@ class Jailed:
         self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
 
     async def ready(self, outside: Outside) -> None:
-        """Wait for the warden; from then on commands may come, and what is inside is not trusted."""
+        """Wait for the warden. From then on commands may start, and the inside is not trusted."""
         try:
             pid = await self._control.ready()
         except (Unavailable, TimeoutError) as error:
-            said = self._complaint() or str(error) or "no answer"
-            raise Unavailable(f"The jail did not start: {said}. Try: {jail_fix(said)}") from None
+            reason = self._complaint() or str(error) or "no answer"
+            raise Unavailable(f"The jail did not start: {reason}. Try: {jail_fix(reason)}") from None
         finally:
             os.close(self._launched.complaints)
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -93,7 +93,7 @@ class Jailed:
 
     @property
     def warden_pid(self) -> int:
-        """The first process of the jail, as this machine numbers it."""
+        """The host's pid of the jail's first process."""
         return self._control.warden_pid
 
     @property
@@ -119,11 +119,11 @@ class Jailed:
         overtime = LimitHit("command_timeout_s", f"{timeout_s:g} s")
         try:
             async with asyncio.timeout(timeout_s):
-                await self._calm()  # before the mark: what was hit until then is another's
+                await self._calm()  # before the mark: limits hit until then belong to other commands
                 mark, starts = self._meter.mark(), self._starts
                 is_first = not any(command.is_active for command in self._commands)
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
-        except TimeoutError:  # nobody inside takes commands
+        except TimeoutError:  # no reaper takes the command
             return Finished(
                 exit_code=None,
                 signal=SIGKILL,
@@ -174,7 +174,7 @@ class Jailed:
         check_stdin(stdin)
         if terminal is not None:
             check_size(terminal)
-        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
+        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside the jail)
         await self._calm()
         if self._closed:
             raise Unavailable("The jail is closed.")
@@ -202,7 +202,7 @@ class Jailed:
         except OSError as error:
             if sock is not None:
                 sock.close()
-            why = error.strerror or "it takes no connection"
+            why = error.strerror or "the connection timed out"
             raise NotFound(
                 f"Nothing answers on port {port} in the jail: {why}. Start the server first."
             ) from None
@@ -214,57 +214,57 @@ class Jailed:
             sock = await self._control.tcp(b"listen", host, port)
         except OSError as error:
             raise Conflict(
-                f"Cannot listen on port {port} in the jail: {error.strerror}. Take another."
+                f"Cannot listen on port {port} in the jail: {error.strerror}. Choose another."
             ) from None
         if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             sock.close()
-            raise Unavailable("The jail gave a socket that does not listen. Close the jail.")
+            raise Unavailable("The jail returned a socket that does not listen. Close the jail.")
         sock.setblocking(False)
         return sock
 
     def proc(self, pid: int) -> int:
-        """A descriptor of what the kernel tells of a process inside; -1 when it is gone."""
+        """A descriptor of a process's directory in the jail's /proc; -1 when it has ended."""
         try:
             return os.open(str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
         except OSError:
             return -1
 
     def mark(self, *, stir: bool = True) -> Mark:
-        """This moment, for `limit_hit`. `stir` has the jail looked at soon."""
+        """This moment, for `limit_hit`. `stir` makes the watcher inspect the jail soon."""
         return self._meter.mark(stir=stir)
 
     def limit_hit(self, since: Mark, ended: Exit, suspect: Suspect | None = None) -> LimitHit | None:
-        """The limit that was hit inside since the mark, by that command if one is given, or that ended a
-        command of now."""
+        """The limit that was hit since the mark, by the given command if there is one, or that ended a
+        command just now."""
         return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
-        """Every limit that was hit inside since the mark, each once; `ended` is a command of this moment."""
+        """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""
         hits = self._meter.hits_since(since, closely=ended is not None)
         own = hit_by_signal(ended, self.policy.limits) if ended else None
         return [*hits, own] if own and own not in hits else hits
 
     async def linked_out(self) -> int:
-        """How many files of the workspace have names outside of it too: who writes to one here writes there,
+        """How many files of the workspace also have names outside: writing to one here changes it there,
         without leaving the jail."""
         return await self._meter.linked_out()
 
     async def clear(self) -> None:
         commands = list(self._commands)
-        with contextlib.suppress(TimeoutError):  # if it takes no word, it will not answer either
+        with contextlib.suppress(TimeoutError):  # if it does not read, it will not answer either
             async with asyncio.timeout(CLOSE_S):
                 for command in commands:
-                    if not command.has_begun:  # no process yet that could be killed
+                    if not command.has_begun:  # there is no process to kill yet
                         await command.doom()
         await self._control.clear()
-        # Who was sent SIGKILL takes room until it is buried, and the next command might find none.
+        # Killed processes count towards the limit until they are reaped; the next command might not start.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GONE_S):
                 for command in commands:
                     await command.gone()
 
     async def _calm(self) -> None:
-        """Until a command may start, and the processes that are being ended have left room for it."""
+        """Wait until a command may start, and until the processes being ended have made space for it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GONE_S):
                 for command in list(self._ending):
@@ -272,10 +272,13 @@ class Jailed:
         await self._meter.calm()
 
     async def _end_commands(self, reapers: frozenset[int]) -> bool:
-        """End the commands of these reapers, numbered as on this machine. False if the jail must be cleared
-        instead: no others run, or one of these is gone or not known. The others may take memory at this
-        moment, so the watcher is not kept waiting until the ended ones are gone."""
-        numbers = {number_inside(pid) for pid in reapers}  # 0 for one that is gone
+        """End the commands of these reapers, given by their pid on the host.
+
+        False if the jail must be cleared instead: no other commands run, or one of these has ended or is
+        unknown. Other commands may allocate memory at this moment, so the watcher does not wait until the
+        ended ones are gone.
+        """
+        numbers = {number_inside(pid) for pid in reapers}  # 0 for one that has ended
         ending = [command for command in self._commands if command.reaper in numbers]
         if 0 in numbers or len(ending) < len(numbers) or len(ending) == len(self._commands):
             return False
@@ -289,7 +292,7 @@ class Jailed:
         return True
 
     async def close(self) -> None:
-        """End all that is inside and give everything back. Safe to call again."""
+        """End all processes inside and release everything. Safe to call again."""
         if self._closed:
             return
         self._closed = True
@@ -314,16 +317,18 @@ class Jailed:
                 os.close(scores.fd)
 
     def _end(self, reason: str) -> str:
-        """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
+        """Kill the first process of the pid namespace, and so all others. Returns the reason, with the
+        limit if known."""
         Teardown(self._warden, self._launched.process).kill()
         kills = self._meter.kills()
         if kills:
             most = size(self.policy.limits.memory_bytes)
-            reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it?"
+            reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it."
         return reason
 
     async def _give_back(self) -> None:
-        """All are gone; until then nobody else may have their user id, nor their cgroup."""
+        """Release the user id and the cgroup. All processes have ended; until then no other jail may have
+        them."""
         for fd in (self._warden, self._pts, self._proc):
             if fd >= 0:
                 os.close(fd)
@@ -344,7 +349,7 @@ class Jailed:
 
     def _own_rlimits(self, limits: Limits | None) -> str:
         if limits is None or limits == self.policy.limits:
-            return ""  # the jail's, which reapers have already
+            return ""  # the jail's own, which reapers have already
         return self._meter.rlimits(limits, unsafe=self.unsafe)
 
     def _forget(self, command: Command) -> None:

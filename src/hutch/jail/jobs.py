@@ -1,8 +1,9 @@
-"""What commands leave running: jobs with `&`, `nohup` or `setsid`.
+"""Detects what commands leave running: jobs with `&`, `nohup` or `setsid`.
 
-Everything that a command ever started is below its reaper, wherever it went. So a shell that
-waits for its next command has jobs when its reaper has anybody else below it. In a terminal the
-foreground process group does not count, nor do the parents of its members.
+All processes that a command ever started are below its reaper, wherever they moved. So
+a shell that waits for its next command has jobs when its reaper has other processes
+below it. In a terminal the foreground process group does not count, nor do the parents
+of its members.
 """
 
 import asyncio
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 from hutch.jail.jail_processes import read
 
 POLL_INTERVAL_S = 1.0
-MAX_THREADS = 64  # that are looked at; where there are more, some are of jobs
-MAX_LOOKS = 8  # at processes that come and go
+MAX_THREADS = 64  # that are inspected; where there are more, some belong to jobs
+MAX_LOOKS = 8  # at processes that start and end meanwhile
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -24,19 +25,19 @@ class _Process:
     is_alive: bool
     parent: int
     group: int
-    foreground: int  # the process group that its terminal listens to
+    foreground: int  # the foreground process group of its terminal
 
 
 class _Changed(Exception):
-    """A process ended while it was looked at; its children may be elsewhere by now."""
+    """A process ended while it was inspected; its children may have another parent by now."""
 
 
 def has_jobs(proc: int, reaper: int, leader: int) -> bool:
-    """True when a process that was started by a reaper is not the only one below that. `proc` is a
-    descriptor of the jail's /proc.
+    """True when a reaper has more below it than the process that it started. `proc` is a descriptor of the
+    jail's /proc.
 
     A process that ends hands its children to the reaper, whose list may have been read before that. So the
-    answer is no only when two looks find the same.
+    answer is False only when two checks find the same.
     """
     last: dict[int, _Process] | None = None
     for _ in range(MAX_LOOKS):
@@ -53,9 +54,9 @@ def has_jobs(proc: int, reaper: int, leader: int) -> bool:
 
 
 def _below(proc: int, reaper: int) -> dict[int, _Process] | None:
-    """The processes below a reaper; None when they are too many to look at."""
+    """The processes below a reaper; None when they are too many to inspect."""
     found: dict[int, _Process] = {}
-    threads = [f"{reaper}/task/{reaper}"]  # it has no others
+    threads = [f"{reaper}/task/{reaper}"]  # it has no other threads
     for place in threads:
         for pid in map(int, read(f"{place}/children", dir_fd=proc).split()):
             found[pid] = _look(proc, pid)
@@ -84,7 +85,7 @@ def _look(proc: int, pid: int) -> _Process:
 
 
 def _threads(proc: int, pid: int) -> list[str]:
-    """Where the threads of a process are found, each of which may have children."""
+    """The /proc paths of a process's threads, each of which may have children."""
     try:
         fd = os.open(f"{pid}/task", DIRECTORY, dir_fd=proc)
     except OSError:
@@ -98,20 +99,20 @@ def _threads(proc: int, pid: int) -> list[str]:
 
 
 class JobWatch:
-    """Reports when there are jobs, and when there are none any more."""
+    """Reports when jobs appear and when none remain."""
 
     def __init__(
         self, look: Callable[[], bool | None], report: Callable[[bool], None], *, min_interval_s: float = 0
     ) -> None:
-        self._look = look  # None: nobody can tell now
+        self._look = look  # None: unknown at the moment
         self._report = report
-        self._min_interval_s = min_interval_s  # between two looks; meanwhile there may be jobs
+        self._min_interval_s = min_interval_s  # between two checks; meanwhile jobs are assumed
         self._looked_at = 0.0
         self._found = False
         self._timer: asyncio.TimerHandle | None = None
 
     def check(self) -> None:
-        """Look now, and again until there are no jobs."""
+        """Check now, and repeatedly until there are no jobs."""
         self.close()
         now = time.monotonic()
         found = True if now - self._looked_at < self._min_interval_s else self._look()
@@ -123,14 +124,13 @@ class JobWatch:
             self._timer = asyncio.get_running_loop().call_later(POLL_INTERVAL_S, self.check)
 
     def end(self) -> None:
-        """All processes were killed."""
+        """Report that no job is left, after all processes were killed."""
         self.close()
         if self._found:
             self._found = False
             self._report(False)
 
     def close(self) -> None:
-        """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,12 +1,12 @@
-"""Where a jail works: a directory, and the namespaces in which it is that directory.
+"""Where a jail works: a directory, and the namespaces in which it exists.
 
-Most are plain directories of the host. One that is put together from layers
-exists only in namespaces of its own, which a descriptor keeps; bubblewrap is then
-started in there, and everything else is as it always is.
+Most are plain directories of the host. One that is composed of layers exists only in
+its own namespaces, which a descriptor keeps alive; bubblewrap is then started inside
+them, and everything else is the same.
 
-A name may lead elsewhere a moment later: whoever works on a directory further up
-can put a link in its place. So a place is opened once, and what the jail got is
-compared with that before anything runs in it.
+A path can lead elsewhere a moment later: a process that writes to a directory above can
+replace it with a link. So the directory is opened once, and the directory that the jail
+got is compared with it before anything runs.
 """
 
 import errno
@@ -22,9 +22,9 @@ from hutch.jail.launch.identity import Identity
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Descriptors of namespaces; they belong to whoever made the place, who keeps them while it is used."""
+    """Descriptors of namespaces. The maker of the location owns them and keeps them open while it is used."""
 
-    user: int | None  # None when root made it: root needs no user namespace to mount in
+    user: int | None  # None when root made it: root can mount without a user namespace
     mount: int
 
 
@@ -33,38 +33,36 @@ class Place:
     """A directory for a jail to work on."""
 
     directory: Path  # as seen in `namespaces`
-    written: Path  # where, as the host sees it, what is written takes room
+    written: Path  # host directory whose file system stores what is written
     namespaces: Namespaces | None = None
-    identity: Identity | None = None  # who owns what is there; None lets the jail be whoever it likes
-    beside: tuple[Path, ...] = ()  # directories that belong to it: seen where they are, and only to be read
-    is_resolved: bool = False  # there was no link on the way to it, and there must be none
-    # Descriptors of `directory` and of each of `beside`, which the jail must get. The maker closes them.
+    identity: Identity | None = None  # the owner of the files; None lets the jail choose
+    beside: tuple[Path, ...] = ()  # more directories, visible at the same path and read-only
+    is_resolved: bool = False  # the path had no links, and must have none
+    # Descriptors of `directory` and of each in `beside`: the jail must get these. The maker closes them.
     pinned: tuple[int, ...] = ()
 
 
 def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
-    """A plain directory of the host, used where it is."""
+    """The location of a plain directory of the host, used in place."""
     if isinstance(workspace, Place):
         return workspace
     path = as_path(workspace)
     try:
         directory = path.resolve()
-    except OSError:  # a link by one look, and none by the next
+    except OSError:  # a link at one check, and none at the next
         raise _swapped(path) from None
     except RuntimeError:
-        raise NotFound(
-            f"There is no directory '{path}' to open a jail on: its links lead in a circle."
-        ) from None
+        raise NotFound(f"There is no directory '{path}' to open a jail on: its links form a loop.") from None
     return Place(directory, directory, is_resolved=True)
 
 
 class Held:
-    """The directories of a place, by descriptor."""
+    """The directories of a location, held by descriptor."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self._stack = ExitStack()
-        with self._stack:  # unless both can be opened
+        with self._stack:  # closes all unless every one can be opened
             self._written = self._open(place.written)
             self._directory: int | None = None
             self._beside: list[int] = []
@@ -75,12 +73,12 @@ class Held:
             self._stack = self._stack.pop_all()
 
     def written(self) -> int:
-        """A new descriptor of where what is written takes room, to read there."""
+        """A new readable descriptor of the directory that stores what is written."""
         return os.open(f"/proc/self/fd/{self._written}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def check(self, shown: Path, root: Path | None = None) -> None:
-        """That a path leads to the same directory, as one in the root of a jail must; with `root`, which is
-        that root, also that the directories beside it are the same."""
+        """Check that a path in the jail is the same directory; with `root`, the jail's root, also those
+        beside it."""
         if self._directory is not None and not os.path.samestat(os.fstat(self._directory), shown.stat()):
             raise _swapped(self.place.directory)
         for fd, path in zip(self._beside, self.place.beside if root else (), strict=False):
@@ -105,7 +103,7 @@ class Held:
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            raise NotFound(f"'{directory}' is no directory: its links lead in a circle.") from None
+            raise NotFound(f"'{directory}' is not a directory: its links form a loop.") from None
         self._stack.callback(os.close, fd)
         if self.place.is_resolved and str(Path(f"/proc/self/fd/{fd}").readlink()) != str(directory):
             raise _swapped(directory)
@@ -114,8 +112,8 @@ class Held:
 
 def _swapped(directory: Path) -> Conflict:
     return Conflict(
-        f"'{directory}' became another directory while a jail was opened on it. "
-        "End what works on the directories above, and try again."
+        f"'{directory}' was replaced by another directory while a jail was opened on it. "
+        "Stop the programs that change the directories above it, and try again."
     )
 
 

@@ -1,8 +1,8 @@
-"""The only way out of a jail that has one: a socket inside, answered from out here.
+"""The egress proxy of a jail: a socket inside, served by the host.
 
-A jail has a network of its own with nothing on it but loopback. When its policy
-names hosts, or refusals are to be told, the warden makes a listening socket in there before the first
-command runs, and this process serves it as a proxy for as long as the jail lives.
+A jail has its own network namespace with nothing but loopback. When its policy names
+hosts, or refusals must be reported, the warden makes a listening socket inside before
+the first command runs. This process serves it as a proxy while the jail is open.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ logger = structlog.get_logger()
 
 
 def log_attempt(attempt: EgressAttempt) -> None:
-    """Tell the log, when nobody else wants to know."""
+    """Log an attempt, when no other callback is given."""
     if attempt.duration_s is not None or not attempt.allowed:
         logger.info(
             "egress.attempted",
@@ -32,20 +32,20 @@ def log_attempt(attempt: EgressAttempt) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """What a jail finds behind its proxy, and who is told. The allowed hosts are in its policy."""
+    """How a jail's proxy behaves and where it reports. The allowed hosts are in the jail's policy."""
 
-    on_egress: Report = log_attempt  # every attempt, allowed or not; called in the loop, returns at once
-    also_allow_networks: tuple[str, ...] = ()  # the operator's: private networks that names may lead to
-    always: bool = False  # a proxy even when no host is allowed: it refuses at once, with a word why
-    resolve: Resolve | None = None  # the host's own, when not given
+    on_egress: Report = log_attempt  # for every attempt, allowed or not; in the event loop, must not block
+    also_allow_networks: tuple[str, ...] = ()  # the operator's: private networks that names may resolve to
+    always: bool = False  # run a proxy even when no host is allowed: it refuses with a reason
+    resolve: Resolve | None = None  # by default the host's own
     limits: EgressLimits | None = None
 
 
 class WayOut:
-    """A proxy at work."""
+    """A running proxy."""
 
     def __init__(self, environment: Mapping[str, str], opened: AsyncExitStack) -> None:
-        self.environment = environment  # what makes programs use it
+        self.environment = environment  # variables that make programs use it
         self._opened = opened
 
     async def close(self) -> None:
@@ -53,7 +53,7 @@ class WayOut:
 
 
 async def open_way_out(jail: Jail, outside: Outside) -> WayOut:
-    """Let a jail reach the hosts that its policy names."""
+    """Start a proxy through which a jail reaches the hosts of its policy."""
     listener = await jail.listen()
     opened = AsyncExitStack()
     egress = await opened.enter_async_context(

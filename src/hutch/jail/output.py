@@ -1,11 +1,11 @@
-"""What a command printed: the head and the tail in memory, the whole in a file.
+"""A command's output: head and tail in memory, all of it in a file.
 
-The file is begun only when memory was not enough, so most commands never touch
-the disk. It holds both streams in the order in which they came.
+The file is created only when memory is not enough, so most commands never touch the
+disk. It holds both streams in the order in which they arrived.
 
-The files of a jail's commands together may take only so much room. When it runs
-out, the oldest of commands that have ended go; those of commands that still run
-are cut, and their results say so.
+The output files of a jail share a limited amount of disk space. When it runs out, the
+oldest files of ended commands are deleted; files of running commands are cut, and their
+results say so.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.process import Command
 from hutch.jail.stream_output import NO_OUTPUT, Kept, StreamOutput
 
-COMMANDS = 4  # that can have a file of the greatest size
+COMMANDS = 4  # that can have a file of the maximum size
 CHUNK_BYTES = 256 * 1024
 
 
 class OutputFiles:
-    """Those of one jail, in a directory of its own that is made when it is needed."""
+    """The output files of one jail, in a directory that is made when needed."""
 
     def __init__(self, directory: Callable[[], Path], most_bytes: int) -> None:
         self._directory = directory
@@ -38,7 +38,7 @@ class OutputFiles:
         return OutputFile(self, self._directory() / f"output-{self._number}")
 
     def take(self, wanted: int) -> int:
-        """As much of that room as can be had."""
+        """Reserve disk space and return how much was granted."""
         while self._free < wanted and self._ended:
             oldest = next(iter(self._ended))
             self._free += self._ended.pop(oldest)
@@ -53,7 +53,7 @@ class OutputFiles:
 
 
 class OutputFile:
-    """One that is being written."""
+    """An output file that is being written."""
 
     def __init__(self, files: OutputFiles, path: Path) -> None:
         self.path = path
@@ -62,7 +62,7 @@ class OutputFile:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> bool:
-        """Whether there was room for all of it."""
+        """Write `data` and return whether there was space for all of it."""
         part = data[: self._files.take(len(data))]
         self._size += len(part)
         if part:
@@ -77,13 +77,13 @@ class OutputFile:
 
 
 class Capture:
-    """Both streams of one command."""
+    """Both output streams of one command."""
 
     def __init__(self, *, most_bytes: int, file_bytes: int, files: OutputFiles) -> None:
         self.path: Path | None = None
-        self.cut = False  # the file is not whole
-        self.is_incomplete = False  # some output never came here
-        self._streams: dict[StreamName, Kept] = {}  # that something was printed on
+        self.cut = False  # the file is incomplete
+        self.is_incomplete = False  # some output was dropped before it reached us
+        self._streams: dict[StreamName, Kept] = {}  # only streams with output
         self._most = most_bytes
         self._room = file_bytes
         self._files = files
@@ -100,7 +100,7 @@ class Capture:
             self._save(self._file, data)
 
     def continue_after(self, name: StreamName, before: bytes) -> None:
-        """What comes first on a stream follows this, which is not kept."""
+        """Set the dropped output that precedes the first bytes of a stream."""
         self._streams[name] = kept = Kept(self._most)
         kept.before = before
 
@@ -120,7 +120,7 @@ class Capture:
         if self.path is None:
             self._file = file = self._files.begin()
             self.path = file.path
-            for kept in self._streams.values():  # nothing is left out of them yet
+            for kept in self._streams.values():  # nothing is omitted from them yet
                 self._save(file, bytes(kept.output()))
 
     def _save(self, file: OutputFile, data: bytes) -> None:
@@ -133,7 +133,7 @@ class Capture:
 
 
 class Pump:
-    """Moves what comes out of a pipe into a capture, from inside the event loop."""
+    """Moves output from a pipe to a capture, in the event loop."""
 
     def __init__(self, fd: int, name: StreamName, capture: Capture, on_output: OnOutput | None) -> None:
         self.error: Exception | None = None
@@ -146,7 +146,7 @@ class Pump:
         self._loop.add_reader(fd, self._readable)
 
     def drain(self) -> None:
-        """Take what is in the pipe now; whoever still holds the other end is not waited for."""
+        """Read what is in the pipe now, without waiting for processes that still have the other end."""
         rest = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ) if self._open else 0
         while self._open and rest > 0:
             taken = self._readable()
@@ -175,7 +175,7 @@ class Pump:
         if self._on_output is not None:
             try:
                 self._on_output(self._name, data)
-            except Exception as error:  # noqa: BLE001 (raised by the caller of the command, who gave it)
+            except Exception as error:  # noqa: BLE001 (raised later to the caller, whose callback failed)
                 self.error, self._on_output = error, None
         return len(data)
 
@@ -183,8 +183,11 @@ class Pump:
 async def run_to_end(
     process: Command, capture: Capture, *, timeout_s: float, on_output: OnOutput | None
 ) -> tuple[Exit, bool]:
-    """How it ended, and whether that was at its timeout. What it leaves behind may hold its output open,
-    and is not waited for; a caller who is cancelled takes it along with all it started."""
+    """Wait for a command, and return how it ended and whether it timed out.
+
+    Processes it leaves behind may hold its output open, and are not waited for. If the caller is
+    cancelled, the command is killed with all it started.
+    """
     assert process.stdout and process.stderr
     pumps = [
         Pump(process.stdout.fd, "stdout", capture, on_output),

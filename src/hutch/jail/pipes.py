@@ -1,7 +1,7 @@
 """The host's ends of a command's pipes, read and written without a thread.
 
-A reader pulls: while nobody reads, the pipe fills and the command waits, so
-memory stays bounded by the pipe.
+A reader pulls: while it does not read, the pipe fills and the command waits, so memory
+is bounded by the pipe.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ import errno
 import fcntl
 import os
 
-USUAL_BYTES = 64 * 1024  # that a pipe holds
+USUAL_BYTES = 64 * 1024  # capacity of a new pipe
 WIDE_BYTES = 256 * 1024
 
 
 class PipeReader:
-    """What a command prints."""
+    """The read end of a command's output."""
 
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)
@@ -36,10 +36,10 @@ class PipeReader:
             except BlockingIOError:
                 await self._readable()
             except OSError as error:
-                if error.errno != errno.EIO:  # how a terminal says that its last program is gone
+                if error.errno != errno.EIO:  # reported when a terminal's last program has ended
                     raise
-                # The kernel looks for bytes first and for writers second; what the last writer wrote between
-                # the two is found when it is asked again.
+                # The kernel checks for bytes first and for writers second; a second read finds what the last
+                # writer wrote between the two checks.
                 if self._hung_up:
                     return b""
                 self._hung_up = True
@@ -63,7 +63,8 @@ class PipeReader:
             self._waiter = None
 
     def _has_some(self) -> None:
-        """Watched on from read to read, which is most of a wait's cost, until nobody waits."""
+        """Wake the reader. The descriptor stays registered between reads, since registering is most of the
+        cost of a wait."""
         if self._waiter is None:
             self._watched = False
             self._loop.remove_reader(self.fd)
@@ -71,7 +72,7 @@ class PipeReader:
 
 
 class PipeWriter:
-    """What a command reads."""
+    """The write end of a command's input."""
 
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)
@@ -80,7 +81,7 @@ class PipeWriter:
         self._waiter: asyncio.Future[None] | None = None
 
     async def write(self, data: bytes) -> None:
-        """All of it; BrokenPipeError when nobody reads any more."""
+        """Write all of it; BrokenPipeError when the reader has closed."""
         view = memoryview(data)
         while view:
             if self.fd < 0:
@@ -91,13 +92,13 @@ class PipeWriter:
                 await self._writable()
 
     def write_some(self, data: bytes | memoryview) -> int:
-        """As much as fits now."""
+        """Write as much as fits now."""
         try:
             return os.write(self.fd, data)
         except BlockingIOError:
             return 0
-        except ConnectionResetError as error:  # a socket's word for a reader who left something unread
-            raise BrokenPipeError(errno.EPIPE, "Nobody reads any more.") from error
+        except ConnectionResetError as error:  # a socket's reader closed with bytes unread
+            raise BrokenPipeError(errno.EPIPE, "The reader has closed.") from error
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -117,8 +118,8 @@ class PipeWriter:
 
 
 def widen(pipe: int) -> None:
-    """Let more fit in, for one who prints much."""
-    with contextlib.suppress(OSError):  # more than this user may have, or a terminal: then it stays as it is
+    """Enlarge a pipe's buffer, for a command that prints much."""
+    with contextlib.suppress(OSError):  # over this user's quota, or a terminal: then the size stays
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE_BYTES)
 
 

@@ -1,8 +1,8 @@
-"""What a jail allows, as data, and the bubblewrap options that say so.
+"""What a jail allows, as data, and the bubblewrap options for it.
 
-Nothing here touches the machine: a `Policy` and a `System` go in, a list of
-options comes out, and tests compare lists. The order of the options matters,
-since bubblewrap performs them one by one.
+Nothing here touches the machine: a `Policy` and a `System` go in, a list of options
+comes out, and tests compare lists. The order of the options matters, since bubblewrap
+performs them one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ GIB = 1024 * MIB
 WORKSPACE = "/workspace"
 HOME = "/home/hutch"
 WARDEN = "/run/hutch/warden.py"
-WARDEN_PROGRAM = "/run/hutch/warden"  # Python by another name, so that `pkill python` spares it
+WARDEN_PROGRAM = "/run/hutch/warden"  # Python under another name, so that `pkill python` does not kill it
 OWN = (
     "/dev",
     "/etc",
@@ -29,7 +29,7 @@ OWN = (
     "/var/tmp",
     HOME,
     WORKSPACE,
-)  # where a jail has its own things
+)  # paths where a jail has its own content
 HOSTNAME = "hutch"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 MAX_TIMEOUT_S = 600.0
@@ -42,8 +42,8 @@ class Limits:
     processes: int = 512
     memory_bytes: int = 2 * GIB  # of all processes together, tmpfs included
     open_files: int = 4096  # of one process
-    descriptors: int = 16_384  # of all processes together; where a cgroup counts memory there is no need
-    mappings: int = 131_072  # of memory, of all processes together; where a cgroup counts there is no need
+    descriptors: int = 16_384  # of all processes together; not needed where a cgroup counts memory
+    mappings: int = 131_072  # of memory, of all processes together; not needed with a cgroup
     locks: int = 8192  # on files, of all processes together: kernel memory that no cgroup counts
     terminals: int = 64  # of the jail; all jails of the machine share some 3,000
     file_bytes: int = 2 * GIB  # of one file
@@ -54,10 +54,10 @@ class Limits:
     workspace_growth_bytes: int = 2 * GIB
     workspace_growth_files: int = 500_000
     command_timeout_s: float = 30.0
-    output_bytes: int = 1 * MIB  # of one stream, kept in memory
-    output_file_bytes: int = 64 * MIB  # of one command, kept in a file when memory was not enough
+    output_bytes: int = 1 * MIB  # of one stream, in memory
+    output_file_bytes: int = 64 * MIB  # of one command, in a file when memory was not enough
     cpu_s: int | None = None  # of one process; None is no limit
-    cpus: float | None = None  # of the jail, needs a cgroup; None is no limit
+    cpus: float | None = None  # of the jail; needs a cgroup; None is no limit
 
     def __post_init__(self) -> None:
         if not 0 < self.command_timeout_s <= MAX_TIMEOUT_S:
@@ -68,7 +68,7 @@ class Limits:
         tmpfs = self.tmp_bytes + self.shm_bytes + self.home_bytes
         if tmpfs >= self.memory_bytes:
             raise BadRequest(
-                f"/tmp, /dev/shm and home may hold {tmpfs} bytes, which is no less than memory_bytes "
+                f"/tmp, /dev/shm and home may hold {tmpfs} bytes, which is not less than memory_bytes "
                 f"({self.memory_bytes}): files there are memory. Lower them or raise memory_bytes."
             )
 
@@ -79,12 +79,12 @@ class Policy:
 
     profile: str = "agent"
     limits: Limits = field(default_factory=Limits)
-    network: tuple[str, ...] = ()  # host patterns that the egress proxy lets through; () is no network
-    readonly: tuple[str, ...] = ()  # host directories to show at the same place, not writable
-    also_at: tuple[str, ...] = ()  # paths that lead to the workspace as well, where nothing else is
+    network: tuple[str, ...] = ()  # host patterns that the egress proxy allows; () is no network
+    readonly: tuple[str, ...] = ()  # host directories, visible at the same path and read-only
+    also_at: tuple[str, ...] = ()  # more paths that link to the workspace, where nothing else is
     environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
     writable: bool = True  # whether the workspace may be changed
-    commands: tuple[str, ...] | None = None  # programs that `run` accepts: manners, not a wall
+    commands: tuple[str, ...] | None = None  # programs that `run` accepts: not a security boundary
 
 
 AGENT = Policy()
@@ -123,7 +123,7 @@ def profile(name: str, **changes: object) -> Policy:
 
 
 def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME) -> dict[str, str]:
-    """What a command finds in its environment: nothing of the host's."""
+    """The environment of a command: nothing of the host's."""
     return {
         "PATH": PATH,
         "HOME": home,
@@ -134,14 +134,14 @@ def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME)
         "TERM": "xterm-256color",
         "PWD": workspace,
         "TMPDIR": "/tmp",
-        # Python takes a file that keeps its size for unchanged for up to a second, and agents are quick.
+        # Python treats a file of the same size as unchanged for up to a second, and agents are faster.
         "PYTHONDONTWRITEBYTECODE": "1",
         **dict(policy.environment),
     }
 
 
 def etc_files(uid: int, gid: int) -> dict[str, str]:
-    """The few files of /etc that are written for the jail instead of shown from the host."""
+    """The files of /etc that are written for the jail instead of taken from the host."""
     return {
         "/etc/passwd": (
             "root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -166,8 +166,8 @@ def arguments(
     seccomp_fd: int,
     beside: Sequence[tuple[str, str]] = (),
 ) -> list[str]:
-    """The options of bubblewrap. `files` names the descriptor that holds each file made for the jail,
-    `beside` what belongs to the workspace and is only read: where it lies, and where it is to be seen."""
+    """The options of bubblewrap. `files` maps each file made for the jail to the descriptor with its
+    content, `beside` lists read-only directories of the workspace: host path, path in the jail."""
     limits = policy.limits
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -175,7 +175,7 @@ def arguments(
         # The same uid inside and outside, so that git finds its own files.
         *("--uid", str(uid), "--gid", str(gid), "--hostname", HOSTNAME),
         *("--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"),
-        # Made first and for all: a parent that bubblewrap makes for a file is its owner's alone.
+        # Made first and readable by all: a parent that bubblewrap makes for a file is private to its owner.
         *_flat(("--perms", "0755", "--dir", path) for path in _parents(system, files)),
         *_flat(("--ro-bind", path, path) for path in system.directories),
         *_flat(("--symlink", target, path) for path, target in system.links),
@@ -200,7 +200,7 @@ def arguments(
 
 
 def free_paths(policy: Policy, system: System) -> list[str]:
-    """Those of `also_at` where a jail has nothing, above or below, so that a link may be put there."""
+    """The paths of `also_at` with nothing of the jail above or below, so that a link may be made there."""
     taken = [*system.directories, *(name for name, _ in system.links), *policy.readonly, *OWN]
     free = []
     for path in policy.also_at:

@@ -1,8 +1,8 @@
-"""What this machine offers to a jail, and how to get what it lacks.
+"""Checks what this machine offers to a jail, and how to fix what is missing.
 
-`hutch doctor` shows the answers; the jail asks the same before it starts. A
-check reads files under `root` and runs at most one short command, so it is the
-same for the machine itself and for a copy of its /proc and /sys.
+`hutch doctor` prints the results; the jail runs the same checks before it starts. A
+check reads files under `root` and runs at most one short command, so it works the same
+on a copy of another machine's /proc and /sys.
 """
 
 import os
@@ -25,7 +25,7 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question to the machine: the answer, and the command that would mend it."""
+    """The result of one check, and the command that fixes a failure."""
 
     name: str
     status: Status
@@ -34,24 +34,24 @@ class Check:
 
 
 def attempt(name: str, ask: Callable[[], Check]) -> Check:
-    """Ask; a check that breaks is one that fails, and the others are still heard."""
+    """Run a check. One that raises counts as failed, and the others still run."""
     return attempt_all((name,), lambda: [ask()])[0]
 
 
 def attempt_all(names: Sequence[str], ask: Callable[[], list[Check]]) -> list[Check]:
-    """The same, for checks that are answered together."""
+    """The same for several checks with one function."""
     try:
         return ask()
-    except Exception as error:  # noqa: BLE001 - nothing that a machine does may silence the doctor
+    except Exception as error:  # noqa: BLE001 - a broken check must not end the doctor
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name} line {place.lineno}"
-        found = f"the check itself broke: {type(error).__name__}: {error} ({where})"
+        found = f"the check itself failed: {type(error).__name__}: {error} ({where})"
         fix = "This is a bug in Hutch. Report it with the line above."
         return [Check(name, "fail", found, fix) for name in names]
 
 
 def jail_checks(root: Path = ROOT) -> list[Check]:
-    """Everything that a jail needs, the parts first and a real jail last."""
+    """Check everything that a jail needs, the parts first and a real jail last."""
     path = shutil.which("bwrap")
     real = attempt("jail", lambda: jail(path))
     works = real.status == "ok"
@@ -67,13 +67,13 @@ def jail_checks(root: Path = ROOT) -> list[Check]:
 
 
 def bubblewrap(path: str | None) -> Check:
-    """Whether bwrap is there and new enough."""
+    """Whether bwrap is installed and new enough."""
     install = "sudo apt-get install -y bubblewrap"
     if path is None:
         return Check("bwrap", "fail", "bwrap is not on PATH; nothing can be jailed", install)
     version = version_of([path, "--version"])
     if version is None:
-        return Check("bwrap", "fail", f"{path} does not tell its version", f"{install} --reinstall")
+        return Check("bwrap", "fail", f"{path} does not print its version", f"{install} --reinstall")
     found = f"{dotted(version)} at {path}"
     if version < OLDEST_BWRAP:
         wanted = f"{found}, older than {dotted(OLDEST_BWRAP)}"
@@ -82,12 +82,12 @@ def bubblewrap(path: str | None) -> Check:
 
 
 def jail(path: str | None) -> Check:
-    """Run a real jail around /bin/true, as a user who is not root."""
+    """Run a real jail around /bin/true, as a user other than root."""
     if path is None:
         return Check("jail", "fail", "not tried: there is no bwrap", "sudo apt-get install -y bubblewrap")
     # Hutch never runs bwrap as root: a jail made by root can write the host's sysctls.
     is_root = os.geteuid() == 0
-    who = f"uid {NOBODY}, since root drops its rights first" if is_root else f"uid {os.geteuid()}"
+    who = f"uid {NOBODY}, since root drops its privileges first" if is_root else f"uid {os.geteuid()}"
     try:
         ran = subprocess.run(
             jail_argv(path),
@@ -103,18 +103,18 @@ def jail(path: str | None) -> Check:
             extra_groups=[] if is_root else None,
         )
     except subprocess.TimeoutExpired:
-        by_hand = f"{path} --unshare-all --ro-bind / / /bin/true  # see by hand where it hangs"
+        by_hand = f"{path} --unshare-all --ro-bind / / /bin/true  # run it to see where it hangs"
         return Check("jail", "fail", f"a jail did not end within {LIMIT_S:g} s ({who})", by_hand)
     except OSError as error:
         return Check("jail", "fail", f"cannot start {path} as {who}: {error}", f"ls -l {path}")
     if ran.returncode == 0:
         return Check("jail", "ok", f"/bin/true ran in a jail as {who}")
-    said = ran.stderr.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
-    return Check("jail", "fail", f"{said[0]} ({who})", jail_fix(said[0]))
+    lines = ran.stderr.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+    return Check("jail", "fail", f"{lines[0]} ({who})", jail_fix(lines[0]))
 
 
 def jail_argv(path: str) -> list[str]:
-    """A jail of the kind Hutch uses: every namespace its own, none to be made inside, no rights."""
+    """A jail like Hutch's: all namespaces its own, no new ones inside, no capabilities."""
     return [
         path,
         *("--unshare-user", "--unshare-all", "--disable-userns", "--assert-userns-disabled"),
@@ -124,21 +124,21 @@ def jail_argv(path: str) -> list[str]:
     ]
 
 
-def jail_fix(said: str) -> str:
-    """The way out of what bwrap said."""
-    if "mount proc" in said:  # a container hides parts of /proc; a new one may then not be mounted
+def jail_fix(message: str) -> str:
+    """The remedy for an error message of bwrap."""
+    if "mount proc" in message:  # a container hides parts of /proc, which forbids mounting a new one
         return (
             "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
             "--security-opt systempaths=unconfined …"
         )
-    if "RTM_NEWADDR" in said or "uid map" in said:
+    if "RTM_NEWADDR" in message or "uid map" in message:
         return APPARMOR_FIX
-    if "namespace" in said:
+    if "namespace" in message:
         return (
-            "Mend user namespaces as shown above; in a container, start it with: docker run "
+            "Fix user namespaces as shown above; in a container, start it with: docker run "
             "--security-opt seccomp=unconfined --security-opt apparmor=unconfined …"
         )
-    return "bwrap --unshare-all --ro-bind / / /bin/true  # see by hand what it says"
+    return "bwrap --unshare-all --ro-bind / / /bin/true  # run it to see its message"
 
 
 def user_namespaces(root: Path = ROOT) -> Check:
@@ -153,7 +153,7 @@ def user_namespaces(root: Path = ROOT) -> Check:
         if _sysctl(root, sysctl) == blocking:
             return Check(name, "fail", f"switched off by {sysctl} = {blocking}", _set_sysctl(sysctl, wanted))
     limit = _sysctl(root, "user.max_user_namespaces")
-    return Check(name, "ok", f"allowed, {limit} for a user" if limit else "allowed")
+    return Check(name, "ok", f"allowed, {limit} per user" if limit else "allowed")
 
 
 APPARMOR_FIX = """\
@@ -163,7 +163,8 @@ or, for every program: sudo sysctl -w kernel.apparmor_restrict_unprivileged_user
 
 
 def apparmor(root: Path = ROOT, *, bwrap_works: bool) -> Check:
-    """Ubuntu 24.04 and later allow user namespaces only to programs with a profile."""
+    """Whether AppArmor lets bwrap make user namespaces: since Ubuntu 24.04 only programs with a profile
+    may."""
     enabled = _read(root / "sys/module/apparmor/parameters/enabled") == "Y"
     restricted = _sysctl(root, "kernel.apparmor_restrict_unprivileged_userns") == "1"
     if not enabled:
@@ -171,8 +172,8 @@ def apparmor(root: Path = ROOT, *, bwrap_works: bool) -> Check:
     if not restricted:
         return Check("apparmor", "ok", "in use, does not restrict user namespaces")
     if bwrap_works:
-        return Check("apparmor", "ok", "restricts user namespaces, and lets bwrap have them")
-    return Check("apparmor", "fail", "keeps user namespaces from bwrap", APPARMOR_FIX)
+        return Check("apparmor", "ok", "restricts user namespaces, but allows them for bwrap")
+    return Check("apparmor", "fail", "forbids user namespaces for bwrap", APPARMOR_FIX)
 
 
 def seccomp(root: Path = ROOT) -> Check:
@@ -185,42 +186,43 @@ def seccomp(root: Path = ROOT) -> Check:
     return Check("seccomp", "ok", "filters are available")
 
 
-FALLBACK = "instead, rlimits bound each process, and a watcher ends a jail that uses too much"
+FALLBACK = "instead, rlimits bound each process, and a watcher stops commands that use too much"
 DELEGATION_FIX = """\
 systemd-run --user --scope -p Delegate=yes hutch …
-where nobody is logged in, first: sudo loginctl enable-linger $(id -un)"""
+without a login session, first run: sudo loginctl enable-linger $(id -un)"""
 
 
 def process_list(root: Path = ROOT) -> Check:
-    """Whether the kernel tells who a process's children are: how the watcher finds everybody in a jail."""
+    """Whether the kernel lists the children of a process, which the watcher needs to find all processes of
+    a jail."""
     me = os.getpid()
     if (root / f"proc/{me}/task/{me}/children").is_file():
         return Check("process list", "ok", "the kernel lists a process's children")
     return Check(
         "process list",
         "warn",
-        "the kernel does not list a process's children: only a cgroup can hold a jail's memory and processes",
+        "the kernel does not list a process's children: only a cgroup can limit a jail's memory or processes",
         "Use a kernel with CONFIG_PROC_CHILDREN, or give Hutch a delegated cgroup.",
     )
 
 
 def cgroups(root: Path = ROOT) -> Check:
-    """Whether memory and processes can be limited by the kernel for a whole jail."""
+    """Whether the kernel can limit memory and processes of a whole jail."""
     lines = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
     mount = root / "sys/fs/cgroup"
     if (mount / "cgroup.controllers").exists():
         own = next((mount / path.lstrip("/") for number, _, path in lines if number == "0"), mount)
         if _is_delegated(own):
-            return Check("cgroups", "ok", f"v2, {own.relative_to(root / 'sys/fs')} is ours")
-        return Check("cgroups", "warn", f"v2, but none is ours; {FALLBACK}", DELEGATION_FIX)
+            return Check("cgroups", "ok", f"v2, {own.relative_to(root / 'sys/fs')} is delegated")
+        return Check("cgroups", "warn", f"v2, but none is delegated; {FALLBACK}", DELEGATION_FIX)
     if all(os.access(mount / controller / "cgroup.procs", os.W_OK) for controller in ("memory", "pids")):
         return Check("cgroups", "ok", "v1, memory and pids can be limited")
     boot = "Boot with systemd.unified_cgroup_hierarchy=1, then:"
-    return Check("cgroups", "warn", f"no v2, and no v1 that is ours; {FALLBACK}", f"{boot}\n{DELEGATION_FIX}")
+    return Check("cgroups", "warn", f"no v2, and no writable v1; {FALLBACK}", f"{boot}\n{DELEGATION_FIX}")
 
 
 def version_of(argv: Sequence[str]) -> tuple[int, ...] | None:
-    """The first version number that a program prints about itself; None when it prints none."""
+    """The first version number that a program prints; None when it prints none."""
     try:
         ran = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT_S

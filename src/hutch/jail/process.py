@@ -1,8 +1,8 @@
 """A command in a jail, as the host sees it.
 
-Its reaper speaks on a pipe that belongs to this command alone: started, ended
-or failed, and end of file when nothing of its tree is left. No other process
-inside can write there, but what is read is still checked like an enemy's word.
+Its reaper reports on a pipe that belongs to this command alone: started, ended or
+failed, and end of file when nothing of its process tree remains. No other process
+inside can write there, but its messages are still checked as hostile input.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ SAID = re.compile(
     rb"|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
     rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
 )
-STATUS_BYTES = 1024  # all that a reaper has to say fits in this
+STATUS_BYTES = 1024  # all messages of a reaper fit in this
 SIGKILL = 9
-GONE_S = 60.0  # who was killed must have a turn on the processor to die, as must hundreds of others
+GONE_S = 60.0  # a killed process needs the processor to die, as may hundreds of others
 MAX_TRIES = 5
-STUCK_S = 1.0  # after which somebody must have stopped the reapers
+STUCK_S = 1.0  # after which the reapers must have been stopped
 
 
 class Command:
-    """A spawned command; see `seam.Process`."""
+    """A spawned command; see `interface.Process`."""
 
     def __init__(self, control: Control, proc: Callable[[], int], argv: Sequence[str], cwd: str) -> None:
         self.stdin: PipeWriter | None = None
@@ -42,7 +42,7 @@ class Command:
         self.stderr: PipeReader | None = None
         self.terminal: int | None = None
         self.pid: int | None = None  # inside the jail
-        self.reaper = 0  # inside, too; known as soon as it has taken the command
+        self.reaper = 0  # pid inside; known when the reaper has taken the command
         self._control = control
         self._proc = proc  # a descriptor of the jail's /proc
         self._name, self._cwd = argv[0], cwd
@@ -50,7 +50,7 @@ class Command:
         self._loop = asyncio.get_running_loop()
         self._status = -1
         self._said = b""
-        self._request: tuple[bytes, ...] = ()  # until it is taken, and the pipe ends that go with it
+        self._request: tuple[bytes, ...] = ()  # until a reaper has taken it
         self._theirs: list[int] = []
         self._tries = 0
         self._exit: Exit | None = None
@@ -72,7 +72,7 @@ class Command:
         pty: tuple[int, str] | None,
         uid: int | None,
     ) -> None:
-        """Open the pipes and ask for a reaper. `uid` is who must own the pipes, if not us."""
+        """Open the pipes and request a reaper. `uid` is the user that must own the pipes, if not ours."""
         try:
             kinds, terminal = self._open(stdin, pty, uid)
             self._request = (
@@ -97,7 +97,8 @@ class Command:
     def _open(
         self, stdin: bytes | Pipe | None, pty: tuple[int, str] | None, uid: int | None
     ) -> tuple[bytes, bytes]:
-        """Make the pipes. Tells which of them the command gets, or the terminal that it gets instead."""
+        """Make the pipes. Returns the kinds of pipes the command gets, and the terminal if it gets one
+        instead."""
         if pty is not None:
             self.terminal, name = pty
             self.stdout = PipeReader(self.terminal)
@@ -116,7 +117,7 @@ class Command:
         return b"oe" if stdin is None else b"ioe", b""
 
     async def _give(self) -> None:
-        """Put the command where the next free reaper takes it."""
+        """Send the command to where the next free reaper takes it."""
         self._status, end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._status, False)
         self._loop.add_reader(self._status, self._status_readable)
@@ -128,7 +129,7 @@ class Command:
     async def _give_again(self) -> None:
         try:
             await self._give()
-        except HutchError:  # the jail is gone
+        except HutchError:  # the jail has ended
             self._finish()
 
     async def wait(self) -> Exit:
@@ -140,7 +141,7 @@ class Command:
         return self._exit
 
     async def begun(self) -> int:
-        """Its pid inside, once it has begun; 0 when it never did."""
+        """Wait for the command's pid inside the jail; 0 when it never started."""
         if not self._started.done():
             await asyncio.shield(self._started)
         return self.pid or 0
@@ -151,7 +152,7 @@ class Command:
             await self._control.send(b"signal", b"%d" % self.pid, b"%d" % number)
 
     async def doom(self) -> None:
-        """Have it killed, whether it has begun or is still to begin."""
+        """Request that it be killed, even if it has not started yet."""
         await self._control.send(b"kill", self._nonce)
 
     async def kill(self) -> None:
@@ -162,14 +163,14 @@ class Command:
                 await self.doom()
                 if self._request:
                     self._status_readable()
-                if self._request:  # nobody has taken it: it is withdrawn, and no reaper will touch it
+                if self._request:  # no reaper has taken it: withdraw it, and none will
                     self._finish()
                 while not (await asyncio.wait([self._gone], timeout=STUCK_S))[0]:
-                    # Some have not died yet; or somebody keeps their reaper from work, which then goes, too.
+                    # Some have not died yet, or their reaper is blocked, which is then killed too.
                     await self._control.send(b"end", self._nonce)
         except TimeoutError:
             raise Unavailable(
-                f"'{self._name}' is still there {GONE_S:g} s after SIGKILL. Close the jail."
+                f"'{self._name}' still runs {GONE_S:g} s after SIGKILL. Close the jail."
             ) from None
 
     @property
@@ -178,7 +179,7 @@ class Command:
 
     @property
     def is_gone(self) -> bool:
-        """Whether neither the command nor anything it started is left."""
+        """Whether neither the command nor any process it started remains."""
         return self._gone.done()
 
     @property
@@ -189,11 +190,11 @@ class Command:
 
     @property
     def is_active(self) -> bool:
-        """True unless it has ended and left nothing running."""
+        """False when it has ended and left nothing running."""
         return not self._ended.done() or self.has_jobs
 
     async def gone(self) -> None:
-        """Until nothing is left of it."""
+        """Wait until none of its processes remains."""
         await asyncio.shield(self._gone)
 
     def on_gone(self, callback: Callable[[], None]) -> None:
@@ -225,7 +226,7 @@ class Command:
             self._rousing = self._loop.create_task(self._rouse())
 
     async def _rouse(self) -> None:
-        with contextlib.suppress(Unavailable):  # then the pipes end, and everybody will know
+        with contextlib.suppress(Unavailable):  # then the pipes end, and waiters are woken
             await self._control.send(b"rouse")
             self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
 
@@ -237,7 +238,7 @@ class Command:
         if not data:
             self._close_status()
             if self._request and self._tries < MAX_TRIES:
-                # The reaper was killed before it could look at the command, so nothing has run yet.
+                # The reaper was killed before it read the command, so nothing has run yet.
                 self._tries += 1
                 self._rousing = self._loop.create_task(self._give_again())
             else:
@@ -273,7 +274,7 @@ class Command:
             self._status = -1
 
     def _let_go(self) -> None:
-        """The command has its ends of the pipes now."""
+        """Close our copies of the pipe ends that the command has now."""
         self._request = ()
         while self._theirs:
             os.close(self._theirs.pop())
@@ -284,11 +285,11 @@ class Command:
             self._watchdog.cancel()
 
     def _finish(self) -> None:
-        """The status pipe has ended: nothing of the command is left."""
+        """Mark everything as ended, after the status pipe has ended: no process of the command remains."""
         self._close_status()
         self._let_go()
         if self._exit is None and self._error is None:
-            self._exit = Exit(None, SIGKILL)  # its reaper was killed, and it with it
+            self._exit = Exit(None, SIGKILL)  # its reaper was killed, and the command with it
         self._begin()
         _resolve(self._ended)
         _resolve(self._gone)
@@ -297,16 +298,16 @@ class Command:
         reason = os.strerror(number)
         if step == "exec" and number == errno.ENOENT:
             return NotFound(
-                f"There is no program '{self._name}' in the jail, or not the one that is to interpret it. "
-                "Give a path or install it."
+                f"There is no program '{self._name}' in the jail, or its interpreter is missing. "
+                "Give a path, or install it."
             )
         if step == "exec" and number == errno.EACCES:
-            return Denied(f"'{self._name}' is not executable, or a directory. Try chmod +x.")
+            return Denied(f"'{self._name}' is not executable, or is a directory. Try chmod +x.")
         if step == "cwd":
-            return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory of the jail.")
+            return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory in the jail.")
         if step == "exec" and number == errno.EAGAIN:
             return LimitReached(
-                f"No room for '{self._name}': the jail has as many processes as it may. End some of them.",
+                f"Cannot start '{self._name}': the jail has reached its process limit. End some processes.",
                 limit="processes",
             )
         return BadRequest(f"Cannot start '{self._name}' ({step}): {reason}. See `hutch doctor`.")
@@ -333,6 +334,6 @@ async def _write_all(writer: PipeWriter, data: bytes) -> None:
     try:
         await writer.write(data)
     except BrokenPipeError:
-        pass  # it has read all it wanted
+        pass  # it stopped reading
     finally:
         writer.close()

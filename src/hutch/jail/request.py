@@ -1,4 +1,4 @@
-"""What callers may ask of a jail, checked at the door."""
+"""Checks requests to a jail before they reach it."""
 
 import ipaddress
 import os
@@ -10,20 +10,20 @@ from hutch.jail.policy import MAX_TIMEOUT_S
 
 
 def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """Refuse what no process can be given."""
+    """Refuse arguments that cannot be passed to a process."""
     if isinstance(argv, str | bytes):
         raise BadRequest(
-            f"The command is {_kind(argv)}, not a list. Give its words, or: sh, -c and the text."
+            f"The command is {_kind(argv)}, not a list. Give a list of words, or: sh, -c and the text."
         )
     for word in (*argv, *env, *env.values(), cwd):
         if not isinstance(word, str):
             raise BadRequest(
-                f"Something in the command, its environment or its directory is {_kind(word)}. Give text."
+                f"A part of the command, its environment or its directory is {_kind(word)}. Give text."
             )
         if not word.isascii():
             check_text(word)
     if not argv or not argv[0]:
-        raise BadRequest("The command is empty. Give at least a program's name.")
+        raise BadRequest("The command is empty. Give at least the name of a program.")
     if any("\0" in word for word in (*argv, *env.values(), cwd)):
         raise BadRequest("A NUL byte cannot be part of a command, its environment or its directory.")
     for name in env:
@@ -32,28 +32,29 @@ def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
 
 
 def check_text(text: str) -> None:
-    """Refuse what no file name or argument can be, unless it came from one that is no UTF-8."""
+    """Refuse text that cannot be a file name or an argument. Lone surrogates from a name that is not UTF-8
+    are allowed."""
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise BadRequest(f"{text!a:.80} holds half a character, which nothing inside can be given.") from None
+        raise BadRequest(f"{text!a:.80} contains a lone surrogate, which no program can get.") from None
 
 
 def check_address(host: str, port: int, *, least_port: int = 1) -> None:
-    """Refuse what is no place to connect to or listen on: the warden knows no names."""
+    """Refuse what is not an IP address and port: the warden cannot resolve names."""
     if not isinstance(port, int) or not least_port <= port < 65536:
         raise BadRequest(f"{port!r:.80} is not a TCP port. Give one from {least_port} to 65535.")
     try:
-        if not isinstance(host, str) or "%" in host:  # a number would be taken for an address
+        if not isinstance(host, str) or "%" in host:  # ipaddress accepts a number as an address
             raise ValueError
         ipaddress.ip_address(host)
     except ValueError:
-        raise BadRequest(f"{host!r:.80} is not an IP address. Give one, as 127.0.0.1.") from None
+        raise BadRequest(f"{host!r:.80} is not an IP address. Give one, for example 127.0.0.1.") from None
 
 
 def check_stdin(stdin: bytes | Pipe | None) -> None:
     if not isinstance(stdin, bytes | Pipe | None):
-        raise BadRequest(f"stdin is {_kind(stdin)}. Give bytes, as text.encode() makes them, or PIPE.")
+        raise BadRequest(f"stdin is {_kind(stdin)}. Give bytes, for example text.encode(), or PIPE.")
 
 
 def check_size(size: Size) -> None:

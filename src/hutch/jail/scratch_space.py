@@ -1,7 +1,7 @@
-"""Things on this machine that belong to one Hutch process, and go when it has gone.
+"""Names for directories and groups that belong to one Hutch process.
 
-A name that holds the process's pid and the moment it started is never used
-again, so whoever comes later can tell what a crash has left behind.
+A name contains the process's pid and start time and is never used again. So a later
+process can tell which ones a crash has left behind.
 """
 
 import functools
@@ -14,18 +14,18 @@ PREFIX = "hutch-jail"
 
 
 def own_mark() -> str:
-    """This process's part of a name."""
+    """This process's part of a name: pid and start time."""
     return f"{os.getpid()}.{_started(os.getpid())}"
 
 
 def is_left_over(mark: str) -> bool:
-    """Whether the process that a name was made by is gone."""
+    """Whether the process that made a name has ended."""
     pid, _, started = mark.partition(".")
     return pid.isdigit() and _started(int(pid)) != started
 
 
 def make_directory(prefix: str = PREFIX) -> Path:
-    """A private directory, by default for what a jail's commands print; removes what dead processes left."""
+    """Make a private directory, by default for command output, and remove those of processes that ended."""
     _sweep(prefix)
     return Path(tempfile.mkdtemp(prefix=f"{prefix}-{own_mark()}-"))
 
@@ -36,14 +36,14 @@ def _sweep(prefix: str) -> None:
         mark = directory.name.removeprefix(f"{prefix}-").partition("-")[0]
         try:
             own = directory.lstat().st_uid == os.geteuid()
-        except FileNotFoundError:  # another process sweeps, too
+        except FileNotFoundError:  # another process sweeps too
             continue
         if own and is_left_over(mark):
             shutil.rmtree(directory, ignore_errors=True)
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks; "" when there is none."""
+    """A process's start time in kernel ticks; "" when it does not exist."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,7 +1,7 @@
-"""What is kept of one stream of a command: all of it, or its two ends.
+"""The retained part of one output stream of a command: all of it, or head and tail.
 
-A secret that lies across a cut is not recognised by either half. So what was printed next to
-the cut is kept too: it is never shown, but a redactor reads it.
+A secret that lies across a cut is not recognised by either half. So the bytes next to
+the cut are retained too: they are never displayed, but the redactor reads them.
 """
 
 from collections import deque
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 from hutch.domain.redaction import redacted_excerpt
 
-AROUND_BYTES = 64 * 1024  # on either side of a cut: longer than any secret
-AT_ONCE_BYTES = 4 * 1024  # so many can be redacted without leaving the event loop
+AROUND_BYTES = 64 * 1024  # retained on either side of a cut: longer than any secret
+AT_ONCE_BYTES = 4 * 1024  # can be redacted without leaving the event loop
 
 Render = Callable[[bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOutput:
-    """The beginning and the end of what was printed; all of it is in `head` if nothing is left out."""
+    """Head and tail of a stream; `head` is all of it if nothing was omitted."""
 
     head: bytes = b""
     tail: bytes = b""
     left_out_bytes: int = 0
-    after_head: bytes = b""  # was left out
-    before_tail: bytes = b""  # was left out
-    before_head: bytes = b""  # was printed before all of it, and is not kept
+    after_head: bytes = b""  # omitted
+    before_tail: bytes = b""  # omitted
+    before_head: bytes = b""  # printed before all of it, and dropped
 
     def __bytes__(self) -> bytes:
         if not self.left_out_bytes:
@@ -37,11 +37,10 @@ class StreamOutput:
 
     @property
     def total_bytes(self) -> int:
-        """How much was printed."""
         return len(self.before_head) + len(self) + self.left_out_bytes
 
     def shortened(self, most_bytes: int) -> "StreamOutput":
-        """The same with less of it."""
+        """The same output cut to about `most_bytes`."""
         half, around = (most_bytes + 1) // 2, min(most_bytes, AROUND_BYTES)
         if len(self) <= 2 * half:
             return self
@@ -57,8 +56,8 @@ class StreamOutput:
         )
 
     def render(self, clean: Render, *, clean_end: Render | None = None) -> str:
-        """The text without secrets, also at the cut. `clean_end` is for the part that is still being
-        printed, where the rest of a secret may be about to come."""
+        """The text without secrets, also at the cut. `clean_end` redacts the end of output that is still
+        being printed, where the rest of a secret may follow."""
         clean_end = clean_end or clean
         first, start = self.before_head + self.head + self.after_head, len(self.before_head)
         if not self.left_out_bytes:
@@ -76,13 +75,13 @@ NO_OUTPUT = StreamOutput()
 
 
 class Kept:
-    """Takes a stream as it comes, and keeps its first and its last bytes."""
+    """Receives a stream and retains its first and its last bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self.total_bytes = 0
-        self.before = b""  # the end of what was printed before, and is not kept
+        self.before = b""  # the end of the output before it, which was dropped
         self._half = max(1, (most_bytes + 1) // 2)
-        self._end_bytes = self._half + AROUND_BYTES  # kept at either end
+        self._end_bytes = self._half + AROUND_BYTES  # retained at either end
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0

@@ -1,9 +1,9 @@
-"""A terminal in a jail that several people watch, and that nobody can flood.
+"""A terminal in a jail that several clients can watch, with back-pressure.
 
-What its program prints goes into a ring, every byte with a number, so a viewer
-who comes late or comes back says where to go on. A viewer tells what it has
-shown; while one is too far behind, the terminal is not read, the kernel's
-buffer fills, and the program waits.
+The program's output goes into a ring buffer that numbers every byte, so a client that
+attaches late or reconnects says where to resume. A client acknowledges the bytes it has
+displayed. While one is too far behind, the terminal is not read, the kernel's buffer
+fills, and the program waits.
 """
 
 import asyncio
@@ -19,53 +19,52 @@ from hutch.jail.policy import Limits
 from hutch.jail.pty import set_size
 
 RING_BYTES = 1024 * 1024
-PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait
-RESUME_BYTES = 50_000  # early enough that the program goes on before the reader has nothing left to show
+PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program must wait
+RESUME_BYTES = 50_000  # early enough that the program resumes before the reader runs out of output
 BATCH_S = 0.005
-BATCH_BYTES = 64 * 1024  # as much is read, and handed on, at once
-AT_ONCE_BYTES = 4095  # that the kernel hands out, when it has them
-ENOUGH_BYTES = 16 * 1024  # handed on without waiting for more: whoever sends it works while more is printed
-UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not keep the host busy
-LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
+BATCH_BYTES = 64 * 1024  # maximum that is read, and passed on, at once
+AT_ONCE_BYTES = 4095  # that one read returns, when the kernel has them
+ENOUGH_BYTES = 16 * 1024  # passed on without waiting for more, so that sending overlaps with printing
+UNWATCHED_S = 0.02  # between two batches without a reader: a flood must not keep the host busy
+LAST_BYTES = 256 * 1024  # still read after the program ended; its children may print for ever
 CLOSE_S = 1.0
 SHELL = ("/bin/bash",)
 ENDED = "The terminal's program has ended. Open a new terminal."
 
 
 class Ring:
-    """The last bytes of an endless stream, each known by its number in it.
-
-    Keeps `size_bytes`; what is older is gone. Memory is used only as far as it was written to."""
+    """The last `size_bytes` bytes of an endless stream, each identified by its number. Memory is used only
+    as far as it was written."""
 
     def __init__(self, size_bytes: int = RING_BYTES) -> None:
         self._memory = memoryview(bytearray(size_bytes))
-        self.end = 0  # the number that the next byte will have
+        self.end = 0  # the number of the next byte
 
     @property
     def start(self) -> int:
-        """The number of the oldest byte still here."""
+        """The number of the oldest byte that is still available."""
         return max(0, self.end - len(self._memory))
 
     def fill(self, fd: int, most: int) -> int:
-        """Read from a descriptor, straight into place, and return how many bytes came."""
+        """Read from a descriptor directly into the buffer and return the number of bytes."""
         at = self.end % len(self._memory)
         count = os.readv(fd, [self._memory[at : at + most]])
         self.end += count
         return count
 
     def read(self, seq: int, until: int) -> bytes:
-        """Bytes from `seq` on and before `until`: at least one if there are any, not always all."""
+        """Bytes from `seq` to before `until`: at least one if there are any, not always all."""
         at = seq % len(self._memory)
         return bytes(self._memory[at : at + max(0, until - seq)])
 
 
 class TerminalReader:
-    """One viewer: an iterator of (seq, bytes), seq being the number of the first byte."""
+    """One client: an iterator of (seq, bytes), where seq is the number of the first byte."""
 
     def __init__(self, terminal: "Terminal", seq: int, missed_bytes: int) -> None:
-        self.seq = seq  # of the next byte it gets
-        self.acknowledged = seq  # everything before this was shown
-        self.missed_bytes = missed_bytes  # asked for, but gone from the ring: `seq` is the first there is
+        self.seq = seq  # of the next byte to return
+        self.acknowledged = seq  # every byte before this was displayed
+        self.missed_bytes = missed_bytes  # requested, but no longer in the ring: `seq` is the first available
         self.attached = True
         self._terminal = terminal
         self._news = asyncio.Event()
@@ -86,25 +85,26 @@ class TerminalReader:
         raise StopAsyncIteration
 
     def acknowledge(self, count: int) -> None:
-        """Say that so many more bytes were shown; every RESUME_BYTES at the latest, or the program waits."""
+        """Report that `count` more bytes were displayed, at least every RESUME_BYTES; otherwise the
+        program waits."""
         if not 0 <= count <= self.seq - self.acknowledged:
             waiting = self.seq - self.acknowledged
-            raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
+            raise BadRequest(f"{count} bytes cannot be acknowledged: only {waiting} are outstanding.")
         self.acknowledged += count
         self._terminal.regulate()
 
     @property
     def holds_up(self) -> bool:
-        """Whether the program has to wait for this reader."""
+        """Whether the program is waiting for this reader."""
         return self._held_up_at is not None
 
     @property
     def held_up_s(self) -> float:
-        """For how long it has been waiting."""
+        """How long the program has been waiting."""
         return 0.0 if self._held_up_at is None else time.monotonic() - self._held_up_at
 
     def detach(self) -> int:
-        """Watch no longer, whether caught up or not. Returns the number to resume from."""
+        """Stop watching, even when behind. Returns the number to resume from."""
         self.attached = False
         self._terminal.forget(self)
         self.wake()
@@ -114,7 +114,7 @@ class TerminalReader:
         self._news.set()
 
     def allowance(self, end: int) -> int:
-        """How many more bytes may be read from the terminal as far as this reader is concerned."""
+        """How many more bytes may be read from the terminal for this reader."""
         behind = end - self.acknowledged
         if behind >= PAUSE_BYTES:
             self._held_up_at = self._held_up_at or time.monotonic()
@@ -124,21 +124,21 @@ class TerminalReader:
 
 
 class Terminal:
-    """A program on a terminal of its own. Close it, or open it with `open_terminal`."""
+    """A program on a terminal of its own. The creator closes it; `open_terminal` does so itself."""
 
     def __init__(self, process: Process) -> None:
         assert process.terminal is not None and process.stdin is not None
-        self.ended = False  # nothing more will be printed
+        self.ended = False  # no more output will come
         self._process = process
         self._input = process.stdin
         self._fd = process.terminal
         self._ring = Ring()
-        self._readers: dict[TerminalReader, None] = {}  # in the order they came
+        self._readers: dict[TerminalReader, None] = {}  # in the order in which they attached
         self._loop = asyncio.get_running_loop()
         self._listening = False
         self._hung_up = False
         self._last_seq: int | None = None  # set when the program has ended
-        self._published = 0  # readers get what is before this
+        self._published = 0  # readers get the bytes before this
         self._published_at = 0.0
         self._publishing: asyncio.TimerHandle | None = None
         self._resting: asyncio.TimerHandle | None = None
@@ -150,32 +150,32 @@ class Terminal:
 
     @property
     def seq(self) -> int:
-        """How many bytes were printed so far, which is the number of the next one."""
+        """The number of bytes printed so far, which is the number of the next one."""
         return self._ring.end
 
     @property
     def first_seq(self) -> int:
-        """The oldest byte that can still be had."""
+        """The oldest byte that is still available."""
         return self._ring.start
 
     @property
     def paused(self) -> bool:
-        """Whether the program has to wait for a reader."""
+        """Whether the program is waiting for a reader."""
         return any(reader.holds_up for reader in self._readers)
 
     def attach(self, resume: int | None = None) -> TerminalReader:
-        """Watch from a byte on; without one, from the oldest that is left."""
+        """Watch from byte `resume` on, or from the oldest that is available."""
         first = self._ring.start
         wanted = first if resume is None else resume
         if not 0 <= wanted <= self.seq:
-            raise BadRequest(f"The terminal has printed {self.seq} bytes; there is no byte {wanted} yet.")
+            raise BadRequest(f"The terminal has printed {self.seq} bytes; byte {wanted} does not exist yet.")
         reader = TerminalReader(self, max(wanted, first), max(0, first - wanted))
         self._readers[reader] = None
         self.regulate()
         return reader
 
     async def write(self, data: bytes) -> None:
-        """Type. Returns when the terminal has taken all of it."""
+        """Type `data`. Returns when the terminal has taken all of it."""
         async with self._writing:
             try:
                 await self._input.write(data)
@@ -183,7 +183,7 @@ class Terminal:
                 raise Conflict(ENDED) from None
 
     def write_some(self, data: bytes) -> int:
-        """Type as much as is taken at once, which may be nothing."""
+        """Type as much as the terminal takes immediately, which may be nothing."""
         if self._writing.locked():
             return 0
         try:
@@ -193,30 +193,30 @@ class Terminal:
 
     def resize(self, size: Size) -> None:
         if not (0 < size.rows <= 0xFFFF and 0 < size.columns <= 0xFFFF):
-            raise BadRequest(f"{size.columns}x{size.rows} is no terminal's size.")
+            raise BadRequest(f"{size.columns}x{size.rows} is not a valid terminal size.")
         if not self._closed:
             set_size(self._fd, size)
 
     @property
     def fd(self) -> int:
-        """The master's descriptor, to ask about its modes."""
+        """The master's descriptor, for querying its modes."""
         return self._fd
 
     @property
     def has_jobs(self) -> bool:
-        """True while something runs that is not in the foreground."""
+        """True while something runs outside the foreground."""
         return self._process.has_jobs
 
     async def signal(self, number: int) -> None:
-        """To the program's process group."""
+        """Send a signal to the program's process group."""
         await self._process.signal(number)
 
     async def wait(self) -> Exit:
-        """How the program ended; what it printed last may still be on its way to readers."""
+        """Wait for the program to end. Its last output may still be on the way to readers."""
         return await asyncio.shield(self._exit)
 
     async def close(self) -> None:
-        """Kill the program and all it started. What was printed stays to be read by who is attached."""
+        """Kill the program and all it started. Attached readers can still read the output."""
         if self._closed:
             return
         self._closed = True
@@ -238,7 +238,7 @@ class Terminal:
         self.regulate()
 
     def regulate(self) -> None:
-        """Read the terminal if everybody can take more, and only then."""
+        """Read the terminal only while every reader can take more."""
         wanted = not self.ended and self._resting is None and self._allowance() > 0
         if wanted and not self._listening:
             self._loop.add_reader(self._fd, self._readable)
@@ -261,18 +261,18 @@ class Terminal:
                     self._end()
                     return
                 if count < AT_ONCE_BYTES and self._last_seq is None:
-                    break  # that was all there is
+                    break  # there is no more for now
         except BlockingIOError:
             if self._last_seq is not None:
                 self._end()
                 return
         except OSError as error:
-            if error.errno != errno.EIO:  # how a terminal says that its last program is gone
+            if error.errno != errno.EIO:  # reported when a terminal's last program has ended
                 raise
             if self._hung_up:
                 self._end()
                 return
-            self._hung_up = True  # its last words may be there only now: see `PipeReader.read`
+            self._hung_up = True  # its last output may arrive only now: see `PipeReader.read`
         if not left and not self._readers:
             self._resting = self._loop.call_later(UNWATCHED_S, self._rested)
         self.regulate()
@@ -287,7 +287,7 @@ class Terminal:
 
     def _program_ended(self) -> None:
         if not self._exit.cancelled():
-            self._exit.exception()  # seen: nobody may be waiting
+            self._exit.exception()  # retrieved, since there may be no waiter
         self._last_seq = self.seq + LAST_BYTES
         if self._listening:
             self._readable()
@@ -300,7 +300,8 @@ class Terminal:
     # --- from the ring to readers ---
 
     def _publish_soon(self) -> None:
-        """At once after a quiet moment, so that a key's echo does not wait; in a flood, batch by batch."""
+        """Publish immediately after a quiet moment, so that the echo of a key does not wait; otherwise in
+        batches."""
         if self.seq - self._published >= ENOUGH_BYTES or self._loop.time() - self._published_at >= BATCH_S:
             self._publish()
         elif self._publishing is None and self.seq > self._published:
@@ -311,7 +312,7 @@ class Terminal:
             self._publishing.cancel()
             self._publishing = None
         self._published, self._published_at = self.seq, self._loop.time()
-        for reader in reversed(self._readers):  # people before the log, which came first
+        for reader in reversed(self._readers):  # people before the log, which attached first
             reader.wake()
 
 
@@ -325,7 +326,7 @@ async def open_terminal(
     cwd: str | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[Terminal]:
-    """A program on a terminal; it and all it started are gone when the block is left."""
+    """Run a program on a terminal. It and all it started are killed when the block is left."""
     terminal = await start_terminal(jail, argv, size=size, env=env, cwd=cwd, limits=limits)
     try:
         yield terminal
@@ -342,10 +343,10 @@ async def start_terminal(
     cwd: str | None = None,
     limits: Limits | None = None,
 ) -> Terminal:
-    """As `open_terminal`, for callers who close it themselves."""
+    """Like `open_terminal`, for callers that close it themselves."""
     try:
         return Terminal(await jail.spawn(argv, env=env, cwd=cwd, limits=limits, terminal=size or Size()))
-    except OSError as error:  # there are so many terminals on a machine, for all jails together
+    except OSError as error:  # all jails share the machine's terminals
         raise Unavailable(
-            f"No terminal can be opened: {error.strerror}. Close some, or raise kernel.pty.max."
+            f"Cannot open a terminal: {error.strerror}. Close some, or raise kernel.pty.max."
         ) from error

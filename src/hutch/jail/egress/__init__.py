@@ -1,4 +1,4 @@
-"""The way out of a jail: an HTTP proxy with a list of allowed hosts."""
+"""Egress from a jail: an HTTP proxy with a list of allowed hosts."""
 
 from hutch.jail.egress.allow_list import AllowList, parse_allow_list
 from hutch.jail.egress.attempt import EgressAttempt, EgressLimits

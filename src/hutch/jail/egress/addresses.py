@@ -1,8 +1,9 @@
-"""Addresses that a jail must not reach through us, whatever name leads there.
+"""Addresses that a jail must not reach through the proxy, whatever name resolves to
+them.
 
-The proxy runs on the host, so it can reach what the jail cannot: the host's
-own services, its neighbours, the cloud's metadata. A name is therefore
-checked by what it resolved to, and the connection goes to that very address.
+The proxy runs on the host, so it can reach what the jail cannot: the host's own
+services, its neighbours, the cloud's metadata. So a name is checked by the address it
+resolved to, and the connection goes to that very address.
 """
 
 import socket
@@ -53,7 +54,7 @@ _REFUSED: Final = [
         ("ff00::/8", "multicast"),
     )
 ]
-_GLOBAL_V6: Final = IPv6Network("2000::/3")  # all that has been given out for use
+_GLOBAL_V6: Final = IPv6Network("2000::/3")  # all that has been assigned for use
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
@@ -79,10 +80,10 @@ def refusal(address: Address, also_allow: Sequence[Network] = ()) -> str | None:
 
 
 def is_own(address: Address) -> bool:
-    """Whether the kernel would deliver to this machine: it then answers from that same address.
+    """Whether the kernel would deliver to this machine: then the source is that same address.
 
-    Connecting a datagram socket sends nothing; it only asks the routing table,
-    which knows every interface of this moment, aliases and whole local ranges.
+    Connecting a datagram socket sends nothing; it only queries the routing table, which knows every
+    current interface, aliases and whole local ranges.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:

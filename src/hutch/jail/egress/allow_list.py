@@ -1,8 +1,8 @@
-"""Which hosts and ports a jail may speak to, as people write it.
+"""The hosts and ports that a jail may reach, as users write them.
 
-`example.com` is that host on ports 80 and 443; `*.example.com` is every name
-below it but not itself; `example.com:8443` is that port alone. An address is
-reached only when it stands on the list as an address.
+`example.com` is that host on ports 80 and 443; `*.example.com` is every name below it
+but not itself; `example.com:8443` is that port alone. An address is reachable only when
+the list contains it as an address.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Pattern:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read one pattern, or say what is wrong with it."""
+    """Parse one pattern; BadRequest says what is wrong with it."""
     if "://" in text or "/" in text:
         raise BadRequest(f"Allowed host {text!r} is a URL. Give the host alone, like example.com:443.")
     if "@" in text:
@@ -51,12 +51,12 @@ def parse_pattern(text: str) -> Pattern:
     try:
         written, port = split_authority(text.removeprefix("*."))
         if "*" in written:
-            raise BadRequest("a star may only be the whole first part, as in *.example.com.")
+            raise BadRequest("a star may only be the whole first label, as in *.example.com.")
         host = parse_international_host(written)
     except BadRequest as error:
-        raise BadRequest(f"Allowed host {text!r} cannot be read: {error}") from None
+        raise BadRequest(f"Allowed host {text!r} is invalid: {error}") from None
     if below and as_address(host):
-        raise BadRequest(f"Allowed host {text!r} has a star before an address. List each address by itself.")
+        raise BadRequest(f"Allowed host {text!r} has a star before an address. List each address separately.")
     if below and "." not in host:
         raise BadRequest(f"Allowed host {text!r} is a whole top-level domain. Name at least *.example.com.")
     return Pattern(host=host, below=below, port=port)
@@ -64,16 +64,16 @@ def parse_pattern(text: str) -> Pattern:
 
 @dataclass(frozen=True, slots=True)
 class AllowList:
-    """All patterns of one jail; an empty list allows nothing."""
+    """The patterns of one jail; an empty list allows nothing."""
 
     patterns: tuple[Pattern, ...]
 
     def find(self, host: str, port: int) -> Pattern | None:
-        """The first pattern that lets this through; `host` is parsed already."""
+        """The first pattern that allows this host and port; `host` must be normalised."""
         return next((pattern for pattern in self.patterns if pattern.matches(host, port)), None)
 
     def covers(self, other: Pattern) -> bool:
-        """True when everything that the other pattern allows is allowed by this list."""
+        """True when this list allows everything that the other pattern allows."""
         hosts = [pattern for pattern in self.patterns if pattern.covers_host(other)]
         return all(any(port in pattern.ports for pattern in hosts) for port in other.ports)
 

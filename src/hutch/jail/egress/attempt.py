@@ -1,4 +1,4 @@
-"""What is told of every attempt to get out, and how much of it there may be."""
+"""The report about each egress attempt, and the limits of the proxy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from datetime import datetime
 class EgressAttempt:
     """One request to reach a host.
 
-    A denied attempt is reported once. An allowed one is reported when it is let
-    through and again, under the same number, when it is over; it is denied after
-    all when the tunnel turned out to be for another host.
+    A denied attempt is reported once. An allowed one is reported when it is let through and again, under
+    the same number, when it has ended. It counts as denied after all when the tunnel turned out to be for
+    another host.
     """
 
-    number: int  # grows from 1 in one proxy; a gap is a connection that asked for nothing
+    number: int  # from 1 in one proxy; a gap is a connection without a request
     at: datetime
     method: str  # empty, like host, when the request could not be read
     host: str
@@ -24,7 +24,7 @@ class EgressAttempt:
     address: str = ""  # the one that was connected to
     bytes_up: int = 0  # to the host, counted at its socket
     bytes_down: int = 0
-    duration_s: float | None = None  # None until it is over
+    duration_s: float | None = None  # None until it has ended
 
 
 Report = Callable[[EgressAttempt], None]
@@ -32,7 +32,7 @@ Report = Callable[[EgressAttempt], None]
 
 @dataclass(frozen=True, slots=True)
 class EgressLimits:
-    """What one jail may ask of its proxy; connections beyond the limit wait in the kernel's queue."""
+    """Limits of one jail's proxy; connections beyond the maximum wait in the kernel's queue."""
 
     connections: int = 64
     attempts_per_s: float = 100.0  # beyond a burst as large as two seconds, so that reports stay countable

@@ -1,8 +1,8 @@
-"""The server name in the first message of a TLS client.
+"""Reads the server name from the first message of a TLS client.
 
-A tunnel to an allowed host may end at a server that serves many sites, and
-it is this name that picks one. So the name has to be the host that was
-allowed. Only the first message is read; all that follows is opaque.
+A tunnel to an allowed host may end at a server for many sites, which selects one by
+this name. So the name must be the host that was allowed. Only the first message is
+read; all that follows is opaque.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest
 from hutch.jail.egress.hosts import parse_host
 
 MAX_HELLO_BYTES: Final = 16 * 1024
-_MAX_RECORDS: Final = 16  # a hello in thousands of crumbs only costs us time
+_MAX_RECORDS: Final = 16  # a hello split into thousands of records only costs time
 _HANDSHAKE: Final = 0x16
 _CLIENT_HELLO: Final = 1
 _SERVER_NAME: Final = 0
@@ -22,10 +22,10 @@ def looks_like_tls(first: bytes) -> bool:
 
 
 def server_name(received: bytes) -> str | None:
-    """The name asked for, None when the client named none.
+    """The requested name; None when the client sent none.
 
-    Raises Incomplete while more bytes are needed and BadRequest for anything
-    that a strict reader and a lenient server could understand differently.
+    Raises Incomplete while more bytes are needed, and BadRequest for anything that a strict reader and a
+    lenient server could understand differently.
     """
     hello = _Bytes(_hello_message(received))
     hello.take(2 + 32)  # legacy version, random
@@ -56,7 +56,7 @@ class Incomplete(Exception):
 
 
 def _hello_message(received: bytes) -> bytes:
-    """The body of the ClientHello, put together from as many records as it was split into."""
+    """The body of the ClientHello, joined from its records."""
     if len(received) > MAX_HELLO_BYTES:
         raise BadRequest(f"TLS client hello is over {MAX_HELLO_BYTES} bytes. Send a shorter one.")
     message = b""
@@ -67,7 +67,7 @@ def _hello_message(received: bytes) -> bytes:
             raise BadRequest("TLS client hello is interrupted by another record. Send it whole.")
         size = int.from_bytes(head[3:5])
         if len(head) == 5 and (size == 0 or head[1] != 3):
-            raise BadRequest("TLS record is malformed. Speak TLS 1.2 or later.")
+            raise BadRequest("TLS record is malformed. Use TLS 1.2 or later.")
         if len(head) < 5 or len(received) < at + 5 + size:
             raise Incomplete
         message += received[at + 5 : at + 5 + size]
@@ -76,7 +76,7 @@ def _hello_message(received: bytes) -> bytes:
         if records > _MAX_RECORDS:
             raise BadRequest(f"TLS client hello is in over {_MAX_RECORDS} records. Send it in one.")
     if message[0] != _CLIENT_HELLO:
-        raise BadRequest("TLS does not begin with a client hello. Speak TLS 1.2 or later.")
+        raise BadRequest("TLS does not start with a client hello. Use TLS 1.2 or later.")
     return message[4 : 4 + int.from_bytes(message[1:4])]
 
 

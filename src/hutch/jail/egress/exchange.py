@@ -1,7 +1,7 @@
-"""One connection from the jail: one request, judged, reported and served.
+"""One connection from the jail: one request, checked, reported and served.
 
-Only one. A second request on the same connection could be for another host,
-so every answer says `Connection: close`, and what follows is never read.
+Only one: a second request on the same connection could be for another host. So every
+answer says `Connection: close`, and later bytes are never read.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Exchange:
         await self._go(request, target, way)
 
     async def _go(self, request: h11.Request, target: Target, way: Way) -> None:
-        """Connect and relay; the attempt is told again when that is over, however it ends."""
+        """Connect and relay; the attempt is reported again when that has ended, in whatever way."""
         upstream: Side | None = None
         try:
             connection, address = await connect(way, target.port, self._limits.connect_timeout_s)
@@ -82,7 +82,7 @@ class Exchange:
         if request.method == b"CONNECT":
             self._in_tunnel = True
             await self._client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            self._parser.next_event()  # the end of the request; what came after it belongs to the tunnel
+            self._parser.next_event()  # the end of the request; later bytes belong to the tunnel
             first, _ = self._parser.trailing_data
             work = run_tunnel(
                 self._client, upstream, target.host, first=first, tls_only=way.pattern.port is None
@@ -93,7 +93,7 @@ class Exchange:
         await self._client.finish()
 
     async def _head(self) -> h11.Request | None:
-        """The request, or None when the client left without a word."""
+        """The request, or None when the client disconnected without sending one."""
         try:
             async with asyncio.timeout(self._limits.head_timeout_s):
                 while (event := self._parser.next_event()) is h11.NEED_DATA:
@@ -104,20 +104,20 @@ class Exchange:
                     f"Request head is over {self._limits.head_bytes} bytes. Send fewer or shorter headers.",
                     limit="head_bytes",
                 ) from None
-            raise BadRequest(f"Request cannot be read: {error}. Speak HTTP/1.1 to this proxy.") from None
+            raise BadRequest(f"Request is malformed: {error}. Use HTTP/1.1 with this proxy.") from None
         except TimeoutError:
             if not self._client.received_bytes:
                 return None
             raise LimitReached(
-                f"Request head did not arrive in {self._limits.head_timeout_s:g} s. Send it at once.",
+                f"Request head did not arrive in {self._limits.head_timeout_s:g} s. Send it without delay.",
                 limit="head_timeout_s",
             ) from None
         return event if isinstance(event, h11.Request) else None
 
     async def _answer(self, error: HutchError) -> None:
-        """Say what was wrong: in the body, and in short where a client shows only the status line."""
+        """Send the error: in the body, and in the status line for clients that print only that."""
         if self._in_tunnel or self._parser.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self._client.reset()  # too late for words
+            self._client.reset()  # too late for an HTTP response
             return
         body = f"hutch: {error}\n".encode()
         phrase = str(error) if isinstance(error, Denied) else type(error).__name__  # Denied is plain ASCII

@@ -1,7 +1,7 @@
-"""One plain HTTP request, passed on and answered.
+"""Forwards one plain HTTP request and its response.
 
-Both sides are parsed and written anew by h11, so nothing reaches the upstream
-that was not understood here as part of this one request.
+h11 parses and rewrites both sides, so nothing reaches the upstream that was not
+understood here as part of this one request.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ _CLOSE = (b"connection", b"close")
 async def run_forward(
     client: Side, upstream: Side, asked: h11.Connection, request: h11.Request, target: Target, head_bytes: int
 ) -> None:
-    """Send the request up and the response down; BadRequest or Unavailable while there is still time."""
+    """Send the request up and the response down. BadRequest or Unavailable while the response has not
+    started."""
     asking = h11.Connection(h11.CLIENT, max_incomplete_event_size=head_bytes)
     headers = forwarded_headers(target, request)
     upload = asyncio.create_task(_upload(client, upstream, asked, asking, request.method, headers, target))
@@ -51,7 +52,7 @@ async def _upload(
         with contextlib.suppress(OSError):
             await upstream.write(asking.send(h11.EndOfMessage()) or b"")
     except (OSError, h11.ProtocolError):
-        upstream.reset()  # half a request must not look like a whole one
+        upstream.reset()  # a partial request must not look complete
         raise
 
 
@@ -78,12 +79,14 @@ async def _download(
             client.reset()
             raise
         if upload.done() and not upload.cancelled() and upload.exception():
-            raise BadRequest(f"The request's body broke off: {upload.exception()}. Send it whole.") from None
-        raise Unavailable(f"The host's answer could not be read: {error}. Try again later.") from None
+            raise BadRequest(
+                f"The request body is incomplete: {upload.exception()}. Send it whole."
+            ) from None
+        raise Unavailable(f"Cannot read the host's response: {error}. Try again later.") from None
 
 
 def _answer(response: h11.Response) -> h11.Response:
-    """The response as the client gets it; h11 frames the body for the client's version of HTTP."""
+    """The response for the client; h11 frames the body for the client's version of HTTP."""
     headers = list(response.headers)
     length = [header for header in framing(headers) if header[0] == b"content-length"]
     return h11.Response(
@@ -101,4 +104,4 @@ async def _next_event(side: Side, parser: h11.Connection) -> h11.Event:
         elif isinstance(event, h11.Event):
             return event
         else:  # PAUSED: more was sent than this one request
-            raise h11.RemoteProtocolError("message went on after its end")
+            raise h11.RemoteProtocolError("data after the end of the message")

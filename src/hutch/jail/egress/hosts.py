@@ -1,8 +1,8 @@
-"""One spelling for every host, so that two spellings cannot mean two things.
+"""Normalises hosts, so that two spellings cannot mean two hosts.
 
-A name that this file lets through has one form: lower case, ASCII, no final
-dot. Everything that C libraries read as an address but people do not
-(0x7f.1, 127.1, 2130706433, 010.0.0.1) is refused, not interpreted.
+A name that passes has one form: lower case, ASCII, no final dot. Forms that C libraries
+read as an address but people do not (0x7f.1, 127.1, 2130706433, 010.0.0.1) are refused,
+not interpreted.
 """
 
 import re
@@ -20,7 +20,7 @@ _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
 def parse_host(text: str) -> str:
-    """The one spelling of a host: a name, or an address (IPv6 without its brackets)."""
+    """The normal form of a host: a name, or an address (IPv6 without its brackets)."""
     if text.startswith("[") and text.endswith("]"):
         return _address(text, text[1:-1], IPv6Address)
     name = text.lower().removesuffix(".")
@@ -33,7 +33,7 @@ def parse_host(text: str) -> str:
 
 
 def parse_international_host(text: str) -> str:
-    """As `parse_host`, for what people write: bücher.example becomes xn--bcher-kva.example."""
+    """Like `parse_host`, for user input: bücher.example becomes xn--bcher-kva.example."""
     if text.isascii():
         return parse_host(text)
     try:
@@ -49,7 +49,7 @@ def parse_port(text: str) -> int:
 
 
 def split_authority(text: str) -> tuple[str, int | None]:
-    """`host`, `host:port` or `[v6]:port`, with the host still as it was written."""
+    """Split `host`, `host:port` or `[v6]:port`; the host is not normalised."""
     found = _AUTHORITY.fullmatch(text)
     if not found:
         raise BadRequest(f"{text[:200]!r} is not host:port. Put an IPv6 address in brackets, like [::1]:443.")
@@ -58,7 +58,7 @@ def split_authority(text: str) -> tuple[str, int | None]:
 
 
 def as_address(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that a parsed host is, or None when it is a name."""
+    """The address if a normalised host is one; None when it is a name."""
     try:
         return ip_address(host)
     except ValueError:

@@ -1,9 +1,9 @@
-"""Taking connections from a socket that the jail made.
+"""Accepts connections on a socket that the jail made.
 
-The jail may keep the listening socket and change what is shared with us: make
-it blocking again, take a connection that we were just told of, shut it down.
-An event loop that accepts on such a socket can be made to hang, so a thread of
-its own does it. The connections themselves are ours alone.
+The jail may keep the listening socket and change the shared state: make it blocking
+again, take a connection that was just announced to us, shut it down. An event loop that
+accepts on such a socket can be made to hang, so a separate thread accepts. The
+connections themselves are ours alone.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _CLOSE_TRIES = 250
 
 logger = structlog.get_logger()
 
-# The connection went away or we are short of descriptors: the next one may do.
+# The connection ended or we are short of descriptors: the next one may succeed.
 _PASSING = {
     *(errno.EAGAIN, errno.EINTR, errno.ECONNABORTED, errno.EPERM, errno.EPROTO),
     *(errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM),
@@ -31,7 +31,7 @@ _PASSING = {
 
 
 class Accepting:
-    """Hands each accepted connection to the loop, so many at a time and no faster than allowed."""
+    """Passes accepted connections to the event loop, up to a maximum number and rate."""
 
     def __init__(
         self, listener: socket.socket, limits: EgressLimits, start: Callable[[socket.socket], None]
@@ -46,7 +46,7 @@ class Accepting:
         self._thread.start()
 
     def release(self) -> None:
-        """A connection is over: there is room for another."""
+        """Allow another connection, because one has ended."""
         self._slots.release()
 
     async def close(self) -> None:
@@ -57,7 +57,7 @@ class Accepting:
 
     def _join(self) -> None:
         for _ in range(_CLOSE_TRIES):
-            # Wakes poll and accept; again and again, for the jail may call listen() in between.
+            # Wakes poll and accept; repeated, because the jail may call listen() in between.
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._thread.join(0.02)
@@ -89,7 +89,7 @@ class Accepting:
             tokens -= 1
             try:
                 self._loop.call_soon_threadsafe(self._start, connection)
-            except RuntimeError:  # the loop has been closed under us
+            except RuntimeError:  # the loop was closed meanwhile
                 connection.close()
                 break
         if not self._closed.is_set():

@@ -1,8 +1,8 @@
-"""The proxy of one jail: its only way out, watched.
+"""The proxy of one jail: its only connection to the network.
 
-The warden makes a listening socket inside the jail's network namespace and
-passes it out; this process serves it, so no relay runs in the jail and nothing
-there can go round the list.
+The warden makes a listening socket inside the jail's network namespace and passes it
+out. This process serves it, so no relay runs in the jail and nothing there can bypass
+the list.
 """
 
 import asyncio
@@ -41,14 +41,14 @@ class Egress:
 
     @property
     def connections(self) -> int:
-        """How many are being served now."""
+        """The number of connections being served."""
         return len(self._exchanges)
 
     def environment(self) -> dict[str, str]:
         return environment(self.port, hopeless=not self._guard.allow.patterns)
 
     async def close(self) -> None:
-        """Stop at once: no new connections, and the ones at work are cut."""
+        """Stop immediately: no new connections, and open ones are cut."""
         self._closed = True
         await self._accepting.close()
         for exchange in self._exchanges:
@@ -74,7 +74,7 @@ class Egress:
             await client.close()
 
     def _finished(self, task: asyncio.Task[None], connection: socket.socket) -> None:
-        connection.close()  # a task that was cancelled before its first step has closed nothing
+        connection.close()  # a task cancelled before its first step has not closed it
         self._exchanges.discard(task)
         self._accepting.release()
         if not task.cancelled() and (error := task.exception()):
@@ -93,8 +93,8 @@ async def serve_egress(
 ) -> AsyncIterator[Egress]:
     """Serve a listening TCP socket, which is closed in the end, as a proxy to the allowed hosts.
 
-    `report` is called in the event loop for every attempt, allowed or denied, and must return at
-    once. `also_allow_networks` is the operator's: private networks that allowed names may lead to.
+    `report` is called in the event loop for every attempt, allowed or denied, and must not block.
+    `also_allow_networks` is the operator's: private networks that allowed names may resolve to.
     """
     with listener:
         _check_listener(listener)
@@ -110,8 +110,8 @@ async def serve_egress(
 
 
 def environment(port: int, *, hopeless: bool = False) -> dict[str, str]:
-    """What makes pip, npm, yarn, git, apt, curl, cargo and Go use the proxy; `hopeless` is one that refuses
-    everything, so that trying again is a waste of time."""
+    """The variables that make pip, npm, yarn, git, apt, curl, cargo and Go use the proxy. `hopeless` marks
+    one that refuses everything, so that programs do not retry."""
     proxy = f"http://127.0.0.1:{port}"
     local = "localhost,127.0.0.1,::1"
     both_cases = {"http_proxy": proxy, "https_proxy": proxy, "all_proxy": proxy, "no_proxy": local}
@@ -129,7 +129,7 @@ def environment(port: int, *, hopeless: bool = False) -> dict[str, str]:
 
 
 def _check_listener(listener: socket.socket) -> None:
-    """The warden is not trusted: what it passed out must be what was asked for."""
+    """Check that the warden, which is not trusted, passed out a listening socket."""
     try:
         fits = (
             listener.family in (socket.AF_INET, socket.AF_INET6)
@@ -139,4 +139,4 @@ def _check_listener(listener: socket.socket) -> None:
     except OSError:
         fits = False
     if not fits:
-        raise Unavailable(f"The jail passed out {listener!r}, not a listening TCP socket. Reopen the jail.")
+        raise Unavailable(f"The jail returned {listener!r}, not a listening TCP socket. Reopen the jail.")

@@ -1,7 +1,7 @@
-"""Two ends of one exchange: bytes counted, never hoarded, and closed in the end.
+"""The two connections of one exchange, as streams with back-pressure.
 
-Writers hold nothing back: `drain` returns when the kernel has all, so memory
-is bounded by one chunk in each direction and the slower side sets the pace.
+Writers buffer nothing: `drain` returns when the kernel has all data. So memory is
+bounded by one chunk in each direction, and the slower side sets the pace.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Side:
         self.sent_bytes = 0
 
     async def read(self, count: int = CHUNK_BYTES) -> bytes:
-        """Up to so many bytes; empty when the other end will send no more."""
+        """Up to `count` bytes; empty when the other end sends no more."""
         data = await self._reader.read(count)
         self.received_bytes += len(data)
         return data
@@ -40,13 +40,13 @@ class Side:
             await self._writer.drain()
 
     def end(self) -> None:
-        """Say that nothing more will be sent; the other direction goes on."""
+        """Signal that no more will be sent; the other direction stays open."""
         with contextlib.suppress(OSError):
             self._writer.write_eof()
 
     async def finish(self) -> None:
-        """End and wait a little for the other end to close: closing over unread bytes would destroy
-        the answer that is still on its way."""
+        """End, and wait briefly for the other end to close: closing with unread bytes would destroy the
+        answer that is still on its way."""
         self.end()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LINGER_S):
@@ -55,7 +55,7 @@ class Side:
                     left -= len(data)
 
     def reset(self) -> None:
-        """Break off so that the other end cannot take what it has for the whole."""
+        """Abort the connection, so that the other end cannot take partial data for complete."""
         sock = self._writer.get_extra_info("socket")
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -68,7 +68,7 @@ class Side:
 
 
 async def open_side(connection: socket.socket) -> Side:
-    """Streams over a connected socket, which is theirs from now on."""
+    """Streams over a connected socket, which they own from now on."""
     try:
         reader, writer = await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES)
     except BaseException:
@@ -79,7 +79,7 @@ async def open_side(connection: socket.socket) -> Side:
 
 
 async def while_busy(work: Coroutine[Any, Any, None], sides: tuple[Side, Side], idle_s: float) -> None:
-    """Let the work go on for as long as bytes move; LimitReached when none did for `idle_s`."""
+    """Run `work` while bytes move; LimitReached when none moved for `idle_s`."""
     task = asyncio.create_task(work)
     try:
         moved = -1
@@ -87,7 +87,7 @@ async def while_busy(work: Coroutine[Any, Any, None], sides: tuple[Side, Side], 
             now = sum(side.received_bytes + side.sent_bytes for side in sides)
             if now == moved:
                 raise LimitReached(
-                    f"No byte moved for {idle_s:g} s. Send something now and then, or try again.",
+                    f"No byte was transferred for {idle_s:g} s. Send data more often, or try again.",
                     limit="idle_timeout_s",
                 )
             moved = now

@@ -1,8 +1,8 @@
-"""What a proxy request asks for, read strictly.
+"""Parses the target of a proxy request strictly.
 
-h11 splits the request into its parts; here the target becomes a host and a
-port, and anything that two readers could understand differently is refused:
-users in the URL, a Host header that says otherwise, two framings of a body.
+h11 splits the request into its parts; here the target becomes a host and a port.
+Anything that two readers could understand differently is refused: users in the URL, a
+different Host header, two framings of a body.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import h11
 from hutch.domain.errors import BadRequest
 from hutch.jail.egress.hosts import join_authority, parse_host, split_authority
 
-# Meant for this hop alone; a request may name more of them in Connection.
+# For this hop alone; a request may name more of them in Connection.
 _HOP_BY_HOP = {
     *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate"),
     *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
@@ -24,7 +24,7 @@ Headers = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request wants to go; `path` is empty for CONNECT."""
+    """The destination of a request; `path` is empty for CONNECT."""
 
     host: str
     port: int
@@ -34,7 +34,7 @@ class Target:
 def parse_target(request: h11.Request) -> Target:
     """The one host that this request is for, or BadRequest."""
     if request.http_version not in (b"1.0", b"1.1"):
-        raise BadRequest(f"HTTP/{request.http_version.decode()} is not spoken here. Use HTTP/1.1.")
+        raise BadRequest(f"HTTP/{request.http_version.decode()} is not supported. Use HTTP/1.1.")
     names = [name for name, _ in request.headers]
     if b"content-length" in names and b"transfer-encoding" in names:
         raise BadRequest("Request has both Content-Length and Transfer-Encoding. Send one of them.")
@@ -43,14 +43,14 @@ def parse_target(request: h11.Request) -> Target:
         return _connect_target(text, request)
     scheme, mark, rest = text.partition("://")
     if not mark:
-        raise BadRequest(f"This is a proxy: ask for a URL like http://example.com/, not {text[:200]!r}.")
+        raise BadRequest(f"This is a proxy: request a URL like http://example.com/, not {text[:200]!r}.")
     if scheme.lower() != "http":
         raise BadRequest(f"The proxy forwards http:// URLs, not {scheme[:20]}://. Use CONNECT for https.")
     cut = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     target = _authority(rest[:cut], default_port=80)
     path = rest[cut:]
     if "#" in path:
-        raise BadRequest("URL has a fragment (#). Leave it out.")
+        raise BadRequest("URL has a fragment (#). Remove it.")
     for name, value in request.headers:
         if name == b"host" and _authority(value.decode("latin-1"), default_port=80) != target:
             raise BadRequest(
@@ -61,14 +61,14 @@ def parse_target(request: h11.Request) -> Target:
 
 
 def forwarded_headers(target: Target, request: h11.Request) -> Headers:
-    """The request's headers as the upstream gets them: one hop's own removed, Host by our reading."""
+    """The headers for the upstream: without those of this hop, and with Host as parsed here."""
     host = join_authority(target.host, None if target.port == 80 else target.port).encode()
     kept = [(name, value) for name, value in end_to_end(list(request.headers)) if name != b"host"]
     return [(b"host", host), *kept, *framing(list(request.headers)), (b"connection", b"close")]
 
 
 def end_to_end(headers: Headers) -> Headers:
-    """Without the headers of this hop, and without the framing, which each hop makes anew."""
+    """Headers without those of this hop, and without the framing, which each hop sets itself."""
     named = {
         word.strip().lower()
         for name, value in headers
@@ -81,7 +81,7 @@ def end_to_end(headers: Headers) -> Headers:
 
 
 def framing(headers: Headers) -> Headers:
-    """How the body is delimited; chunked wins over a length, as h11 reads it."""
+    """The headers that delimit the body; chunked wins over a length, as in h11."""
     found = [(name, value) for name, value in headers if name in _FRAMING]
     return [header for header in found if header[0] == b"transfer-encoding"] or found
 

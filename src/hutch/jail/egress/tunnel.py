@@ -1,7 +1,7 @@
-"""CONNECT: bytes both ways, after a look at the first ones.
+"""CONNECT: relays bytes both ways, after checking the client's first bytes.
 
-The upstream gets nothing from the client before that look. What the upstream
-says first is passed on meanwhile, for protocols in which the server begins.
+The upstream gets nothing from the client before that check. What the upstream sends
+first is passed on meanwhile, for protocols in which the server starts.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from hutch.jail.egress.client_hello import Incomplete, looks_like_tls, server_na
 from hutch.jail.egress.hosts import as_address
 from hutch.jail.egress.streams import Side
 
-# A fatal alert "unrecognized_name", so that a TLS client says more than "connection closed".
+# A fatal alert "unrecognized_name", so that a TLS client reports more than "connection closed".
 _TLS_ALERT = bytes.fromhex("15 0303 0002 02 70")
 
 
@@ -41,7 +41,7 @@ async def _pump(source: Side, sink: Side) -> None:
 
 
 async def _opening(client: Side, host: str, first: bytes, tls_only: bool) -> bytes:
-    """The client's first bytes, once they are known to be for this host."""
+    """The client's first bytes, after checking that they are for this host."""
     opening = first or await client.read()
     if not opening:
         return opening

@@ -1,6 +1,6 @@
-"""From a host that was asked for to a connection that may be used.
+"""Resolves, checks and connects to a requested host.
 
-Resolves once, checks every address, connects to one that passed: a name that
+It resolves once, checks every address and connects to one that passed: a name that
 resolves to something else a moment later changes nothing.
 """
 
@@ -21,12 +21,12 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as text; OSError when there are none."""
 
 CHECK = "Check its spelling, or this machine's DNS."
-MAX_ADDRESSES = 8  # of a name; the rest is not tried
+MAX_ADDRESSES = 8  # of a name; others are not tried
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What was allowed, and the addresses that passed the check."""
+    """The pattern that allowed a host, and the addresses that passed the check."""
 
     pattern: Pattern
     addresses: tuple[Address, ...]
@@ -55,7 +55,7 @@ class Guard:
         if not passed:
             address, reason = next(iter(refusals.items()))
             raise Denied(
-                f"{host!r} is allowed, but it leads to {address}, a {reason} address that jails may not "
+                f"{host!r} is allowed, but it resolves to {address}, a {reason} address that jails may not "
                 f"reach. {_exempt(address)}"
             )
         return Way(pattern, passed)
@@ -96,7 +96,7 @@ def _exempt(address: Address) -> str:
 
 
 def resolver(threads: ThreadPoolExecutor) -> Resolve:
-    """The host's own resolver, on threads of its own: slow names must not use up the host's."""
+    """The host's own resolver, on separate threads: slow names must not use up the host's."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         found = await asyncio.get_running_loop().run_in_executor(

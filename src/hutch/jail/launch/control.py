@@ -1,9 +1,9 @@
-"""The host's end of the socket to the warden, which is treated as an enemy.
+"""The host's end of the socket to the warden, which is treated as hostile.
 
-The warden runs at the uid of the untrusted code. So a frame counts only if the
-kernel says that the warden's process sent it, it must be one that was asked
-for, short, and with exactly the descriptors that belong to it; the rest are
-closed. Anything else ends the jail. Nothing it says is ever evaluated.
+The warden runs at the uid of the untrusted code. So a frame is accepted only if the
+kernel confirms that the warden's process sent it. It must be short, answer a request,
+and carry exactly the descriptors of that answer; other descriptors are closed. Anything
+else ends the jail. No content is ever evaluated.
 """
 
 import array
@@ -27,16 +27,16 @@ FRAMES_AT_ONCE = 16
 CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
 ANSWER = re.compile(rb"(socket|done)\0(\d{1,18})\0(\d{1,5})")
-# Only a warden that hangs is so late: one that fails says so at once, and a starved one will have its turn.
+# Only a warden that hangs takes so long: one that fails says so immediately, and a starved one will run.
 READY_S = ANSWER_S = CLEAR_S = 60.0
 CONNECT_S = 10.0
-# One of the user's other processes, in a jail or not, has used up what the kernel has for messages.
+# Another process of the user, in a jail or not, has used up the kernel's memory for messages.
 PASSING = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
 PASSING_S, RETRY_S = 1.0, 0.02
 
 
 class Control:
-    """Sends requests, and hands out the sockets that come back."""
+    """Sends requests, and returns the sockets that come back."""
 
     def __init__(
         self, sock: socket.socket, work: socket.socket, *, uid: int, on_broken: Callable[[str], str | None]
@@ -44,34 +44,34 @@ class Control:
         self.warden_pid = 0
         self.broken: str | None = None
         self._sock = sock
-        # What is said about the jail must get through while nobody takes commands: each has its own queue.
+        # Requests about the jail must get through while no reaper takes commands: each has its own queue.
         self._requests = Lane(sock)
-        self._commands = Lane(work)  # nothing ever comes back on it
+        self._commands = Lane(work)  # there are no replies on it
         self._uid = uid
-        self._on_broken = on_broken  # may know a better reason
+        self._on_broken = on_broken  # may return a better reason
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, it)
+        self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, its future)
         self._number = 0
         self._loop.add_reader(sock.fileno(), self._readable)
 
     async def ready(self) -> int:
-        """The warden's pid as the host sees it, once it has said that it is there."""
+        """Wait for the warden's first message; returns its pid on the host."""
         async with asyncio.timeout(READY_S):
             await self._ready
         return self.warden_pid
 
     async def send(self, *fields: bytes) -> None:
-        """One request about the jail."""
+        """Send one request about the jail."""
         await self._send(self._requests, b"\0".join(fields), ())
 
     async def give_scores(self, scores: Scores) -> None:
-        """Tell the warden whom the kernel shall prefer to kill."""
+        """Tell the warden which processes the kernel should prefer to kill."""
         frame = b"score\0%d\0%d" % (scores.warden, scores.commands)
         await self._send(self._requests, frame, [scores.fd])
 
     async def put(self, *fields: bytes, fds: Sequence[int]) -> None:
-        """One command. The descriptors are copied; the caller still owns them."""
+        """Send one command. The descriptors are copied; the caller still owns them."""
         frame = b"\0".join(fields)
         if len(frame) <= INLINE_BYTES:
             await self._send(self._commands, frame, fds)
@@ -85,7 +85,7 @@ class Control:
             os.close(fd)
 
     async def tcp(self, operation: bytes, host: str, port: int) -> socket.socket:
-        """A TCP socket from inside; OSError as it happened there."""
+        """Get a TCP socket from inside; raises the OSError that happened there."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 sock: socket.socket = await self._ask(b"socket", operation, host.encode(), b"%d" % port)
@@ -139,7 +139,7 @@ class Control:
                         continue
                     if self._loop.time() > deadline:
                         raise Unavailable(
-                            f"The kernel takes no message to the jail: {error.strerror}. Try again."
+                            f"The kernel refuses messages to the jail: {error.strerror}. Try again."
                         ) from None
             await asyncio.sleep(RETRY_S)
 
@@ -167,7 +167,7 @@ class Control:
                     os.close(fd)
 
     def _take(self, frame: bytes, fds: list[int], sender: tuple[int, int], *, whole: bool) -> None:
-        """Judge one frame. What is kept is taken out of `fds`."""
+        """Check one frame. Descriptors that are used are removed from `fds`."""
         pid, uid = sender
         if not self.warden_pid:
             if frame == READY and whole and not fds and uid == self._uid and pid > 0:
@@ -179,7 +179,7 @@ class Control:
             number, failed = int(said[2]), int(said[3])
             kind, answer = self._asked.get(number, (b"", None))
             if answer is None and number <= self._number:
-                return  # nobody waits for it any more
+                return  # the caller has stopped waiting
             if answer is not None and not answer.done() and kind == said[1]:
                 if failed and not fds:
                     answer.set_exception(OSError(failed, os.strerror(failed)))
@@ -203,22 +203,22 @@ class Control:
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(Unavailable(self.broken))
-                answer.exception()  # seen: nobody may be waiting
+                answer.exception()  # retrieved, since there may be no waiter
         self._requests.wake()
         self._commands.wake()
 
 
 class Lane:
-    """A socket that messages go out on, one at a time."""
+    """A socket for outgoing messages, one at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.turn = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None  # whose turn it is
+        self._waiter: asyncio.Future[None] | None = None  # of the current sender
 
     async def room(self) -> None:
-        """Until the socket takes more, or there is no use in waiting."""
+        """Wait until the socket accepts more, or is closed."""
         self._waiter = self._loop.create_future()
         self._loop.add_writer(self.sock.fileno(), self.wake)
         try:
@@ -242,9 +242,8 @@ class Lane:
 class ForeignSocket(socket.socket):
     """A socket whose other holder may be hostile.
 
-    That one could switch it to blocking between our poll and our read, and the
-    whole event loop would stand still. So every call says for itself that it
-    does not wait.
+    That process could switch it to blocking between our poll and our read, which would halt the event
+    loop. So every call itself requests not to block.
     """
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
@@ -258,7 +257,7 @@ class ForeignSocket(socket.socket):
 
 
 async def ready_to_write(sock: socket.socket) -> None:
-    """Wait until a socket takes more, or its connection is made or refused."""
+    """Wait until a socket accepts more, or its connection is made or refused."""
     loop = asyncio.get_running_loop()
     free = asyncio.Event()
     loop.add_writer(sock.fileno(), free.set)
@@ -269,8 +268,8 @@ async def ready_to_write(sock: socket.socket) -> None:
 
 
 async def connected(sock: socket.socket) -> None:
-    """Wait until a connection that was begun is made; OSError when it is not, TimeoutError when it takes
-    too long: a server that accepts nobody lets the kernel try for minutes."""
+    """Wait until a started connection is made. OSError when it fails, TimeoutError when it takes too long:
+    for a server that does not accept, the kernel would try for minutes."""
     async with asyncio.timeout(CONNECT_S):
         await ready_to_write(sock)
     failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -285,7 +284,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def is_tcp(fd: int) -> bool:
-    """Whether a descriptor is a TCP socket, whatever its giver says."""
+    """Whether a descriptor is a TCP socket, whatever the sender says."""
     if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         return False
     sock = socket.socket(fileno=fd)
@@ -296,7 +295,7 @@ def is_tcp(fd: int) -> bool:
 
 
 def _unpack(passed: list[tuple[int, int, bytes]]) -> tuple[list[int], tuple[int, int]]:
-    """The descriptors that came, and (pid, uid) of the sender as the kernel gives them."""
+    """The received descriptors, and (pid, uid) of the sender as confirmed by the kernel."""
     fds = array.array("i")
     sender = (0, -1)
     for level, kind, data in passed:

@@ -1,7 +1,7 @@
-"""Who a jail's processes are.
+"""The user id of a jail's processes.
 
-An ordinary user's jails are that user. Root's are never root: each is somebody
-whom no other jail on this machine is, for as long as it is open.
+Jails of an ordinary user run as that user. Jails of root never run as root: each has a
+user id that no other jail on this machine has while it is open.
 """
 
 import os
@@ -11,21 +11,21 @@ from dataclasses import dataclass, replace
 from hutch.domain.errors import Unavailable
 
 UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
-HOST_ON_DISK = UIDS.start - 1  # for what root makes where a jail's user is shown as the owner
+HOST_ON_DISK = UIDS.start - 1  # owns files that root makes where the jail's user appears as the owner
 KERNEL_ROOT = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user and group, and the claim that keeps others from being it."""
+    """A user and group, and the claim that reserves them."""
 
     uid: int
     gid: int
     claim: socket.socket | None = None
-    lent: bool = False  # the claim is somebody else's to give back
+    lent: bool = False  # another owner releases the claim
 
     def lend(self) -> "Identity":
-        """The same for a borrower, who does not end the claim."""
+        """The same for a borrower, which does not release the claim."""
         return replace(self, lent=True)
 
     def release(self) -> None:
@@ -34,7 +34,7 @@ class Identity:
 
 
 def claim_identity() -> Identity:
-    """An ordinary user stays who they are; root becomes somebody whom no other jail is."""
+    """Our own user, or for root a user id that no other jail has."""
     if os.geteuid() != KERNEL_ROOT:
         return Identity(os.geteuid(), os.getegid())
     offset = int.from_bytes(os.urandom(4)) % len(UIDS)
@@ -42,10 +42,10 @@ def claim_identity() -> Identity:
         uid = UIDS[(offset + number) % len(UIDS)]
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            # An abstract name is free again the moment its owner is gone, however it went.
+            # The kernel frees an abstract name when its owner ends, for whatever reason.
             claim.bind(f"\0hutch-jail-uid-{uid}")
         except OSError:
             claim.close()
             continue
         return Identity(uid, uid, claim)
-    raise Unavailable(f"All {len(UIDS)} user ids for jails are taken. Close some sessions.")
+    raise Unavailable(f"All {len(UIDS)} user ids for jails are in use. Close some sessions.")

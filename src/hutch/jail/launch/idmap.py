@@ -1,11 +1,11 @@
-"""A directory seen through other eyes: its owner appears as the jail's user.
+"""A directory whose owner appears as the jail's user, by an idmapped mount.
 
-Root works on a directory in place, yet the jail never runs as root nor as the
-owner. An idmapped mount swaps the two ids at the mount: what the jail's uid
-creates belongs to the owner on disk, and nothing has to be copied or chowned.
+Root works on a directory in place, yet the jail never runs as root nor as the owner. An
+idmapped mount swaps the two ids at the mount: files created by the jail's uid belong to
+the owner on disk, and nothing has to be copied or chowned.
 
-The mount is made in a mount namespace of the calling thread, so it is gone with
-the jail and nothing is left on the host, whatever crashes.
+The mount is made in a mount namespace of the calling thread, so it ends with the jail
+and nothing remains on the host, whatever crashes.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
 MOVE_MOUNT_F_EMPTY_PATH = 4
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_IDMAP = 0x1, 0x2, 0x4, 0x00100000
-STAGE = Path("/run/hutch")  # a place to mount on; stays empty as others see it
+STAGE = Path("/run/hutch")  # the mount point; stays empty for other processes
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,10 +41,10 @@ class MountAttributes(ctypes.Structure):
 
 @contextmanager
 def mapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[Path]]:
-    """Show directories to this thread, and to what it starts, as owned by `uid` and `gid`.
+    """Make directories appear to this thread, and to what it starts, as owned by `uid` and `gid`.
 
-    All but the first are only to be read. Leaves the thread's mount namespace as it was. Only for a thread
-    that is nobody else's.
+    All but the first are read-only. Restores the thread's mount namespace in the end. The thread must not
+    be shared with other work.
     """
     with own_mounts() as stage:
         names = ["workspace", *(f"beside-{number}" for number in range(1, len(directories)))]
@@ -62,11 +62,11 @@ def mapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[
 
 @contextmanager
 def own_mounts() -> Iterator[Path]:
-    """A mount namespace for this thread, with an empty directory to mount on. Who keeps a descriptor of
-    it keeps what was mounted; what the host mounts or unmounts later happens there too."""
+    """A mount namespace for this thread, with an empty directory to mount on. A descriptor of the
+    namespace keeps its mounts; what the host mounts or unmounts later happens there too."""
     with _back_home():
         _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
-        _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None), "keep mounts to itself")
+        _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None), "make mounts private")
         STAGE.mkdir(mode=0o711, exist_ok=True)
         mount("tmpfs", STAGE, "mode=0711,size=64k")
         yield STAGE
@@ -74,9 +74,9 @@ def own_mounts() -> Iterator[Path]:
 
 @contextmanager
 def entered(namespace: int) -> Iterator[None]:
-    """Take this thread into a mount namespace, and back again."""
+    """Move this thread into a mount namespace for the block."""
     with _back_home():
-        _check(_libc.unshare(CLONE_FS), "have a root directory for one thread")
+        _check(_libc.unshare(CLONE_FS), "separate the root directory of one thread")
         _check(_libc.setns(namespace, CLONE_NEWNS), "enter a mount namespace")
         yield
 
@@ -93,14 +93,14 @@ def _back_home() -> Iterator[None]:
 
 
 def mount(kind: str, target: Path, options: str) -> None:
-    """Mount a file system on which there are neither devices nor set-id programs."""
+    """Mount a file system without devices and set-id programs."""
     flags = MS_NOSUID | MS_NODEV
     done = _libc.mount(b"hutch", bytes(target), kind.encode(), flags, options.encode())
     _check(done, f"mount {kind}")
 
 
 def attach(directory: Path, target: Path, ids: int, *, writable: bool = True) -> None:
-    """Show `directory` at `target` as well, with owners as the user namespace says."""
+    """Mount `directory` at `target` as well, with owners mapped by the user namespace."""
     tree = _libc.syscall(OPEN_TREE, AT_FDCWD, bytes(directory), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
     _check(tree, f"open {directory} as a mount")
     try:
@@ -111,7 +111,7 @@ def attach(directory: Path, target: Path, ids: int, *, writable: bool = True) ->
         if done != 0:
             reason = os.strerror(ctypes.get_errno())
             raise Unavailable(
-                f"'{directory}' cannot be used in place by root: its file system has no idmapped mounts "
+                f"Root cannot use '{directory}' in place: its file system has no idmapped mounts "
                 f"({reason}, kernel {platform.release()}). Put it on ext4, xfs, btrfs or tmpfs, "
                 f"or run Hutch as the user who owns it."
             )
@@ -122,8 +122,8 @@ def attach(directory: Path, target: Path, ids: int, *, writable: bool = True) ->
 
 
 def user_namespace(uids: Sequence[tuple[int, int]], gids: Sequence[tuple[int, int]]) -> int:
-    """A descriptor of a user namespace that maps ids on disk to ids as seen; nobody lives in it."""
-    # A process of its own has to make it: a process with threads cannot.
+    """A descriptor of a user namespace, without processes, that maps ids on disk to visible ids."""
+    # A separate process must make it: a process with threads cannot.
     try:
         holder = subprocess.Popen(
             ["/usr/bin/unshare", "--user", "/bin/cat"],
@@ -142,7 +142,7 @@ def user_namespace(uids: Sequence[tuple[int, int]], gids: Sequence[tuple[int, in
         try:
             holder.stdin.write(b"?")
             if holder.stdout.read(1) != b"?":  # answered from inside the namespace
-                raise Unavailable("Root cannot make a user namespace here. `hutch doctor` tells why.")
+                raise Unavailable("Root cannot make a user namespace here. `hutch doctor` shows why.")
             proc = Path(f"/proc/{holder.pid}")
             (proc / "uid_map").write_text("".join(f"{disk} {seen} 1\n" for disk, seen in uids))
             (proc / "gid_map").write_text("".join(f"{disk} {seen} 1\n" for disk, seen in gids))

@@ -1,9 +1,9 @@
-"""The start of a jail: the right user, the right descriptors, nothing else.
+"""Starts a jail with the right user and the right descriptors, and nothing else.
 
-bubblewrap is started from one thread that lives as long as the process,
-because the kernel ties "die with your parent" to the thread that forked. That
-thread also has a mount namespace of its own when a directory must be shown to
-the jail under another owner, or exists only there.
+One thread, which lives as long as the process, starts bubblewrap, because the kernel
+ties "die with your parent" to the thread that forked. That thread also gets its own
+mount namespace when a directory must appear in the jail under another owner, or exists
+only there.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, argument
 
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
-# What commands would inherit from us otherwise: real-time and raised priority, and what the kernel holds
-# for a user rather than a process.
+# Limits that commands would otherwise inherit from us: real-time and raised priority, and resources that the
+# kernel counts per user rather than per process.
 INHERITED = {
     resource.RLIMIT_CORE: 1,  # with 0 the kernel still starts the host's handler of core dumps
     resource.RLIMIT_RTPRIO: 0,
@@ -46,7 +46,7 @@ MAX_OPEN_FILES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A warden on its way: its sockets, its outer process, and what is said on stderr meanwhile."""
+    """A warden that is starting: its sockets, its outer process, and a descriptor of its stderr."""
 
     control: socket.socket
     work: socket.socket
@@ -54,7 +54,7 @@ class Launched:
     complaints: int
 
     def discard(self) -> None:
-        """End what nobody waits for any more."""
+        """End a warden that is not needed any more."""
         self.process.kill()
         self.process.wait()
         self.control.close()
@@ -65,7 +65,7 @@ class Launched:
 async def launch(
     place: Place, policy: Policy, identity: Identity, *, counted: bool, rlimits: str
 ) -> Launched:
-    """Start bubblewrap with a warden in it. `rlimits` are those of commands that come without their own."""
+    """Start bubblewrap with a warden in it. `rlimits` apply to commands that come without their own."""
     return await _in_launcher(lambda: _launch(place, policy, identity, counted=counted, rlimits=rlimits))
 
 
@@ -113,12 +113,13 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
 
 
 def way_in(namespaces: Namespaces | None) -> list[str]:
-    """What to put before a program so that it starts in those namespaces, with no descriptor of them."""
+    """The prefix of a command line that starts a program in those namespaces, without a descriptor of
+    them."""
     if namespaces is None or namespaces.user is None:
         return []
     if not Path(NSENTER).exists():
         raise Unavailable(f"{NSENTER} is missing. Install it: sudo apt-get install -y util-linux")
-    # Opened by way of our /proc, not inherited: what it inherits, bubblewrap and the jail would inherit too.
+    # Opened through our /proc, not inherited: bubblewrap and the jail would inherit the descriptors too.
     ours = f"/proc/{os.getpid()}/fd"
     return [
         *(NSENTER, f"--user={ours}/{namespaces.user}", f"--mount={ours}/{namespaces.mount}"),
@@ -127,15 +128,16 @@ def way_in(namespaces: Namespaces | None) -> list[str]:
 
 
 def fixed_rlimits(open_files: int) -> str:
-    """Limits that no command can have more of. The kernel counts descriptors in flight by user, and refuses
-    who may open fewer than there are: a jail must be refused before we are."""
+    """Limits that no command can exceed. The kernel counts descriptors in flight by user, and refuses a
+    process that may open fewer than there are: a jail must be refused before we are."""
     ours = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     values = INHERITED | {resource.RLIMIT_NOFILE: min(open_files, ours * 3 // 4)}
     return " ".join(f"{kind}:{most}:{most}" for kind, most in values.items())
 
 
 def raise_open_files() -> None:
-    """Each command takes descriptors of ours, and the usual 1,024 are for programs that use `select`."""
+    """Raise our own limit: each command takes descriptors of ours, and the default of 1,024 is for
+    programs that use `select`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -150,7 +152,7 @@ def _launch_unsafe(workspace: Path, rlimits: str) -> Launched:
 
 
 def warden_source() -> str:
-    """The text of the warden: the jail's user may not be able to read the file it comes from."""
+    """The source of the warden, since the jail's user may not be able to read its file."""
     return resources.files("hutch.jail.launch").joinpath("warden.py").read_text()
 
 
@@ -162,11 +164,11 @@ def _start(
     pass_fds: Sequence[int],
     cwd: Path,
 ) -> Launched:
-    """Run the program with ends of two new sockets, and rights dropped to `identity` if there is one."""
+    """Run the program with its ends of two new sockets, and as `identity` if there is one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     work, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     work.setblocking(False)
-    # From the first frame on, the kernel tells which process sent it.
+    # From the first frame on, the kernel adds which process sent it.
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     ours.setblocking(False)
     complaints, said = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -180,7 +182,7 @@ def _start(
             stderr=said,
             pass_fds=(*pass_fds, theirs.fileno(), their_work.fileno()),
             umask=0o022,
-            # Not of our process group: a Ctrl-C meant for us would end the jail.
+            # Not in our process group: a Ctrl-C meant for us would end the jail.
             start_new_session=True,
         )
     except OSError as error:
@@ -189,7 +191,7 @@ def _start(
         os.close(complaints)
         who = f" as uid {identity.uid}" if identity else ""
         raise Unavailable(
-            f"Cannot start {argv[0]}{who}: {error}. `hutch doctor` tells what is missing."
+            f"Cannot start {argv[0]}{who}: {error}. `hutch doctor` shows what is missing."
         ) from error
     finally:
         theirs.close()
@@ -199,9 +201,9 @@ def _start(
 
 
 def _as(identity: Identity | None) -> tuple[str, ...]:
-    """Words before a program to be run with the rights of somebody else.
+    """The prefix of a command line that drops privileges to another user.
 
-    Python could drop them by itself, but then copies all its page tables for the new process, of which a
+    Python could drop them itself, but would then copy all its page tables for the new process, of which a
     server has many.
     """
     if identity is None:
@@ -239,7 +241,7 @@ class Launcher:
             if answer.set_running_or_notify_cancel():
                 try:
                     answer.set_result(work())
-                except BaseException as error:  # noqa: BLE001 (it is raised where the answer is awaited)
+                except BaseException as error:  # noqa: BLE001 (raised where the future is awaited)
                     answer.set_exception(error)
 
 
@@ -250,7 +252,7 @@ _launcher: Launcher | None = None
 async def _in_launcher(work: Work) -> Launched:
     global _launcher
     with _starting:
-        if _launcher is None or not _launcher.thread.is_alive():  # a forked process has no thread left
+        if _launcher is None or not _launcher.thread.is_alive():  # a forked process has lost the thread
             raise_open_files()
             _launcher = Launcher()
     answer = _launcher.ask(work)

@@ -1,7 +1,7 @@
-"""Jails that began and never became any, since whoever started them was killed in that very moment.
+"""Jails that never finished starting, because Hutch was killed in that moment.
 
-Bubblewrap forks before its child has asked to die with it. If it is killed in between, the child waits
-for it for ever: nothing runs in it, and it is in no cgroup yet.
+Bubblewrap forks before its child has asked to die with it. If it is killed in between,
+the child waits for ever: nothing runs in it, and it is in no cgroup yet.
 """
 
 import os
@@ -14,7 +14,7 @@ from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 
 def end_orphans() -> list[int]:
-    """Kill those of ours, and of the users that we lend to jails; which they were."""
+    """Kill orphans of our user, and of the users that we lend to jails; returns their pids."""
     return [pid for pid in _processes() if _end(pid)]
 
 
@@ -26,8 +26,8 @@ def _processes() -> Iterator[int]:
 
 
 def _end(pid: int) -> bool:
-    """Kill it if it is one, and nobody else who gets its number meanwhile."""
-    with suppress(OSError):  # it has ended meanwhile, or is none of ours
+    """Kill a process if it is an orphan, but no process that reuses its pid."""
+    with suppress(OSError):  # it has ended meanwhile, or is not ours
         process = os.pidfd_open(pid)
         try:
             if _is_orphan(Path("/proc", str(pid))):
@@ -39,7 +39,7 @@ def _end(pid: int) -> bool:
 
 
 def _is_orphan(directory: Path) -> bool:
-    """Whether the bubblewrap that forked it is gone, which had begun a session of its own."""
+    """Whether the bubblewrap that forked the process, and had started its session, has ended."""
     if os.geteuid() not in (0, directory.stat().st_uid):
         return False
     words = b"\0".join(word.encode() for word in ("", WARDEN_PROGRAM, "-I", "-S", WARDEN, ""))

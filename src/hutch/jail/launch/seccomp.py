@@ -1,19 +1,21 @@
 """The system calls that a jail may not make, as a classic BPF program.
 
-Assembled here instead of by libseccomp: the rules are few, the program is the
-same on every machine of one architecture, and a test can run it in a small
-interpreter. Each rule is a block of its own that either returns or falls
-through to the next, so no jump ever leaves its block.
+Assembled here instead of by libseccomp: the rules are few, the program is the same on
+every machine of one architecture, and a test can run it in a small interpreter. Each
+rule is a block of its own that either returns or falls through to the next, so no jump
+ever leaves its block.
 
-What is refused, and why: ways to reach the kernel's rarely used corners (keys,
-io_uring, userfaultfd, bpf, perf, odd socket families), ways to reach other
-processes (ptrace and its kin, and what takes the processor or limits from
-them: the warden runs at the same uid), ways to make new walls to hide behind
-(namespaces, mounts), set-user-ID files, which would outlive the jail on the
-host's disk with the owner's rights, and what all users of the machine have one
-pool of, or wait for: aio requests, leases on files. A file that never had a name
-fills the disk where nobody finds it, and who is in the idle class may never come
-to let go of what the host waits for.
+Refused are calls that reach rarely used parts of the kernel (keys, io_uring,
+userfaultfd, bpf, perf, unusual socket families). Refused are calls that reach other
+processes: ptrace and similar ones, and those that take the processor or limits from
+them, since the warden runs at the same uid. Refused are calls that make new isolation
+to hide in (namespaces, mounts).
+
+Set-user-ID files are refused, because they would outlive the jail on the host's disk
+with the owner's privileges. So are resources that all users of the machine share or
+wait for: aio requests, leases on files. A file that never had a name fills the disk
+where no walk finds it. A process in the idle class may never run to release what the
+host waits for.
 """
 
 import platform
@@ -56,22 +58,22 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None),
     "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None), "_sysctl": (156, None),
     "create_module": (174, None), "get_kernel_syms": (177, None), "query_module": (178, None),
-    "sched_setattr": (314, 274),  # its arguments lie in memory, where a filter cannot look
+    "sched_setattr": (314, 274),  # its arguments are in memory, which a filter cannot read
 }  # fmt: skip
-# Answered as if this kernel were older: callers then use a call whose arguments can be looked at.
+# Answered as if the kernel were older: callers then use a call whose arguments the filter can read.
 ABSENT: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435), "openat2": (437, 437), "memfd_secret": (447, 447),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "io_setup": (206, 0),
 }  # fmt: skip
-# Memory that no process shows as its own: allowed only where a cgroup counts it.
+# Memory that is attributed to no process: allowed only where a cgroup counts it.
 UNCOUNTED: dict[str, tuple[int | None, int | None]] = {"memfd_create": (319, 279), "msgget": (68, 186)}
 
 NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # a namespace for unshare, part of the exit signal for clone
 SET_ID_BITS = 0o6000
 UNNAMED_FILE = 0o20000000  # __O_TMPFILE
-CREATING = 0o100 | UNNAMED_FILE  # O_CREAT: without either the mode argument means nothing
+CREATING = 0o100 | UNNAMED_FILE  # O_CREAT: without either the mode argument is ignored
 LEASES = (1024, 1040)  # F_SETLEASE, F_SETDELEG
 TERMINAL_INPUT = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 QUERY_PERSONALITY = 0xFFFFFFFF
@@ -103,11 +105,11 @@ def this_machine() -> Machine:
     for machine in ARCHITECTURES:
         if machine == name:
             return machine
-    raise Unavailable(f"No system call filter for '{name}'. Run Hutch on x86_64 or aarch64.")
+    raise Unavailable(f"There is no system call filter for '{name}'. Run Hutch on x86_64 or aarch64.")
 
 
 def program(machine: Machine, *, counted: bool) -> bytes:
-    """The filter, as the kernel reads it. `counted` tells that a cgroup counts the jail's memory."""
+    """The filter in the kernel's format. `counted` says that a cgroup counts the jail's memory."""
     codes: list[Code] = [
         (LOAD, 0, 0, ARCHITECTURE),
         (EQUAL, 1, 0, ARCHITECTURES[machine]),
@@ -116,8 +118,8 @@ def program(machine: Machine, *, counted: bool) -> bytes:
     ]
     if machine == "x86_64":  # x32 calls come with the same architecture and a bit set in the number
         codes += [(ABOVE_OR_EQUAL, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
-    # First those that are judged by their arguments: the kernel runs the program for them each time, while
-    # of the others it remembers which are allowed in any case.
+    # First the calls that depend on their arguments: the kernel runs the program for them each time, while it
+    # caches which of the others are always allowed.
     for call, block in _looked_at(counted=counted):
         codes += _when(call.on(machine), [*block, (RETURN, 0, 0, ALLOW)])
     absent = ABSENT if counted else ABSENT | UNCOUNTED
@@ -129,11 +131,11 @@ def program(machine: Machine, *, counted: bool) -> bytes:
 
 
 def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
-    """The calls that are judged by their arguments, the frequent ones first."""
+    """The calls that depend on their arguments, the frequent ones first."""
     rules = [
         (Call(257, 56), _created(2, 3)),  # openat
         (Call(72, 25), _none_of(1, LEASES)),  # fcntl
-        # The kernel looks at the low half of the request only, and so must we.
+        # The kernel uses only the low half of the request, and so must we.
         (Call(16, 29), _none_of(1, TERMINAL_INPUT)),  # ioctl
         (Call(56, 220), _refuse_bits(0, NAMESPACES)),  # clone
         (Call(272, 97), _refuse_bits(0, NAMESPACES | NEW_TIME)),  # unshare
@@ -153,7 +155,7 @@ def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
         (Call(302, 261), _prlimit()),
         (Call(144, 119), [*_must_be(0, MYSELF), *_class(1)]),  # sched_setscheduler
         (Call(142, 118), _must_be(0, MYSELF)),  # sched_setparam
-        # Threads have themselves bound to a processor by their number; only the warden may not be met.
+        # Threads bind themselves to a processor by their number; only the warden's is refused.
         (Call(203, 122), _none_of(0, (FIRST_PROCESS,))),  # sched_setaffinity
         (Call(141, 140), [*_must_be(0, PRIO_PROCESS), *_must_be(1, MYSELF)]),  # setpriority
         (Call(251, 30), [*_must_be(0, IOPRIO_WHO_PROCESS), *_must_be(1, MYSELF)]),  # ioprio_set
@@ -191,7 +193,7 @@ def _created(flags: int, mode: int) -> list[Code]:
         *_refuse_bits(mode, SET_ID_BITS),
         _low(flags),
         (ANY_BIT, 0, 1, UNNAMED_FILE),
-        (RETURN, 0, 0, ERRNO | EOPNOTSUPP),  # as some file systems say, so callers know what to do
+        (RETURN, 0, 0, ERRNO | EOPNOTSUPP),  # as some file systems answer, so callers have a fallback
     ]
 
 
@@ -214,13 +216,14 @@ def _must_be(argument: int, value: int) -> list[Code]:
 
 
 def _class(argument: int) -> list[Code]:
-    """A class of scheduling that waits for nobody's leisure and takes nobody's turn."""
+    """Allow only scheduling classes that neither wait until the machine is idle nor preempt others."""
     policy, *rest = _only(argument, PLAIN_CLASSES, EPERM)
     return [policy, (AND, 0, 0, ~RESET_ON_FORK & 0xFFFFFFFF), *rest]
 
 
 def _prlimit() -> list[Code]:
-    """One's own limits, or a look at another's: then there are no new ones."""
+    """Allow a process to set its own limits, or to read those of another, in which case there are no new
+    ones."""
     return [
         _low(0),
         (EQUAL, 4, 0, MYSELF),
@@ -245,7 +248,7 @@ def _up_to(argument: int, value: int, error: int) -> list[Code]:
 
 
 def _socket() -> list[Code]:
-    """Unix sockets; TCP, UDP and ping over IP; netlink for reading addresses and routes."""
+    """Allow Unix sockets; TCP, UDP and ping over IP; netlink for reading addresses and routes."""
     netlink = _only(2, (0,), EPROTONOSUPPORT)
     internet = [
         _low(1),

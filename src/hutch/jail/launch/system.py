@@ -1,8 +1,8 @@
-"""What of this machine's system a jail gets to see.
+"""The parts of this machine's system that a jail can see.
 
-Read once, as data, so that the options made from it can be tested for machines
-other than this one. /etc is shown file by file: keys, host names, mail and
-proxy passwords live there too.
+Read once, as data, so that the options made from it can be tested for other machines.
+/etc is exposed file by file, because keys, host names, mail and proxy passwords are
+there too.
 """
 
 import functools
@@ -41,8 +41,8 @@ ETC = (
     "/etc/terminfo",
     "/etc/timezone",
 )
-# Of little use to a command and too telling about the machine; the list that Docker masks, and the kernel's
-# symbols and command line.
+# Of little use to a command, and they reveal much about the machine: the list that Docker masks, and the
+# kernel's symbols and command line.
 MASKED = (
     *("cmdline", "kallsyms", "kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug"),
     *("timer_list", "timer_stats", "config.gz", "vmallocinfo", "slabinfo", "pagetypeinfo"),
@@ -58,7 +58,7 @@ class System:
     etc: tuple[str, ...]
     etc_links: tuple[tuple[str, str], ...]
     masked: tuple[str, ...]
-    python: str  # runs the warden; every user can read it
+    python: str  # runs the warden; readable by every user
 
 
 @functools.cache
@@ -67,7 +67,7 @@ def this_system() -> System:
 
 
 def read_system(root: Path) -> System:
-    """Look at `root` as a jail would be shown it."""
+    """Read the system below `root` as a jail will see it."""
     python, beside = _python(root)
     directories = ["/usr", *beside]
     links = []
@@ -89,7 +89,7 @@ def read_system(root: Path) -> System:
 
 
 def _python(root: Path) -> tuple[str, tuple[str, ...]]:
-    """An interpreter for the warden, and the directories to show for its sake."""
+    """An interpreter for the warden, and the directories that it needs."""
     for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
         if (root / path[1:]).exists():
             return path, ()
@@ -104,7 +104,7 @@ def _python(root: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _public(path: Path) -> bool:
-    """Whether any user can get at `path`; a jail under root runs as one who is not root."""
+    """Whether any user can read `path`: under root, a jail runs as another user."""
     if os.geteuid() != 0:
         return True
     return all(parent.stat().st_mode & 0o001 for parent in path.parents) and bool(path.stat().st_mode & 0o005)

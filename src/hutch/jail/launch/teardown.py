@@ -1,9 +1,10 @@
-"""The end of a jail: nobody is left, whoever was starved of the processor or stopped.
+"""Ends a jail completely, even when its processes were stopped or get no processor
+time.
 
-The kernel ends a pid namespace when its first process dies, but does so on that
-process's own time. When that is not at once, everybody inside is killed from out
-here as well, again and again, until the first process is gone: the kernel lets it
-go only after all the others.
+The kernel ends a pid namespace when its first process dies, but uses that process's own
+processor time. When that takes long, the host also kills all processes inside,
+repeatedly, until the first process is gone: the kernel releases it only after all the
+others.
 """
 
 import asyncio
@@ -14,12 +15,12 @@ import subprocess
 
 from hutch.jail.jail_processes import kill_if_inside, members
 
-AT_ONCE_S = 0.25  # within which the kernel mostly is done
+AT_ONCE_S = 0.25  # the kernel alone mostly needs less
 ROUND_S = 0.1
 
 
 class Teardown:
-    """Waits for the first process (a pidfd, -1 if it never came up) and for the one outside around it."""
+    """Waits for the first process (a pidfd, -1 if it never started) and for the outer process around it."""
 
     def __init__(self, warden: int, process: "subprocess.Popen[bytes]") -> None:
         self._warden = warden
@@ -27,7 +28,7 @@ class Teardown:
         self._loop = asyncio.get_running_loop()
 
     def kill(self) -> None:
-        """Kill the first process, and so every other."""
+        """Kill the first process, and so all others."""
         try:
             if self._warden >= 0:
                 signal.pidfd_send_signal(self._warden, signal.SIGKILL)
@@ -37,7 +38,7 @@ class Teardown:
             pass
 
     async def wait(self, most_s: float, *, warden_pid: int) -> bool:
-        """Whether all are gone within that time. `warden_pid` is 0 where there is nobody to kill."""
+        """Whether all have ended within that time. `warden_pid` is 0 where there are none to kill."""
         deadline = self._loop.time() + most_s
         round_s = min(AT_ONCE_S, most_s)
         while not await self._gone(round_s):
@@ -49,7 +50,7 @@ class Teardown:
         return True
 
     def _kill_all(self, warden_pid: int) -> None:
-        if _is_readable(self._warden):  # the number may be another's by now
+        if _is_readable(self._warden):  # its pid may have been reused
             self._process.kill()
             return
         for each in members(warden_pid):
@@ -67,7 +68,7 @@ class Teardown:
         finally:
             if outer >= 0:
                 os.close(outer)
-        self._process.wait()  # at once
+        self._process.wait()  # returns immediately
         return True
 
     async def _readable(self, fd: int) -> None:

@@ -1,25 +1,23 @@
-"""The first process of a jail: it starts what the host asks for, and loses sight of nothing.
+"""The first process of a jail: starts the host's commands and keeps track of every process.
 
-One file without imports of Hutch's own, copied into the jail and run by the
-system's Python with `-I -S`; modules are the bare C ones where a Python wrapper
-would double the time to start. The host opens the pipes and passes their ends,
-so output never goes through here.
+One file without imports of Hutch's own, copied into the jail and run by the system's Python with
+`-I -S`. It imports the bare C modules where a Python wrapper would double the start-up time. The
+host opens the pipes and passes their ends, so output never goes through the warden.
 
-Every command gets a *reaper*: a fork of the warden that is a child subreaper
-and the command's parent. Whatever the command starts, however often it forks,
-detaches or clears its environment, stays below its reaper, because the kernel
-hands every orphan to the nearest subreaper above it. The reaper reports on a
-pipe of its own and lets go of it when the last descendant has gone, so end of
-file there means that nothing is left. Then it takes the next command.
+Every command gets a *reaper*: a fork of the warden that is a child subreaper and the command's
+parent. Whatever the command starts, however often it forks, detaches or clears its environment,
+stays below its reaper, because the kernel hands every orphan to the nearest subreaper above it. The
+reaper reports on a pipe of its own and closes it when the last descendant has ended, so end of file
+there means that nothing is left. Then it takes the next command.
 
-A reaper runs at the command's uid and can be killed by it. Then its orphans
-fall to the warden, which nobody inside can kill; it ends every child that is
-no reaper. A tree that forks faster than it can be listed is ended with kill(-1),
-which no fork outruns, and which takes the jail's other commands along. Reapers
-and warden are not dumpable: nobody inside can trace them or read their memory.
+A reaper runs at the command's uid and can be killed by it. Then its orphans become children of the
+warden, which no process inside can kill; the warden kills every child that is not a reaper. A tree
+that forks faster than it can be listed is killed with kill(-1), which no fork outruns, and which
+also kills the jail's other commands. Reapers and warden are not dumpable: no process inside can
+trace them or read their memory.
 """
 
-# ruff: noqa: PTH123, PTH208 (pathlib would be most of its start-up time)
+# ruff: noqa: PTH123, PTH208 (pathlib would take most of the start-up time)
 
 import _ctypes
 import _signal  # type: ignore[import-not-found]
@@ -31,7 +29,7 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # typing is slow to import, too
+TYPE_CHECKING = False  # typing is slow to import too
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -39,9 +37,9 @@ if TYPE_CHECKING:
 FRAME_BYTES, MOST_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGCHLD, SIGCONT, SIGSTOP = 2, 9, 17, 18, 19
-SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
+SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot prevent it from forking
 HUNT_S, HUNT_ROUNDS, STOP_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
-NICER = 5  # commands than the warden, which must get a turn among hundreds of them
+NICER = 5  # commands than the warden, which must get processor time among hundreds of them
 
 _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type]
 
@@ -51,7 +49,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def attempt(call: "Callable[..., Any]", *arguments: object) -> "Any":
-    """What the call returns, or None if the kernel did not want to."""
+    """The result of the call, or None if it raises OSError."""
     try:
         return call(*arguments)
     except OSError:
@@ -59,17 +57,17 @@ def attempt(call: "Callable[..., Any]", *arguments: object) -> "Any":
 
 
 class Warden:
-    """Serves the host until it goes away: requests about the jail come on `control`, commands on `work`,
-    from where a waiting reaper takes them itself."""
+    """Serves the host until it disconnects. Requests about the jail come on `control`, commands on `work`,
+    where a waiting reaper takes them itself."""
 
     def __init__(self, control: _socket.socket, work: _socket.socket, limits: bytes, jailed: bool) -> None:
         self.control, self.work, self.jailed, self.me = control, work, jailed, os.getpid()
-        self.limits = limits  # of commands, unless they come with others
+        self.limits = limits  # of commands, unless they come with their own
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
-        self.leaders: dict[int, int] = {}  # reaper's pid: its command's, which leads a process group
-        self.doomed: dict[bytes, None] = {}  # to be killed as soon as they are seen, or have begun
-        self.score, self.scores = -1, [b"", b""]  # where ours is written for the kernel; ours, commands'
-        self.heard = False  # news, since we last looked for them
+        self.leaders: dict[int, int] = {}  # reaper's pid: pid of its command, a process group leader
+        self.doomed: dict[bytes, None] = {}  # nonces of commands to kill once they are seen or started
+        self.score, self.scores = -1, [b"", b""]  # descriptor of our OOM score; our score, commands' score
+        self.heard = False  # whether reapers reported since the last check
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
@@ -92,12 +90,12 @@ class Warden:
                 return
             posted = b"" in self.reapers.values() or self.post()
             doomed, self.heard = self.doomed.keys() & self.reapers.values() if self.heard else (), False
-            for nonce in doomed:  # not in `hear`, by which `kill` would call itself, and wake whom it stopped
+            for nonce in doomed:  # not in `hear`: `kill` would recurse, and wake what it stopped
                 self.kill(nonce)
 
     def post(self) -> bool:
-        """Fork a reaper. If there is no room for one, it has to be tried again later."""
-        attempt(os.write, self.score, self.scores[1])  # inherited: when memory runs out, commands go first
+        """Fork a reaper. If the process limit forbids it, the caller retries later."""
+        attempt(os.write, self.score, self.scores[1])  # inherited: the kernel then kills commands first
         pid = attempt(os.fork)
         if pid == 0:
             try:
@@ -111,7 +109,7 @@ class Warden:
         return pid is not None
 
     def hear(self) -> None:
-        """Learn which reaper has taken which command, and which is free again."""
+        """Read which reaper has taken which command, and which is free again."""
         lines = os.read(self.news, 65536).splitlines() if select.select([self.news], [], [], 0)[0] else []
         self.heard = self.heard or bool(lines)
         for reaper, nonce, leader in (line.split(b" ") for line in lines):
@@ -121,7 +119,7 @@ class Warden:
                 self.reapers[pid], self.leaders[pid] = nonce, int(leader)
 
     def bury(self) -> None:
-        """Take the exit of every dead child; if a reaper was killed, end what it kept together."""
+        """Collect the exit of every dead child; if a reaper was killed, kill the processes below it."""
         os.read(self.wake, 4096)
         orphaned = False
         while (dead := attempt(os.wait4, -1, os.WNOHANG)) and dead[0]:
@@ -140,9 +138,9 @@ class Warden:
             attempt(os.kill, -int(fields[0]), int(fields[1]))
         elif operation == b"clear":
             self.hunt(self.me, spare=set(self.reapers), through=True)
-            self.rouse()  # not before: who stops them is there until now
+            self.rouse()  # not before: a process that stops them existed until now
             self.control.sendmsg([b"done\0%s\x000" % fields[0]])
-        elif operation == b"rouse":  # a command is not taken: somebody has stopped the reapers
+        elif operation == b"rouse":  # no reaper takes a command: something has stopped them
             self.rouse()
         elif operation in (b"connect", b"listen"):
             self.tcp(operation, *fields)
@@ -155,32 +153,33 @@ class Warden:
             attempt(os.kill, pid, SIGCONT)
 
     def kill(self, nonce: bytes, end: bool = False) -> None:
-        """End one command with all it started. Its reaper stands still meanwhile: it might be done with this
-        command, take the next, and the wrong one would be killed. `end` is for one that is kept from work."""
+        """Kill one command with all it started. Its reaper is stopped meanwhile: it might finish this
+        command and take the next, and the wrong one would be killed. `end` is for a reaper that is
+        blocked."""
         self.hear()
         for pid, name in list(self.reapers.items()):
             if name == nonce:
                 attempt(os.kill, pid, SIGSTOP)
                 deadline = time.monotonic() + STOP_S
                 while look(str(pid))[:1] == [b"R"] and time.monotonic() < deadline:
-                    pass  # one that sleeps will stop before it does anything else
+                    pass  # a sleeping reaper will stop before it does anything else
                 self.hear()
                 if self.reapers.get(pid) == nonce:
                     if look(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
-                        # At once: among hundreds, looking takes long.
+                        # Immediately: listing hundreds of processes takes long.
                         attempt(os.kill, -self.leaders[pid], SIGKILL)
                     self.hunt(pid, spare=set())
-                    # The reaper's end is taken for that of all below it, so they have to be dead by then.
+                    # The host takes the reaper's end for that of all below it, so they must be dead by then.
                     attempt(os.kill, pid, SIGKILL if end and not below(pid, set(), False)[0] else SIGCONT)
                 attempt(os.kill, pid, SIGCONT)
-        self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
+        self.doomed[nonce] = None  # it may not have been seen or started yet: its reaper will report it
         if len(self.doomed) > MOST_DOOMED:
             del self.doomed[next(iter(self.doomed))]
 
     def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
-        """Kill all below `root`. Who was sent SIGKILL cannot fork any more, so once a look shows nobody new,
-        not even a corpse of one who forked and left while we looked, nobody will come. Those in `spare` live
-        on, and those below them unless `through`."""
+        """Kill all processes below `root`. A process that was sent SIGKILL cannot fork any more. So
+        nothing is left when a listing shows no new process, not even a zombie of one that forked and ended
+        meanwhile. Processes in `spare` are not killed, nor those below them unless `through`."""
         deadline, before = time.monotonic() + HUNT_S, [0]
         killed: set[tuple[int, bytes]] = set()
         for rounds in itertools.count():
@@ -190,7 +189,7 @@ class Warden:
                 return
             before = everybody
             if self.jailed and rounds > HUNT_ROUNDS and time.monotonic() > deadline:
-                os.kill(-1, SIGKILL)  # reapers too, so that the host takes all for gone: they have to be
+                os.kill(-1, SIGKILL)  # reapers too: the host then considers all ended, so they must be
                 list(iter(lambda: attempt(os.wait4, -1, 0), None))
                 return self.reapers.clear()
             for pid, _ in prey:
@@ -198,7 +197,7 @@ class Warden:
             killed.update(prey)
 
     def tcp(self, operation: bytes, number: bytes, host: bytes, port: bytes) -> None:
-        """Hand out a socket that listens, or one that is being connected: the host waits for the rest."""
+        """Send the host a listening socket, or one that is connecting; the host waits for the rest."""
         sock = _socket.socket(_socket.AF_INET6 if b":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
         sock.setblocking(False)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
@@ -228,14 +227,14 @@ def receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS
         for at in range(0, len(data) - 3, 4)
     ]
-    if frame == b"long":  # too long for a frame: it is in a file
+    if frame == b"long":  # too long for a frame: the request is in a file
         with open(fds.pop(0), "rb") as file:
             frame = file.read()
     return frame, fds
 
 
 def look(pid: str) -> list[bytes]:
-    """What /proc tells of a process, from its state on; [] when it is gone."""
+    """The fields of a process in /proc, from its state on; [] when it has ended."""
     try:
         with open("/proc/" + pid + "/stat", "rb", 0) as file:
             return file.read(4096).rpartition(b")")[2].split()
@@ -244,7 +243,8 @@ def look(pid: str) -> list[bytes]:
 
 
 def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, bytes]], list[int]]:
-    """The living below `root` as (pid, start time), parents first, and all; from one look at /proc."""
+    """The living processes below `root` as (pid, start time), parents first, and all of them; from one
+    listing of /proc."""
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
@@ -266,11 +266,11 @@ def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, by
 
 
 def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
-    """Wait for a command, start it, be its parent until the last of its descendants is gone; again."""
+    """Wait for a command, start it, be its parent until its last descendant has ended; repeat."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     _signal.set_wakeup_fd(-1)
     _signal.signal(SIGCHLD, _signal.SIG_DFL)
-    # A careless `pkill -f` or `kill -TERM -1` inside shall not take the reaper away.
+    # A careless `pkill -f` or `kill -TERM -1` inside must not end the reaper.
     _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
     os.nice(NICER)
     limit(limits)
@@ -289,9 +289,9 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
         nonce, own_limits, rest = frame.split(b"\0", 2)
         status = fds.pop(0)
         os.write(tell, b"%d %s 0\n" % (me, nonce))
-        # Once that is said it is not given to another; if nobody listens, it was withdrawn.
+        # After this message no other reaper gets the command; if it cannot be sent, that was withdrawn.
         pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken %d\n" % me) else 0
-        os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found nobody
+        os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found no process
         for fd in fds:
             os.close(fd)
         while dead := attempt(os.wait4, -1, 0):
@@ -299,15 +299,15 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
                 exited, usage = os.waitstatus_to_exitcode(dead[1]), dead[2]
                 cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
                 attempt(os.write, status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
-        os.close(status)  # first: once the reaper counts as free, a kill no longer reaches it
+        os.close(status)  # first: a kill no longer reaches a reaper that counts as free
         os.write(tell, b"%d  0\n" % me)
-        if own_limits:  # which we had to take on ourselves, and cannot shed
+        if own_limits:  # which also apply to us, and cannot be undone
             return
 
 
 def rehearse() -> None:
-    """Go through the motions once: after a fork each first write to a page costs a fault, and all of them
-    together as much as starting the command."""
+    """Start a command that does not exist: after a fork each first write to a page costs a fault, and all
+    of them together as much as starting a command."""
     null = os.open("/dev/null", os.O_WRONLY)
     fds = [os.dup(null) for _ in range(3)]
     words = [b"ioe", b"", b"/", b"2", b"/nowhere/program", b"argument"]
@@ -317,7 +317,7 @@ def rehearse() -> None:
 
 
 def begin(command: bytes, limits: bytes, status: int, fds: list[int]) -> int:
-    """Start a command, or say why not."""
+    """Start a command, or report why not."""
     step = b"start"
     try:
         kinds, terminal, cwd, words, *rest = command.split(b"\0")
@@ -336,18 +336,18 @@ def begin(command: bytes, limits: bytes, status: int, fds: list[int]) -> int:
 
 
 def limit(limits: bytes) -> None:
-    """Take on limits, which everything started from here inherits."""
+    """Set limits, which everything started from here inherits."""
     for each in limits.split():
         number, soft, hard = (int(part) for part in each.split(b":"))
         most = resource.getrlimit(number)[1]
-        if most != resource.RLIM_INFINITY:  # what the host itself may not have cannot be given
+        if most != resource.RLIM_INFINITY:  # the host's own hard limit cannot be exceeded
             soft, hard = min(soft, most), min(hard, most)
         resource.setrlimit(number, (soft, hard))
 
 
 def stdio(given: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
-    """What the command shall find on 0, 1 and 2."""
-    if terminal:  # opened by the leader of a new session, it becomes the controlling terminal
+    """The file actions for descriptors 0, 1 and 2 of the command."""
+    if terminal:  # opened by a new session's leader, it becomes the controlling terminal
         opened = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
         return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
     return [
@@ -359,7 +359,7 @@ def stdio(given: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
 
 
 def start(argv: list[bytes], env: dict[bytes, bytes], actions: "list[tuple[object, ...]]") -> int:
-    """Start the first program of that name on PATH; posix_spawn, since it does not copy our memory."""
+    """Start the first program of that name on PATH, with posix_spawn, since it does not copy our memory."""
     path = argv[0]
     if b"/" not in path:
         places = env.get(b"PATH", b"/usr/bin:/bin").split(b":")
@@ -375,7 +375,7 @@ def main() -> None:
     prctl(PR_SET_DUMPABLE, 0)
     control_fd, work_fd, processes = map(int, sys.argv[1:4])
     limits, jailed = os.fsencode(sys.argv[4]), sys.argv[5] == "jailed"
-    _signal.signal(SIGINT, _signal.SIG_IGN)  # Python would turn a SIGINT from inside into its own end
+    _signal.signal(SIGINT, _signal.SIG_IGN)  # otherwise a SIGINT from inside would end Python
     if jailed:
         most = processes + SPARE_PROCESSES
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

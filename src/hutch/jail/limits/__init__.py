@@ -1,1 +1,1 @@
-"""The limits of a jail: memory, processes, disk, locks; who counts them, and what happens at one."""
+"""The limits of a jail (memory, processes, disk, locks): how they are measured and enforced."""

@@ -1,24 +1,24 @@
-"""Whether anything in a jail has run, for next to nothing.
+"""Cheap detection of whether anything in a jail has run.
 
-The kernel keeps a clock for every thread. As long as none of them has moved,
-nobody has allocated, written or forked, and whoever watches may go on sleeping.
+The kernel keeps a clock for every thread. While none of them has advanced, no process
+has allocated, written or forked, and the watcher may sleep on.
 """
 
 import os
 from collections.abc import Iterable
 
-MAX_COUNT = 64  # threads to follow; a larger jail is looked at in full
+MAX_COUNT = 64  # threads to follow; a larger jail is always inspected in full
 
 
 class Pulse:
-    """Follows the clocks of some threads."""
+    """Follows the clocks of a jail's threads."""
 
     def __init__(self) -> None:
         self._clocks: dict[tuple[int, int], int] = {}  # (process, thread): descriptor of its schedstat
         self._spent_ns: int | None = None
 
     def follow(self, threads: Iterable[tuple[int, int]]) -> None:
-        """From now on these, which must be all there are."""
+        """Follow exactly these threads, which must be all threads of the jail."""
         wanted = set(threads)
         if len(wanted) > MAX_COUNT:
             self.close()
@@ -35,7 +35,7 @@ class Pulse:
         self._spent_ns = self._read()
 
     def moved_ns(self) -> int | None:
-        """Processor time since the last call; None when it cannot be told."""
+        """Processor time since the last call; None when it is unknown."""
         before, self._spent_ns = self._spent_ns, self._read()
         return None if before is None or self._spent_ns is None else self._spent_ns - before
 
@@ -47,5 +47,5 @@ class Pulse:
     def _read(self) -> int | None:
         try:
             return sum(int(os.pread(fd, 64, 0).split()[0]) for fd in self._clocks.values()) or None
-        except (OSError, ValueError, IndexError):  # somebody has gone
+        except (OSError, ValueError, IndexError):  # a thread has ended
             return None

@@ -1,13 +1,13 @@
-"""A control group around a jail, where the machine gives us one.
+"""A control group for each jail, where the machine allows one.
 
-The kernel then counts all memory of the jail together, files in tmpfs and its
-own bookkeeping included, and refuses or kills on the spot. Version 2 when our
-group was delegated to us, version 1 as root; else there is none, and the
-watcher has to do.
+The kernel then counts all memory of the jail together, including files in tmpfs and
+kernel memory, and refuses or kills immediately. Version 2 is used when our group was
+delegated to us, version 1 as root. Without either, only the watcher enforces the
+limits.
 
-A busy jail gets as much of the processor as one ordinary program does. A server
-that has many of them takes a larger share for itself (`prefer_self`), so that it
-answers however many are busy.
+A busy jail gets as much of the processor as one ordinary program. A server that runs
+many jails takes a larger share for itself (`prefer_self`), so that it responds however
+many are busy.
 """
 
 import errno
@@ -23,21 +23,22 @@ from hutch.jail.policy import Limits
 from hutch.jail.scratch_space import is_left_over, own_mark
 
 PREFIX = "hutch"
-LEAF = "hutch-self"  # where this process moves in version 2: a group with limits below it holds none
+LEAF = "hutch-self"  # for this process in version 2: a group whose children have limits has no processes
 NEEDED = frozenset({"memory", "pids"})
 PERIOD_US = 100_000
-USUAL_WEIGHT = {1: 1024, 2: 100}  # of an ordinary program, by version
-SERVER_TIMES = 16  # as much as that, for a server itself
+USUAL_WEIGHT = {1: 1024, 2: 100}  # an ordinary program's, by version
+SERVER_TIMES = 16  # a server's weight, in ordinary programs
 WEIGHT_FILE = {1: "cpu.shares", 2: "cpu.weight"}
 WARDENS = 2  # bubblewrap's outer process and the warden
-GO_S = 10.0  # killed processes of a starved jail take their time
+GO_S = 10.0  # killed processes of a starved jail may take long to end
 
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where groups for jails can be made: one directory for all controllers, or one for each."""
+    """The groups in which groups for jails can be made: one directory for all controllers, or one for
+    each."""
 
     version: int
     directories: Mapping[str, Path]  # controller: our own group
@@ -54,7 +55,7 @@ class Cgroup:
         usage = "memory.usage_in_bytes" if version == 1 else "memory.current"
         self._usage = os.open(directories["memory"] / usage, os.O_RDONLY | os.O_CLOEXEC)
         self._tcp = directories["memory"] / "memory.kmem.tcp.usage_in_bytes"  # in version 1 only
-        self._removing = threading.Lock()  # threads read counters while the jail closes
+        self._removing = threading.Lock()  # other threads may read counters while the jail closes
         self._final: dict[bytes, int] | None = None  # the counters, once the group is removed
 
     def add(self, pids: Sequence[int]) -> None:
@@ -63,11 +64,11 @@ class Cgroup:
                 (directory / "cgroup.procs").write_text(str(pid))
 
     def kills(self) -> int:
-        """How many processes the kernel has killed for want of memory."""
+        """How many processes the kernel has killed because memory ran out."""
         return self._count(self._memory, b"oom_kill")
 
     def used_bytes(self) -> int:
-        """All memory that the limit covers, cached files too; of a removed group nothing is left."""
+        """All memory that the limit covers, including cached files; 0 after the group was removed."""
         with self._removing:
             return int(os.pread(self._usage, 64, 0)) if self._final is None else 0
 
@@ -83,7 +84,7 @@ class Cgroup:
             return _counter(fd, name) if self._final is None else self._final[name]
 
     def remove(self) -> None:
-        """Give the groups back; their processes have been killed and may take a moment to go."""
+        """Remove the groups. Their processes have been killed and may take a moment to end."""
         with self._removing:
             self._final = {
                 b"oom_kill": _counter(self._memory, b"oom_kill"),
@@ -105,7 +106,7 @@ def find_home(root: Path = Path("/")) -> Home | None:
         before, _, after = line.partition(" - ")
         top, mount = before.split()[3:5]
         kind, _, options = after.split()[:3]
-        if kind not in ("cgroup", "cgroup2"):  # others may be closed to us
+        if kind not in ("cgroup", "cgroup2"):  # we may not be able to read others
             continue
         for number, controllers, path in own:
             inside = os.path.relpath(path, top)
@@ -126,7 +127,7 @@ def find_home(root: Path = Path("/")) -> Home | None:
 
 
 def make(home: Home, limits: Limits) -> Cgroup | None:
-    """A new group with the jail's limits; None when the kernel does not want to."""
+    """Make a group with the jail's limits; None when the kernel refuses."""
     name = f"{PREFIX}.{own_mark()}.{next(_numbers)}"
     directories = {controller: path / name for controller, path in home.directories.items()}
     try:
@@ -146,9 +147,10 @@ def make(home: Home, limits: Limits) -> Cgroup | None:
 
 
 def prefer_self(home: Home) -> Path | None:
-    """Give this process, and what it starts outside of jails, more of the processor than a jail has.
+    """Give this process, and all it starts outside of jails, a larger share of the processor than a jail
+    has.
 
-    Answers with the group that it is in then, or None when that cannot be.
+    Returns the group that it is in then, or None when that is not possible.
     """
     own = home.directories.get("cpu")
     if own is None:
@@ -169,7 +171,7 @@ def prefer_self(home: Home) -> Path | None:
 
 
 def stop_preferring(home: Home, group: Path) -> None:
-    """Undo that. In version 2 the process stays where it is, as any process of ours does."""
+    """Undo `prefer_self`. In version 2 the process stays in its group, as every process of ours does."""
     try:
         if home.version == 2:
             (group / WEIGHT_FILE[2]).write_text(str(USUAL_WEIGHT[2]))
@@ -181,7 +183,7 @@ def stop_preferring(home: Home, group: Path) -> None:
 
 
 def sweep(home: Home) -> None:
-    """Remove the groups of Hutches that died without doing so; their jails died with them."""
+    """Remove groups left behind by Hutch processes that crashed; their jails died with them."""
     for parent in set(home.directories.values()):
         for directory in parent.glob(f"{PREFIX}.*"):
             mark = directory.name.removeprefix(f"{PREFIX}.").rpartition(".")[0]
@@ -190,7 +192,7 @@ def sweep(home: Home) -> None:
 
 
 def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
-    """What is written to the files of a jail's group, by controller."""
+    """The values to write to the files of a jail's group, by controller."""
     memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + WARDENS)}
     quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
     weight = {WEIGHT_FILE[version]: str(USUAL_WEIGHT[version])}
@@ -199,12 +201,12 @@ def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
         return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
     cpu = weight | ({} if quota is None else {"cpu.cfs_quota_us": quota})
     own = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
-    tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not kept, but without it nothing is counted
+    tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not enforced, but without it the kernel does not count
     return {"memory": own | tcp, "pids": pids, "cpu": cpu}
 
 
 def _delegate(own: Path) -> None:
-    """Let groups below ours have limits, which needs ours to be empty of processes."""
+    """Allow groups below ours to have limits; for that, ours must contain no process."""
     wanted = NEEDED | ({"cpu"} & set(_read(own / "cgroup.controllers").split()))
     if set(_read(own / "cgroup.subtree_control").split()) >= wanted:
         return

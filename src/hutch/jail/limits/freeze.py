@@ -1,8 +1,9 @@
-"""A jail that stands still for a moment, so that what it has can be counted.
+"""Stops all processes of a jail for a moment, so that their resources can be counted.
 
-Whoever is counted can see the count go by, and carry things behind its back. So,
-where a count matters and something moved meanwhile, all are stopped. A child
-only when its parent has, and it goes on first: no shell is to see it stopped.
+Processes can see that they are being counted, and move data from one to the other
+meanwhile. So, where a count matters and something changed during it, all of them are
+stopped. A child stops only after its parent and resumes before it, so that no shell
+notices a stopped child.
 """
 
 import contextlib
@@ -13,14 +14,14 @@ from collections.abc import Iterator
 
 from hutch.jail.jail_processes import Member, is_below, members, read
 
-STAND_S = 1.0  # for all of them to stop
+STAND_S = 1.0  # for all processes to stop
 NAP_S = 0.001
 
 
 @contextlib.contextmanager
 def standstill(warden: int) -> Iterator[bool]:
-    """Stop all below the warden but its reapers; tells whether they have. Blocks."""
-    stopped: dict[int, int] = {}  # pid: descriptor, in the order of their stopping
+    """Stop all processes below the warden except reapers. Yields whether all of them stopped. Blocks."""
+    stopped: dict[int, int] = {}  # pid: descriptor, in the order in which they were stopped
     try:
         yield _stop(warden, stopped)
     finally:

@@ -1,15 +1,14 @@
-"""How much a directory has grown while a jail works on it.
+"""Measures how much a directory has grown while a jail works on it.
 
-Measuring is a walk, and a walk costs; asking the file system how full it is
-costs nothing. So the walk is made only when the file system has filled up by
-enough to matter, and now and then besides, since somebody else may have freed
-what the jail has taken. The tree is the jail's and hostile: links are never
-followed, and depth is bounded. Files without a name are not in the tree, and
-are asked for.
+Walking the directory is expensive; asking the file system how full it is costs nothing.
+So the directory is walked only when the file system has filled up by enough to matter,
+and from time to time, since other programs may have freed what the jail has taken. The
+tree is the jail's and hostile: links are never followed, and depth is bounded. Unnamed
+files are not in the tree; they are measured separately.
 
-Who is measured can see the walk go by, and move things behind it. What was moved
-was changed after the walk began; if that may matter, the walk is made once more
-while the jail stands still.
+The jail's processes can see the walk, and move files behind it. Moved files were
+changed after the walk began. If that may matter, the walk is repeated while the jail is
+frozen.
 """
 
 import os
@@ -21,31 +20,32 @@ from dataclasses import dataclass
 
 from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
-MAX_DEPTH = 200  # a deeper tree is counted as over any limit: who needs one?
-REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
-CONFIRM, CONFIRM_S = 5, 0.02  # how often something is looked at again that may pass, and after how long
-MAX_LINKED = 200_000  # files with several names to remember
-COARSE = 5  # CLOCK_REALTIME_COARSE, by which files are stamped
-SHARE = 50  # a walk that costs a second of a processor is made at most every 50 seconds
+MAX_DEPTH = 200  # a deeper tree counts as over any limit; no project needs one
+REST_S = 1.0  # between walks without a reason: space freed by others hides growth
+CONFIRM, CONFIRM_S = 5, 0.02  # checks of a condition that may be temporary, and the delay between them
+MAX_LINKED = 200_000  # hard-linked files to remember
+COARSE = 5  # CLOCK_REALTIME_COARSE, which the kernel stamps files with
+SHARE = 50  # a walk that costs a second of processor time runs at most every 50 seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a walk found."""
+    """The result of a walk."""
 
     bytes: int
     files: int
     whole: bool  # False when some directory could not be read
     too_deep: bool
-    steady: bool  # False when something was changed before the walk came to it
-    linked_out: int = 0  # files that have more names than were found, if asked for
+    steady: bool  # False when a file changed before the walk reached it
+    linked_out: int = 0  # files with more names than were found, if requested
 
 
 def measure(directory: int, *, links: bool = False) -> Measure:
-    """Walk below a directory descriptor; counts what files take on disk, and `links` that lead out."""
+    """Walk a directory descriptor and add up the disk space of its files; `links` counts hard links that
+    lead out."""
     total, files, whole, too_deep, steady = 0, 0, True, False, True
     began_ns = time.clock_gettime_ns(COARSE)
-    missing: dict[tuple[int, int], int] = {}  # names of a file that were not found yet
+    missing: dict[tuple[int, int], int] = {}  # number of a file's names that were not found yet
     stack = [os.scandir(directory)]
     fds: list[int] = []
     try:
@@ -91,7 +91,7 @@ def measure(directory: int, *, links: bool = False) -> Measure:
 
 
 class Growth:
-    """Compares a directory with what it was at the start."""
+    """Compares a directory with its state at the start."""
 
     def __init__(
         self,
@@ -108,17 +108,17 @@ class Growth:
         self._most_bytes = most_bytes
         self._most_files = most_files
         self._full = _full(directory)
-        self._others: int | None = None  # the least that others were seen to take of the file system
+        self._others: int | None = None  # the minimum that others used of the file system
         self._inodes = _inodes(directory)
         self._walked = time.monotonic()
         self._base: Measure | None = None
         self._grown = (0, 0)
         self._cost_s = 0.0
-        self.linked_out = 0  # files that had other names outside at the start
-        self.owed = False  # whether something may have been written since the last walk
+        self.linked_out = 0  # files that also had names outside at the start
+        self.owed = False  # whether files may have been written since the last walk
 
     def grown(self) -> tuple[int, int]:
-        """Bytes and files by which it has grown, as far as known; walks only when it must."""
+        """Bytes and files by which the directory has grown, as far as known. Walks only when necessary."""
         if self._base is None:
             self._base = self._walk(links=True)
             self.linked_out = self._base.linked_out
@@ -131,8 +131,8 @@ class Growth:
         return self._grown if self.owed else self.measured()
 
     def measured(self) -> tuple[int, int]:
-        """The same, from a walk that is made now."""
-        began_s = time.thread_time()  # not the time of day: on a busy machine that says nothing of the cost
+        """The same, from a walk that runs now."""
+        began_s = time.thread_time()  # not real time, which does not show the cost on a busy machine
         seen, hidden = self._walk(), self._unlinked_files()
         base = self._base = self._base or seen
         if not seen.steady and (
@@ -151,10 +151,11 @@ class Growth:
         return self._grown
 
     def _walk_in_peace(self) -> tuple[Measure, UnlinkedFiles]:
-        """While the jail stands still. If all was seen, what the file system has besides is others'."""
+        """Walk while the jail is frozen. If everything was seen, the rest of the file system belongs to
+        others."""
         with self._standstill():
             for _ in range(CONFIRM):
-                time.sleep(CONFIRM_S)  # the clock of files ticks slowly
+                time.sleep(CONFIRM_S)  # the clock that stamps files ticks slowly
                 seen = self._walk()
                 if seen.steady:
                     break
@@ -164,8 +165,8 @@ class Growth:
         return seen, hidden
 
     def _is_hiding(self) -> bool:
-        """Whether there is always something that cannot be looked into. A command that is about to start
-        cannot either, for a moment, and is not to blame for what others write to the same disk."""
+        """Whether some process can never be inspected. A starting command cannot be inspected for a moment
+        either, and is not to blame for what others write to the same disk."""
         for _ in range(CONFIRM):
             time.sleep(CONFIRM_S)
             if not self._unlinked_files().maybe_more:
@@ -173,16 +174,16 @@ class Growth:
         return True
 
     def _is_filling(self) -> bool:
-        """Whether the file system tells of enough to matter, or too much was there already."""
+        """Whether the file system has filled up by enough to matter, or the limit was already exceeded."""
         room = self._most_bytes - self._grown[0]
         filled = _full(self._directory) - self._full
         made = _inodes(self._directory) - self._inodes
         return room < 0 or filled > room // 2 or made > self._most_files // 2
 
     def _unexplained(self, seen: Measure) -> int:
-        """How much fuller the file system is by something that is not in the tree."""
+        """Bytes by which the file system is fuller that are not in the tree."""
         others = self._full - seen.bytes
-        if self._others is None or seen.steady:  # else something may have been counted twice
+        if self._others is None or seen.steady:  # else files may have been counted twice
             self._others = others if self._others is None else min(self._others, others)
         return others - self._others
 
@@ -195,7 +196,7 @@ class Growth:
 
 
 def _full(directory: int) -> int:
-    """Bytes in use on the file system that a directory is on."""
+    """Bytes in use on the file system of a directory."""
     about = os.fstatvfs(directory)
     return (about.f_blocks - about.f_bfree) * about.f_frsize
 

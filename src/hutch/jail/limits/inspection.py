@@ -1,7 +1,7 @@
-"""One look into a jail for limits that were hit and that no kernel keeps.
+"""One inspection of a jail for exceeded limits that the kernel does not enforce.
 
-Whatever stops something is noted with the limit's name, so that the command's
-result can tell. A look blocks, and so is made in a thread.
+Each stop is noted with the limit's name, for the command's result. An inspection
+blocks, so it runs in a thread.
 """
 
 import os
@@ -33,33 +33,33 @@ from hutch.jail.policy import HOME, Limits
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
-SLACK = 20  # after a hit there is a 20th more, so that there is room to clean up in
-PATIENCE, FAR = 3, 2  # who is hit so often, and is so many times over, has to be cleaned from outside
+SLACK = 20  # a 20th more is allowed after a hit, as space for cleaning up
+PATIENCE, FAR = 3, 2  # after so many hits, and so many times over, the workspace must be cleaned from outside
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What there was of something when its limit had been hit, and how often that was in a row."""
+    """The usage that remained when a limit had been hit, and the number of hits in a row."""
 
     used: int
     times: int
 
 
 class Look:
-    """Looks at one jail, and remembers what was hit."""
+    """Inspects one jail and remembers which limits were hit."""
 
     def __init__(self, limits: Limits, group: Cgroup | None, *, warden: int, workspace: int) -> None:
         self.hits = Hits()
         self.members: list[Member] = []
-        self.is_clearing = False  # set by a look before it kills; whoever clears takes it back
-        self.reapers_to_end: frozenset[int] = frozenset()  # whose commands must end; if empty, all commands
+        self.is_clearing = False  # set by an inspection before it kills; reset by the watcher after clearing
+        self.reapers_to_end: frozenset[int] = frozenset()  # if empty, all commands must end
         self.pulse = Pulse()
         self._limits = limits
         self._group = group
         self._warden = warden
         self._counting = threading.Lock()
         self._counted = (0, 0) if group is None else (group.kills(), group.refused_forks())
-        self._biggest: Member | None = None  # of a jail that has used half of its memory
+        self._biggest: Member | None = None  # in a jail that has used half of its memory
         self._biggest_started_at = 0.0
         self._raising = Raising(warden, memory_bytes=limits.memory_bytes) if group is not None else None
         self._left: dict[LimitHit, Left] = {}
@@ -76,7 +76,8 @@ class Look:
         )
 
     def look(self) -> tuple[bool, int]:
-        """Whether the jail must be cleared, and the memory it uses. Notes which limits were hit. Blocks."""
+        """Returns whether the jail must be cleared, and the memory it uses. Notes the limits that were
+        hit. Blocks."""
         self.members, self.reapers_to_end = members(self._warden), frozenset()
         self.pulse.follow(
             [
@@ -99,14 +100,14 @@ class Look:
         return self.is_clearing, memory_bytes
 
     def has_counted(self) -> bool:
-        """True when the kernel has counted something that is not noted yet."""
+        """True when the kernel has counted hits that are not noted yet."""
         if self._group is None:
             return False
         return (self._group.kills(), self._group.refused_forks()) != self._counted
 
     def count(self, *, closely: bool = False) -> None:
-        """Note what the kernel has counted since the last call: hits of the limits that it keeps itself.
-        `closely` has a look of its own at who forks, which blocks for a little."""
+        """Note hits of the limits that the kernel enforces, as counted since the last call. `closely`
+        lists the processes again to find the forking command, which blocks briefly."""
         if self._group is None:
             return
         with self._counting:
@@ -119,21 +120,21 @@ class Look:
                 self.hits.note_once(LimitHit("processes", f"{self._limits.processes}"), self._forker(jail))
 
     def used_up(self) -> list[LimitHit]:
-        """The limits that leave no room at this moment, told by a look of its own. Blocks for a little."""
-        # With the warden, the command that has just ended, and one of its own that may have ended before it:
-        # that one had the last place when a fork was refused.
+        """The limits with nothing left at this moment, from an inspection of its own. Blocks briefly."""
+        # 3 more: the warden, the command that has just ended, and a child of it that may have ended before.
+        # That child was the last process allowed when a fork was refused.
         processes = sum(max(1, len(each.threads)) for each in members(self._warden)) + 3
         used_up = [hit for hit, full in self._full() if full]
-        if self._group is None and processes >= self._limits.processes:  # a cgroup tells itself
+        if self._group is None and processes >= self._limits.processes:  # a cgroup reports it itself
             used_up.append(LimitHit("processes", f"{self._limits.processes}"))
         return used_up
 
     def note_memory(self) -> None:
-        """Every command is ended for it, whoever took too much."""
+        """Note that memory ran out and every command is ended, whichever took too much."""
         self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))])
 
     def settle(self) -> None:
-        """All have been killed. What they have left behind is nothing the next command is to blame for.
+        """Record what remains after all were killed, so that the next command is not blamed for it.
         Blocks."""
         for hit, used, most in self._kept(self.growth.measured()):
             times = self._left[hit].times if hit in self._left else 1
@@ -142,8 +143,8 @@ class Look:
                 self._left[hit] = Left(used, times)
 
     def is_beyond(self) -> LimitHit | None:
-        """The limit of the workspace that was hit again and again, with nothing deleted in between: each
-        time a little more was written than there may be, before that was seen."""
+        """The workspace limit that was hit repeatedly with nothing deleted in between: each time some more
+        was written before the hit was seen."""
         for hit, left in self._left.items():
             most = getattr(self._limits, hit.limit, 0)
             if hit.limit in WORKSPACE and left.times >= PATIENCE and left.used > FAR * most:
@@ -182,7 +183,7 @@ class Look:
             return True, total
         if total > limits.memory_bytes:
             memory = LimitHit("memory_bytes", size(limits.memory_bytes))
-            # The biggest goes alone if that is enough; it may have gone already, to come back as another.
+            # Kill only the largest process if that is enough; it may have ended and returned as another.
             is_enough = total - held.biggest_bytes <= limits.memory_bytes
             victim = self._cause(held.biggest)
             if is_enough and kill_if_inside(held.biggest, warden=self._warden):
@@ -192,16 +193,16 @@ class Look:
             ending = self.reapers_to_end = commands_to_end(held.by_command, total - limits.memory_bytes)
             numbers = frozenset(map(number_inside, ending))
             self.hits.note([memory], UNKNOWN if 0 in numbers else Cause(numbers))
-            for each in self.members:  # at once: the warden has to find its turn among them first
+            for each in self.members:  # immediately: the warden competes with them for the processor
                 if not each.trusted and (each.reaper in ending or not ending):
                     kill_if_inside(each.pid, warden=self._warden)
             return True, total
-        if held.processes + 1 >= limits.processes:  # with the warden
+        if held.processes + 1 >= limits.processes:  # the warden counts too
             self.hits.note_once(LimitHit("processes", f"{limits.processes}"), self._forker(self.members))
         return False, total
 
     def _victim(self) -> Cause:
-        """Whose process the kernel has killed: that which was the biggest, if it is gone."""
+        """The command whose process the kernel has killed: the largest process, if it has ended."""
         biggest = self._biggest
         if biggest is None or not is_dying(biggest):
             return UNKNOWN
@@ -212,7 +213,7 @@ class Look:
         return Cause(frozenset(reapers - {0}), job_started_at(pid, warden=self._warden))
 
     def _forker(self, jail: list[Member]) -> Cause:
-        """The command that has more than half of all the processes that there may be."""
+        """The command that has more than half of the processes that are allowed."""
         threads = Counter[int]()
         for each in jail:
             threads[each.reaper] += 0 if each.trusted else max(1, len(each.threads))
@@ -222,9 +223,12 @@ class Look:
         return UNKNOWN
 
     def _held_for_sure(self, in_files: int) -> Usage:
-        """What they hold. If it is too much and one of them is gone by now, or going, they are counted again
-        while they stand still: what was killed takes its time to die, what a family shared until it ended
-        was counted for each, and what hops from process to process must not be missed."""
+        """The jail's usage. If it exceeds a limit and a process has ended or is ending, count again while
+        all are frozen.
+
+        Killed processes take time to end, pages shared by a process tree were counted once for each, and
+        memory passed from process to process must not be missed.
+        """
         held = self._held(self.members, in_files)
         if not self._is_too_much(held, in_files) or not any(map(is_dying, self.members)):
             return held
@@ -254,7 +258,7 @@ class Look:
         return find_unlinked_files(members(self._warden), skip=memory)
 
     def _kept(self, grown: tuple[int, int]) -> list[tuple[LimitHit, int, int]]:
-        """What stays when processes are killed: its limit, how much there is, and how much there may be."""
+        """Usage that remains when processes are killed: the limit, the amount used, the maximum."""
         limits = self._limits
         most_bytes, most_files = limits.workspace_growth_bytes, limits.workspace_growth_files
         most = limits.tmpfs_files
@@ -268,7 +272,7 @@ class Look:
         ]
 
     def _full(self) -> list[tuple[LimitHit, bool]]:
-        """The limits of tmpfs, and whether no room is left: then writing fails, and nobody is stopped."""
+        """The limits of each tmpfs, and whether it is full. Then writes fail, and no process is stopped."""
         sizes = {name: getattr(self._limits, name) for name in TMPFS.values()}
         return [
             (LimitHit(name, size(sizes[name])), os.fstatvfs(self._tmpfs[path]).f_bfree == 0)
@@ -288,8 +292,8 @@ class Look:
         return [LimitHit("locks", f"{most}")] if there > most else []
 
     def _is_over(self, hit: LimitHit, used: int, most: int) -> bool:
-        """Whether it is, for the first time, or by more than was left behind the last time: a jail that is
-        over its limit must still be able to delete."""
+        """Whether usage exceeds the limit for the first time, or by more than remained after the last hit:
+        a jail over its limit must still be able to delete files."""
         left = self._left.get(hit)
         if used <= most:
             self._left.pop(hit, None)
@@ -302,7 +306,8 @@ class Look:
 
 
 def commands_to_end(held: Mapping[int, int], excess_bytes: int) -> frozenset[int]:
-    """The commands that hold the most, as many as it takes to free that much; none if all are not enough."""
+    """The commands that use the most memory, as many as needed to free that much; none if all are not
+    enough."""
     chosen: set[int] = set()
     for reaper in sorted(held, key=held.__getitem__, reverse=True):
         chosen.add(reaper)

@@ -1,8 +1,8 @@
-"""Which limits were hit, by name, so that a command's result can tell.
+"""The limits that were hit, by name, for the results of commands.
 
-Limits are those of a whole jail, and several commands may run in it. A result names
-a limit only if it was hit by that command: if the watcher saw whose processes hit it,
-that decides. Otherwise the command must have been alone in the jail, or have failed.
+Limits apply to a whole jail, in which several commands may run. A result names a limit
+only if its own command hit it. If the watcher saw whose processes hit the limit, that
+decides. Otherwise the command must have been alone in the jail, or have failed.
 """
 
 import time
@@ -18,10 +18,10 @@ TICK_S = 0.01  # the kernel rounds starts down to this
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Whose processes hit a limit, as far as the watcher saw it."""
+    """The commands whose processes hit a limit, as far as the watcher saw them."""
 
-    reapers: frozenset[int] = frozenset()  # of their commands, numbered as in the jail; empty: not known
-    started_at: float | None = None  # when the job that a process was killed of had started, by `now`
+    reapers: frozenset[int] = frozenset()  # of their commands, by pid in the jail; empty if unknown
+    started_at: float | None = None  # start of the job whose process was killed, on the clock of `now`
 
 
 UNKNOWN = Cause()
@@ -29,16 +29,16 @@ UNKNOWN = Cause()
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A command that has ended, and may have hit a limit."""
+    """A command that has ended and may have hit a limit."""
 
     reaper: int
     began_at: float  # on the clock of `now`
     has_failed: bool
     was_alone: bool  # in the jail, from its start to its end
-    is_lost: bool = False  # a shell that ended with its command: its own process is older than that
+    is_lost: bool = False  # the shell ended with its command; its process is older than the command
 
     def hit(self, cause: Cause) -> bool:
-        """Whether the hit was this command's."""
+        """Whether this command hit the limit."""
         if not cause.reapers:
             return self.was_alone or self.has_failed
         is_older = cause.started_at is not None and cause.started_at < self.began_at - TICK_S
@@ -46,7 +46,7 @@ class Suspect:
 
 
 class Hits:
-    """Those of one jail, in their order. Who remembers how many there were can tell what is new."""
+    """The limits hit in one jail, in order. Callers remember the count to find what is new."""
 
     def __init__(self) -> None:
         self.noted: list[tuple[LimitHit, Cause]] = []
@@ -56,23 +56,23 @@ class Hits:
         self.noted += [(hit, cause) for hit in hits]
 
     def note_once(self, hit: LimitHit, cause: Cause = UNKNOWN) -> None:
-        """What is seen many times is noted once for each who asks."""
+        """Note a hit that is seen many times only once per caller of `ask`."""
         if (hit, cause) not in self.noted[self._asked :]:
             self.noted.append((hit, cause))
 
     def ask(self) -> None:
-        """Somebody wants to know what comes from here on."""
+        """Start a new window for `note_once`: a caller wants to know every hit from here on."""
         self._asked = len(self.noted)
 
 
 def now() -> float:
-    """The clock by which the kernel says when a process started."""
+    """The clock on which the kernel gives start times of processes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def hit_by_signal(ended: Exit, limits: Limits) -> LimitHit | None:
-    """The limit that a command's own end tells of. An exit code tells none: a shell reports a child's signal
-    as 128 and more, but so can anybody."""
+    """The limit that explains how a command ended. Exit codes explain nothing: a shell reports a child's
+    signal as 128 and more, but any program can exit with that."""
     if ended.signal == SIGXFSZ:
         return LimitHit("file_bytes", size(limits.file_bytes))
     if ended.signal == SIGXCPU and limits.cpu_s is not None:
@@ -81,7 +81,7 @@ def hit_by_signal(ended: Exit, limits: Limits) -> LimitHit | None:
 
 
 def size(count: int) -> str:
-    """Bytes, for people."""
+    """Bytes as readable text."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"

@@ -1,11 +1,13 @@
-"""Locks on files: kernel memory that no cgroup counts and no rlimit holds.
+"""Counts locks on files: kernel memory that no cgroup counts and no rlimit bounds.
 
-The kernel lists them with the process that took them, which may be gone, or not
-be told at all. Those count for whoever has the file open. The list is the whole
-machine's, and costs by its length: it is read for all jails at once, and not
-without end. And while it is read nobody can lock a file, a database neither, for as
-long as the kernel takes to agree with itself (20 ms and more): so it is read when the
-kernel's memory has grown as many locks would make it grow, and rarely otherwise.
+The kernel lists each lock with the process that took it. That process may have ended,
+or may be missing from the list; such a lock counts for any jail that has the file open.
+
+The list covers the whole machine and its cost grows with its length, so it is read once
+for all jails and only up to a maximum. While it is read no process can lock a file, not
+even a database, until the kernel has synchronised (20 ms and more). So it is read when
+the kernel's memory has grown as much as many locks would make it grow, and rarely
+otherwise.
 """
 
 import os
@@ -23,7 +25,7 @@ LIST = "/proc/locks"
 MAX_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks
 LIST_S = 0.5
 FRESH_S = 0.1
-REST_S = 5.0  # between two readings that nothing calls for
+REST_S = 5.0  # between two reads without a sign of new locks
 GROWN_KIB = 512  # of the kernel's own memory: some 2,500 locks
 UNRECLAIMABLE = re.compile(rb"^SUnreclaim: +(\d+)", re.MULTILINE)
 LINE = re.compile(rb"^\d+: (?:-> )?\w+ +\S+ +\S+ +(-?\d+) (\w+):(\w+):(\d+) ", re.MULTILINE)
@@ -31,7 +33,7 @@ LINE = re.compile(rb"^\d+: (?:-> )?\w+ +\S+ +\S+ +(-?\d+) (\w+):(\w+):(\d+) ", r
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """A file, and who has locks on it: -1 is nobody in particular."""
+    """A file, and the process that has locks on it; -1 if the kernel names none."""
 
     pid: int
     device: int
@@ -39,7 +41,7 @@ class Locked:
 
 
 def listed(*, rest_s: float = REST_S) -> Counter[Locked]:
-    """How many locks there are on the machine, the newest first if that is too many to read. Blocks."""
+    """Count the locks on the machine, the newest first if there are too many to read. Blocks."""
     global _list, _read_at, _grown_from
     with _reading:
         age_s = time.monotonic() - _read_at
@@ -60,8 +62,8 @@ def locks(
     devices: Collection[int],
     hides: Callable[[], bool] = lambda: False,
 ) -> int:
-    """How many of them are a jail's, which has the `devices` for itself; beyond `most` exactly. `hides` tells
-    whether it may have files open that cannot be seen."""
+    """Count the locks of a jail that alone uses the `devices`; a count above `most` is exact. `hides`
+    returns whether the jail may have open files that cannot be seen."""
     pids = {member.pid for member in jail}
     count, others = 0, Counter[Locked]()
     for key, number in seen.items():
@@ -69,7 +71,7 @@ def locks(
             count += number
         else:
             others[key] = number
-    if not count <= most < count + others.total():  # as nearly always: whose the others are does not matter
+    if not count <= most < count + others.total():  # the usual case: the owners of the others do not matter
         return count
     unclear: Counter[int] = Counter()
     for key, number in others.items():
@@ -99,14 +101,14 @@ def _read() -> Counter[Locked]:
 
 
 def _kernel_kib() -> int:
-    """What the kernel keeps for itself, locks among it."""
+    """Unreclaimable kernel memory, which includes locks."""
     found = UNRECLAIMABLE.search(read("/proc/meminfo"))
     return int(found[1]) if found else 0
 
 
 def _opened(jail: Sequence[Member]) -> set[int]:
-    """The inodes of the files that a jail has open; not their devices, which some file systems tell apart
-    from those in the list."""
+    """The inodes of the files that a jail has open. Not their devices, since some file systems report
+    others than the list does."""
     inodes = set()
     for member in jail:
         for thread in tables(member):

@@ -1,8 +1,8 @@
-"""What the processes of a jail have mapped, for as long as it takes to read a bounded part of it.
+"""Memory mappings of a jail's processes, read within a bounded time.
 
-The kernel writes these lists anew for each reader, a microsecond a line, and waits
-for whoever changes them. A process may have a million lines, and be slow on
-purpose. So they are read aside, and what was not read in time counts in full.
+The kernel generates these lists for each reader, at a microsecond per line, and waits
+for processes that change them. A process can have a million lines, and can be slow on
+purpose. So a thread reads them, and mappings that were not read in time count in full.
 """
 
 import os
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member
 
-READ_S = 0.25  # of a processor
-WAIT_S = 1.0  # by the clock on the wall, however busy the machine
+READ_S = 0.25  # of processor time
+WAIT_S = 1.0  # of real time, however busy the machine is
 CHUNK = 32_768
 MAPPING_BYTES = 256  # of kernel memory
 MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
@@ -23,15 +23,15 @@ MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Shared memory without a name, and how many mappings were counted on the way."""
+    """Unnamed shared memory, and the number of mappings that were counted to find it."""
 
     bytes: int
     mappings: int
 
 
 def shared(holders: Sequence[tuple[Member, int]], *, device: int, most_mappings: int) -> Shared:
-    """By what is mapped of it: its pages stay when no table shows them. Each holder comes with the most it
-    could have; those with the most are read first."""
+    """Measure unnamed shared memory by its mappings, since its pages stay even when no page table shows
+    them. Each holder comes with an upper bound of its memory; the largest are read first."""
     name = b"%02x:%02x" % (os.major(device), os.minor(device))
     sizes: dict[bytes, int] = {}
     lines: dict[int, int] = {}
@@ -58,7 +58,7 @@ def shared(holders: Sequence[tuple[Member, int]], *, device: int, most_mappings:
 
 
 def parts(place: str) -> Iterator[bytes]:
-    """The list of a process, some whole lines at a time. OSError if it cannot be had."""
+    """Yield a process's list of mappings in chunks of whole lines. OSError if it cannot be read."""
     fd = os.open(f"{place}/maps", os.O_RDONLY | os.O_CLOEXEC)
     rest = b""
     try:
@@ -73,7 +73,7 @@ def parts(place: str) -> Iterator[bytes]:
 
 
 def aside(work: Callable[[], object], seconds: float) -> bool:
-    """Do it in a thread, and wait no longer than that: it may depend on a process of the jail."""
+    """Run `work` in a thread and wait for it at most `seconds`, since a process of the jail can block it."""
     done = threading.Event()
 
     def do() -> None:
@@ -85,7 +85,8 @@ def aside(work: Callable[[], object], seconds: float) -> bool:
 
 
 def _any_thread(member: Member) -> Iterator[bytes]:
-    """The first may have exited and left the memory to the others. Nothing, if we may not read it."""
+    """Yield the mappings from the first thread that has any: the main thread may have exited while others
+    still use the memory. Yields nothing if we may not read them."""
     for thread in member.threads:
         try:
             found = False

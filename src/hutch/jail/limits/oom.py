@@ -1,13 +1,13 @@
 """Whom the kernel kills when memory runs out: commands first, the warden last.
 
-In a group full of small processes the warden would be the biggest, and the jail
-would end with it. So commands have a higher score. The warden writes its own
-to and fro around each fork, since a fork inherits it; it needs the descriptor
-from out here, because /proc is read-only in the jail and the warden's files in
-it are root's. While it forks, the warden is as likely a victim as a command of
-its size, and so are the reapers at all times; so commands are raised once more
-from out here as soon as they are seen. Where we are not root, the kernel
-chooses by size alone.
+In a group full of small processes the warden would be the largest, and the jail would
+end with it. So commands have a higher score. A fork inherits the score, so the warden
+changes its own before and after each fork. It needs the descriptor from the host,
+because /proc is read-only in the jail and the warden's files there belong to root.
+
+While it forks, the warden is as likely a victim as a command of its size, and the
+reapers always are. So the host raises commands once more as soon as it sees them. Where
+we are not root, the kernel chooses by size alone.
 """
 
 import contextlib
@@ -19,13 +19,14 @@ from pathlib import Path
 from hutch.jail.jail_processes import is_below
 from hutch.jail.policy import MIB
 
-WARDEN_BYTES = 32 * MIB  # more than it ever has
+WARDEN_BYTES = 32 * MIB  # more than the warden ever uses
 MOST_HIGHER, MOST = 500, 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The warden's score and that of commands, and where the warden's is written. The owner closes it."""
+    """The scores of the warden and of commands, and the descriptor to write the warden's to. The owner
+    closes it."""
 
     fd: int
     warden: int
@@ -33,14 +34,17 @@ class Scores:
 
 
 def higher(memory_bytes: int) -> int:
-    """By how much: as if a command had a warden's memory on top of its own, and no more than that. A score
-    is a thousandth of the group's memory, or of the machine's when that runs out: with a high one, small
-    commands would be killed for what somebody big outside has taken."""
+    """How much higher the score of commands is.
+
+    As if a command had a warden's memory on top of its own, and no more. A score is a thousandth of the
+    group's memory, or of the machine's when that runs out: with a high score, small commands would be
+    killed for memory that a large process outside has taken.
+    """
     return min(-(-1000 * WARDEN_BYTES // memory_bytes), MOST_HIGHER)
 
 
 def prefer_commands(warden: int, *, memory_bytes: int) -> Scores | None:
-    """Raise the score of those who wait for the first commands; None if we may not."""
+    """Raise the score of the reapers that wait for the first commands; None if we may not."""
     try:
         fd = os.open(f"/proc/{warden}/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -54,7 +58,8 @@ def prefer_commands(warden: int, *, memory_bytes: int) -> Scores | None:
 
 
 class Raising:
-    """Puts the commands of a jail above its reapers, which are no smaller than many a command."""
+    """Raises the score of a jail's commands above that of its reapers, which are as large as many
+    commands."""
 
     def __init__(self, warden: int, *, memory_bytes: int) -> None:
         self._warden = warden
@@ -63,13 +68,13 @@ class Raising:
         self._known: set[int] = set()
 
     def follow(self, commands: Iterable[int]) -> None:
-        """Raise those that were not there before. Blocks."""
+        """Raise the commands that are new since the last call. Blocks."""
         now = set(commands)
         for pid in now - self._known:
-            with contextlib.suppress(OSError):  # it is gone, or we may not
+            with contextlib.suppress(OSError):  # it has ended, or we may not
                 fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
                 try:
-                    if is_below(pid, self._warden):  # the number may be another's by now; what is open is not
+                    if is_below(pid, self._warden):  # the pid may have been reused; the open file has not
                         os.write(fd, self._score)
                 finally:
                     os.close(fd)

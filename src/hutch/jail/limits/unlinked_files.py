@@ -1,6 +1,7 @@
-"""Files on disk that a jail keeps and that no walk of its workspace finds.
+"""Files on disk that a jail holds and that no walk of its workspace finds.
 
-They were deleted, and somebody has them open, mapped, or in flight in a socket.
+They were deleted, but a process has them open or mapped, or they are in flight in a
+socket.
 """
 
 import os
@@ -13,27 +14,27 @@ from dataclasses import dataclass
 from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.mappings import READ_S, aside, parts
 
-WAIT_S = 0.5  # by the clock on the wall, however busy the machine
+WAIT_S = 0.5  # of real time, however busy the machine is
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class UnlinkedFiles:
-    """Files without a name that a jail keeps on disk."""
+    """Unnamed files that a jail holds on disk."""
 
     bytes: int
-    maybe_more: bool  # something could not be looked into
+    maybe_more: bool  # something could not be inspected
 
 
 def find_unlinked_files(jail: Sequence[Member], *, skip: Collection[int]) -> UnlinkedFiles:
-    """Files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
+    """Find files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
     search = _Search(skip)
     in_time = aside(lambda: search.look(jail), WAIT_S)
     return UnlinkedFiles(sum(dict(search.sizes).values()), search.maybe_more or not in_time)
 
 
 class _Search:
-    """What was found so far."""
+    """The files found so far."""
 
     def __init__(self, skip: Collection[int]) -> None:
         self.sizes: dict[tuple[int, int], int] = {}
@@ -63,7 +64,7 @@ class _Search:
             about = os.stat(f"{place}/fd/{name}")  # noqa: PTH116
         except OSError:
             return
-        if stat.S_ISSOCK(about.st_mode):  # which may hold files in flight
+        if stat.S_ISSOCK(about.st_mode):  # it may hold files in flight
             self.maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{place}/fdinfo/{name}"), re.M) is None
         elif stat.S_ISREG(about.st_mode) and not about.st_nlink and about.st_dev not in self._skip:
             self.sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
@@ -76,7 +77,7 @@ class _Search:
             try:
                 mapped = f"/proc/{pid}/map_files/{int(start, 16):x}-{int(end, 16):x}"
                 self.sizes[key] = os.stat(mapped).st_blocks * 512  # noqa: PTH116
-            except PermissionError:  # only root may; it may be larger than what is mapped
+            except PermissionError:  # only root may; the file may be larger than its mapping
                 self.maybe_more = True
             except OSError:
                 continue

@@ -1,8 +1,8 @@
-"""What the processes of a jail hold, where no cgroup counts it.
+"""Resources that the processes of a jail use, where no cgroup counts them.
 
-Each figure is an upper bound: first a cheap one from what /proc shows to everybody,
-and only when that is too much a closer look. A process may hide its pages, its
-leading thread or its descriptors, but not make the bound smaller.
+Each figure is an upper bound: first a cheap one from what any user can read in /proc,
+and a closer one only when the first exceeds the limit. A process can hide its pages,
+its main thread or its descriptors, but it cannot lower the bound.
 """
 
 import contextlib
@@ -16,39 +16,39 @@ from dataclasses import dataclass
 from hutch.jail.jail_processes import Member, read, tables
 from hutch.jail.limits.mappings import MAPPING_BYTES, shared
 
-DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
+DESCRIPTOR_BYTES = 8 * 1024  # a pipe's smallest buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
 TCP_SOCKET_BYTES = 4096
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
-CLOSER_S, LONGEST_S = 0.1, 2.0  # for a closer look at who shares memory with whom
+CLOSER_S, LONGEST_S = 0.1, 2.0  # for finding out which pages processes share
 STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
 ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a jail's processes hold now."""
+    """The resources that a jail's processes use now."""
 
-    processes: int  # and threads, as the kernel counts them
+    processes: int  # including threads, as the kernel counts them
     memory_bytes: int
-    biggest: int  # pid of the one that holds most, reapers aside
+    biggest: int  # pid of the largest process, reapers excluded
     biggest_bytes: int
-    by_command: Mapping[int, int]  # reaper: bytes that the processes below it hold
+    by_command: Mapping[int, int]  # reaper: bytes used by the processes below it
     descriptors: int
-    mappings: int  # 0 as long as there cannot be too much
+    mappings: int  # 0 while memory use is certainly below the limit
 
 
 @dataclass(slots=True)
 class _Held:
     member: Member
-    own_bytes: int  # its pages and page tables, those shared with a relative by fork included
-    mapped_bytes: int  # what could be shared memory, and the kernel's list of it
+    own_bytes: int  # its pages and page tables, including pages shared by fork
+    mapped_bytes: int  # possible shared memory, and the kernel's list of mappings
 
 
 def usage(
     warden: int, jail: Sequence[Member], *, most_bytes: int, most_descriptors: int, most_mappings: int
 ) -> Usage:
-    """Add up what they hold. Beyond the limits the sums are exact; below they are only low enough."""
+    """Add up the resources of the processes. Sums above a limit are exact; sums below it are upper bounds."""
     every = [_held(member) for member in jail]
     descriptors = sum(_descriptors(member) for member in jail)
     if descriptors > most_descriptors:
@@ -78,13 +78,13 @@ def usage(
 
 
 def tmpfs_use(directory: int) -> tuple[int, int]:
-    """Bytes and files in the tmpfs that a descriptor is on."""
+    """The bytes and files in the tmpfs of a descriptor."""
     about = os.fstatvfs(directory)
     return (about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree
 
 
 def shared_memory_device() -> int:
-    """The kernel's own tmpfs, where shared memory without a name lives."""
+    """The kernel's own tmpfs, which holds unnamed shared memory."""
     fd = os.memfd_create("look", os.MFD_CLOEXEC)
     try:
         return os.fstat(fd).st_dev
@@ -93,7 +93,7 @@ def shared_memory_device() -> int:
 
 
 def _held(member: Member) -> _Held:
-    for thread in member.threads:  # the first may have exited and left the memory to the others
+    for thread in member.threads:  # the first thread may have exited while others still use the memory
         told = {
             key: int(value) for key, value in STATUS.findall(read(f"/proc/{member.pid}/task/{thread}/status"))
         }
@@ -106,7 +106,8 @@ def _held(member: Member) -> _Held:
 
 
 def _by_command(commands: Sequence[_Held]) -> dict[int, int]:
-    """Memory that is shared by fork is shared below one reaper only, so it is free when that command ends."""
+    """Bytes by reaper. Pages shared by fork are shared below one reaper only, so they are free when that
+    command ends."""
     total: dict[int, int] = {}
     for held in commands:
         total[held.member.reaper] = total.get(held.member.reaper, 0) + held.own_bytes
@@ -114,9 +115,12 @@ def _by_command(commands: Sequence[_Held]) -> dict[int, int]:
 
 
 def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
-    """Count pages once that processes share by fork, the biggest first. It may have to wait for one of them,
-    so this is done aside, and for a short while. On a busy machine it may take longer, as long as it gets on
-    and what is known by then is not too much already. What is not known in the end is left as it is."""
+    """Count pages only once that processes share by fork, largest process first.
+
+    Reading may block on a process, so a thread does it for a short time. On a busy machine it may take
+    longer, while it makes progress and the known sum is within the limit. Processes that were not read
+    keep their upper bound.
+    """
     twice: dict[int, int] = {}
     own = {held.member.pid: held.own_bytes for held in every}
     done = threading.Event()
@@ -146,12 +150,13 @@ def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
 
 
 def _is_runnable(thread: threading.Thread) -> bool:
-    """Whether a thread of ours runs or waits for a processor, and not for another process."""
+    """Whether one of our threads runs or waits for a processor, and not for another process."""
     return b") R " in read(f"/proc/self/task/{thread.native_id}/stat")
 
 
 def _descriptors(member: Member, *, shared: bool = False) -> int:
-    """Of all its threads, which mostly share one table; `shared` finds out, and counts those once."""
+    """Descriptors of all threads of a process. Threads mostly share one table; `shared` detects that and
+    counts a shared table once."""
     count = 0
     for thread in tables(member) if shared else member.threads:
         place = f"/proc/{member.pid}/task/{thread}"
@@ -167,7 +172,7 @@ def _descriptors(member: Member, *, shared: bool = False) -> int:
 
 
 def _sockets(warden: int) -> tuple[int, int]:
-    """How many the jail's network has, in nobody's hands too: TCP, and all others."""
+    """Numbers of sockets in the jail's network namespace, including those without an owner: non-TCP, TCP."""
     used = tcp = 0
     for name in ("sockstat", "sockstat6"):
         for line in read(f"/proc/{warden}/net/{name}").splitlines():
@@ -180,7 +185,7 @@ def _sockets(warden: int) -> tuple[int, int]:
 
 
 def _tcp_bytes(warden: int) -> int:
-    """What waits in TCP connections. Twice: packets take more room than their content."""
+    """Bytes queued in TCP connections, doubled because packets take more memory than their content."""
     total = 0
     for name in ("tcp", "tcp6"):
         for line in read(f"/proc/{warden}/net/{name}").splitlines()[1:]:
@@ -190,10 +195,10 @@ def _tcp_bytes(warden: int) -> int:
 
 
 def _max_mappings() -> int:
-    """Of one process."""
+    """The maximum number of mappings of one process."""
     return int(read("/proc/sys/vm/max_map_count") or 65_530)
 
 
 def _unix_bytes() -> int:
-    """What may wait in one socket: a sender's largest buffer, which the kernel doubles."""
+    """The maximum that one socket can queue: a sender's largest buffer, which the kernel doubles."""
     return min(2 * int(read("/proc/sys/net/core/wmem_max") or 212_992), 1024 * 1024)

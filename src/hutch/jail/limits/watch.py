@@ -1,9 +1,9 @@
-"""When to look into a jail, and what to do when it is over a limit.
+"""Decides when to inspect a jail, and acts when it is over a limit.
 
-Often while it is at work or memory grows, rarely while nothing moves in it. The
-jail is cleared when a look says so, or the commands are ended that hold too much
-memory. Meanwhile no command may start: it would be killed, or blamed, for another's
-deeds.
+It inspects often while the jail works or memory grows, and rarely while the jail is
+idle. After an inspection that finds a limit exceeded, it clears the jail, or ends the
+commands that use too much memory. Meanwhile no command may start: it would be killed,
+or blamed, for what another did.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ IDLE_POLL_INTERVAL_S = 1.0  # the maximum, while almost nothing runs; doubled wh
 IDLE_SHARE = 0.02  # of a processor
 LOOKERS = 8
 LONG_S = 0.05
-SPREAD = 0.7  # of a pause at the least: jails that began together are not all looked at in one moment
+SPREAD = 0.7  # minimum share of a pause: spreads inspections of jails that started together
 
 T = TypeVar("T")
 
 
 class Watch:
-    """Looks at one jail again and again."""
+    """Inspects one jail repeatedly."""
 
     def __init__(
         self,
@@ -46,41 +46,44 @@ class Watch:
         self._most_bytes = memory_bytes
         self._idle_s = 2 * IDLE_POLL_INTERVAL_S if counted else IDLE_POLL_INTERVAL_S
         self._clear = clear
-        self._end_commands = end_commands  # of these reapers; False if everything must be cleared instead
+        self._end_commands = end_commands  # of these reapers; False if the whole jail must be cleared instead
         self._busy = asyncio.Event()
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
         self._in_thread: asyncio.Future[Any] | None = None
         self._running = 0
-        self._is_stale = False  # a command has ended during a look, which may still blame somebody for it
-        self._has_begun = False  # whether it is known how large the workspace was at the start
+        self._is_stale = False  # a command ended during an inspection, which may still blame another for it
+        self._has_begun = False  # whether the initial size of the workspace was measured
         self._fault: BaseException | None = None
         self._clearing: asyncio.Future[None] | None = None
         self._task = asyncio.create_task(self._watch())
         self._task.add_done_callback(self._ended)
 
     async def calm(self) -> None:
-        """Until a command may start: not before the workspace was measured, or what it makes would count as
-        having been there; and not while the jail is being cleared, nor during a look that has seen a command
-        which has ended since, or it would be hit for another's deeds."""
+        """Wait until a command may start.
+
+        Not before the workspace was measured, or files of the command would count as part of the initial
+        size. Not while the jail is being cleared, nor during an inspection that has seen a command which
+        has ended since, or the new command would be stopped for what another did.
+        """
         while not self._has_begun or self.look.is_clearing or self._is_stale:  # noqa: ASYNC110 (set by a thread, and rare)
             await asyncio.sleep(CALM_S)
         if self._fault is not None:
             raise Unavailable(
-                f"Nobody watches this jail any more ({self._fault!r}), so nothing is run in it. Close it."
+                f"The watcher of this jail has failed ({self._fault!r}), so nothing may run in it. Close it."
             )
         if self.look.is_beyond() is not None:
             async with self._settling:
-                await self._aside(self.look.settle)  # somebody may have deleted something by now
+                await self._aside(self.look.settle)  # files may have been deleted by now
                 if (hit := self.look.is_beyond()) is not None:
                     raise LimitReached(
-                        f"The workspace was filled beyond {hit} again and again; nothing more is run in it. "
+                        f"The workspace exceeded {hit} repeatedly; no more commands run in it. "
                         f"Delete files there from outside, or raise {hit.limit}.",
                         limit=hit.limit,
                     )
 
     def busy(self, running: int) -> None:
-        """Tell how many commands run; with none there is nothing to watch."""
+        """Set the number of running commands. With none there is nothing to inspect."""
         self.stir()
         if running < self._running and self._in_thread is not None and not self._in_thread.done():
             self._is_stale = True
@@ -91,7 +94,7 @@ class Watch:
             self._busy.clear()
 
     def stir(self) -> None:
-        """Something is about to run."""
+        """Inspect soon, because a command is about to run."""
         if self._waking is not None:
             _resolve(self._waking, True)
 
@@ -100,11 +103,11 @@ class Watch:
         await asyncio.gather(self._task, return_exceptions=True)
         if self._in_thread is None or self._in_thread.done():
             self.look.close()
-        else:  # a walk may take a while, and needs its descriptors until then
+        else:  # a walk may take long, and needs its descriptors until then
             self._in_thread.add_done_callback(lambda _: self.look.close())
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A watcher that broke is no reason to go on unwatched: everything inside is ended."""
+        """Kill everything in the jail when the watcher itself failed: nothing may run unwatched."""
         self._fault = None if task.cancelled() else task.exception()
         if self._fault is not None:
             self._clearing = asyncio.ensure_future(self._cleared())
@@ -153,14 +156,14 @@ class Watch:
     async def _aside(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
         self._in_thread = future
-        future.add_done_callback(self._looked)  # of every kind: after the last one nobody may look for long
+        future.add_done_callback(self._looked)  # after any work, since the next inspection may be far off
         return await asyncio.shield(future)
 
     def _looked(self, _: "asyncio.Future[T]") -> None:
         self._is_stale = False
 
     async def _pause(self, pause_s: float) -> None:
-        """Until the next look; a long one is cut short when a command is about to run."""
+        """Wait for the next inspection. A long wait is cut short when a command is about to run."""
         if pause_s > POLL_INTERVAL_S:
             loop = asyncio.get_running_loop()
             self._waking = loop.create_future()
@@ -176,8 +179,8 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def _turn() -> AsyncIterator[None]:
-    """Looks that are not urgent are made one after the other: at once they would only take the interpreter
-    from each other, and from the event loop. One that takes long lets the next begin."""
+    """Run inspections that are not urgent one after the other: together they would only take the
+    interpreter from each other and from the event loop. A long one lets the next start."""
     loop = asyncio.get_running_loop()
     turn = _turns.setdefault(loop, asyncio.Lock())
     await turn.acquire()
@@ -185,12 +188,12 @@ async def _turn() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        if loop.time() < timer.when():  # else the timer has let the next begin, or is about to
+        if loop.time() < timer.when():  # else the timer has released the next, or is about to
             timer.cancel()
             turn.release()
 
 
-# Of their own: whoever keeps all others busy must not thereby go unwatched.
+# Separate threads: a jail that keeps all other threads busy must still be watched.
 _threads = ThreadPoolExecutor(LOOKERS, thread_name_prefix="jail-look")
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 

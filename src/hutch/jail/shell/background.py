@@ -1,7 +1,8 @@
-"""Commands that outlasted their caller's patience, under an id, until they end or the jail does.
+"""Commands that took longer than their caller waits, under an id, until they end or the
+jail does.
 
-Each keeps the shell process it was started in. Its output is kept as on a tape
-of limited length, read from where the last reader stopped or from any place.
+Each keeps the shell process in which it was started. Its output is buffered up to a
+maximum, and read from where the last reader stopped or from any offset.
 """
 
 import asyncio
@@ -20,27 +21,27 @@ from hutch.jail.shell.process import shown
 from hutch.jail.shell.result import Ended, Result
 from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
-KEPT_ENDED = 100  # that can still be asked about
-KEPT_WHOLE = 4  # of these, the last to end
-KEPT_BYTES = 16 * 1024  # of the others' output, head and tail
-BEFORE_BYTES = AROUND_BYTES  # of what stood before, for who looks for secrets
+KEPT_ENDED = 100  # that can still be queried
+KEPT_WHOLE = 4  # the last of them, with all their output
+KEPT_BYTES = 16 * 1024  # output of the others, head and tail
+BEFORE_BYTES = AROUND_BYTES  # preceding output, for redaction
 
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """What was printed from one place to another, both streams as they came."""
+    """Output from one offset to another, both streams in order of arrival."""
 
     data: bytes
-    start: int  # later than was asked for, if that is no longer kept
-    end: int  # where to read on
+    start: int  # after the requested offset, if that is no longer buffered
+    end: int  # the offset to continue from
     running: bool
-    asked: int = 0  # where the reader wanted to read on
-    before: bytes = b""  # the last that was printed before `start`: not to be shown, but to understand it
+    asked: int = 0  # the requested offset
+    before: bytes = b""  # output just before `start`: never displayed, but needed for redaction
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line of the list."""
+    """One line of the list of background commands."""
 
     id: str
     shell: str
@@ -52,18 +53,18 @@ class Listed:
 
 
 class BackgroundCommand:
-    """A command that goes on by itself."""
+    """A command that runs in the background."""
 
     def __init__(self, id_: str, job: Job, *, shell: str, most_bytes: int) -> None:
         self.id = id_
         self.shell = shell
-        self._job: Job | None = job  # until it has ended
+        self._job: Job | None = job  # None after it has ended
         self._command, self._cwd = job.command, shown(job.cwd)
         self._most = most_bytes
         self._result: Result | None = None
         self._began = time.monotonic()
         first = job.finish(None)
-        # The place on the tape of the first byte that can be read, and the bytes from shortly before it on.
+        # The offset of the first byte that can be read, and the bytes from shortly before it on.
         self._start, self._kept = _tape(first.stdout_output, first.stderr_output)
         self._first = replace(
             first,
@@ -71,7 +72,7 @@ class BackgroundCommand:
             note=f"Still running, now in the background as {id_}. The shell is free again: same directory "
             "and exported variables; other variables and functions stayed with the command.",
         )
-        # Of the one to read next: the first result has told what is before.
+        # The next offset to read: the first result contains everything before.
         self._read = first.stdout_output.total_bytes + first.stderr_output.total_bytes
         self._ended = asyncio.Event()
         self._also, job.on_output = job.on_output, self._hear
@@ -81,12 +82,12 @@ class BackgroundCommand:
         return self._result is None
 
     def result(self) -> Result:
-        """The final result, or the one of the moment when it went to the background."""
+        """The final result, or the one from when it went to the background."""
         return self._result or self._first
 
     def read(self, offset: int | None = None) -> Tape:
-        """What is new since the last read without an offset, or all since the offset."""
-        begin = self._start - min(self._start, BEFORE_BYTES)  # of what is kept
+        """Output since the last read without an offset, or since the offset."""
+        begin = self._start - min(self._start, BEFORE_BYTES)  # of the buffered output
         end = begin + len(self._kept)
         asked = min(self._read if offset is None else offset, end)
         start = max(asked, self._start)
@@ -97,18 +98,17 @@ class BackgroundCommand:
         return Tape(bytes(self._kept[place:]), start, end, self.running, asked, before)
 
     async def wait(self, timeout_s: float | None = None) -> Result:
-        """The result; one with `running` if it has not ended in that time."""
+        """Wait for the result; one with `running` if the command has not ended in that time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._ended.wait()
         return self.result()
 
     async def write(self, data: bytes) -> None:
-        """To its standard input."""
+        """Write to its standard input."""
         await self._writer().write(data)
 
     def close_stdin(self) -> None:
-        """End of its standard input."""
         self._writer().close()
 
     async def signal(self, number: int) -> None:
@@ -118,7 +118,7 @@ class BackgroundCommand:
             await self._job.signal(number)
 
     async def kill(self) -> None:
-        """With all it started."""
+        """Kill the command with all it started."""
         if self._job is not None:
             with contextlib.suppress(HutchError):
                 await self._job.stop()
@@ -138,7 +138,7 @@ class BackgroundCommand:
         )
 
     async def follow(self) -> Result:
-        """Wait for its end, its timeout included; then its shell process is not needed any more."""
+        """Wait for the end or the timeout; then release its shell process."""
         job = self._job
         assert job is not None
         ended: Ended | None = None
@@ -156,7 +156,7 @@ class BackgroundCommand:
         return result
 
     def shrink(self) -> None:
-        """Others have ended since; of this one, keep the ends of what it printed."""
+        """Retain only head and tail of the output, when later commands have ended too."""
         if self._result is not None:
             stdout = self._result.stdout_output.shortened(KEPT_BYTES)
             stderr = self._result.stderr_output.shortened(KEPT_BYTES)
@@ -187,11 +187,11 @@ class Background:
     """All background commands of a jail."""
 
     def __init__(self, *, most_bytes: int, on_end: Callable[[str, Result], None] | None = None) -> None:
-        self.on_end = on_end  # told the id and the result of each that ends
+        self.on_end = on_end  # called with the id and the result of each that ends
         self._most = most_bytes
         self._commands: dict[str, BackgroundCommand] = {}
         self._following: set[asyncio.Task[None]] = set()
-        self._whole: deque[BackgroundCommand] = deque()  # have ended, the last of all
+        self._whole: deque[BackgroundCommand] = deque()  # the last that ended
         self._number = 0
 
     def add(self, job: Job, *, shell: str, on_end: Callable[[Result], None]) -> BackgroundCommand:
@@ -218,10 +218,10 @@ class Background:
             return self._commands[id_]
         except KeyError:
             known = ", ".join(self._commands) or "none"
-            raise NotFound(f"There is no background command '{id_}'. Known are: {known}.") from None
+            raise NotFound(f"There is no background command '{id_}'. Known: {known}.") from None
 
     async def close(self) -> None:
-        """The jail is gone, and they with it; wait until everybody was told."""
+        """Wait until listeners were notified about the end of all commands, which ended with the jail."""
         if self._following:
             await asyncio.wait(self._following, timeout=5)
         for task in self._following:
@@ -243,8 +243,8 @@ class Background:
 
 
 def _tape(stdout: StreamOutput, stderr: StreamOutput) -> tuple[int, bytearray]:
-    """The output of a command up to now: from where on it can be read, and the bytes from BEFORE_BYTES before
-    that on. It begins behind the last gap: next to one there may be half of a secret."""
+    """The start offset of a command's readable output so far, and the bytes from BEFORE_BYTES before it
+    on. It starts after the last gap: next to one there may be half of a secret."""
     if stderr.left_out_bytes:
         before, shown = stderr.before_tail, stderr.tail
     elif stderr.before_head:

@@ -1,8 +1,8 @@
-"""A command while it runs in a shell, wherever its caller is by then.
+"""A command that runs in a shell, even when its caller has stopped waiting.
 
-Its standard input is a pipe that a process of its own in the jail holds and does
-nothing else. The shell opens it through /proc, the only way to give a running
-process another descriptor.
+Its standard input is a pipe, held by a separate process in the jail that does nothing
+else. The shell opens it through /proc, the only way to give a running process another
+descriptor.
 """
 
 import asyncio
@@ -44,30 +44,30 @@ class Job:
         limits: Limits = jail.policy.limits
         self.process = process
         self.command = command
-        self.cwd = process.cwd  # where it begins
+        self.cwd = process.cwd  # where it starts
         self.timed_out = self._stopped = False
         self.on_output, self.on_lost = on_output, on_lost
-        self.stdin: Command | None = None  # whose standard input the command reads
+        self.stdin: Command | None = None  # the process whose standard input the command reads
         self._jail = jail
-        self._mark = jail.mark(stir=False)  # what was hit until now is another's
+        self._mark = jail.mark(stir=False)  # limits hit until now belong to other commands
         self._timeout_s = timeout_s
         self._began = time.monotonic()
         self._done: Ending | None = None
         self._chatter = process.chatter(command)
-        self._signal: int | None = None  # that was sent to it
+        self._signal: int | None = None  # the last one sent to it
         self._capture = Capture(
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=jail.outputs
         )
 
     def begin(self, env: Mapping[str, str] | None, stdin: str = NULL, *, status: int = 0) -> None:
-        """Give it to the shell."""
+        """Send the command to the shell."""
         self.process.output.sink = self.take
         self._done = self.process.call(self.command, env=env, stdin=stdin, status=status)
 
     async def begin_with(
         self, env: Mapping[str, str] | None, stdin: bytes | Pipe, *, status: int = 0
     ) -> None:
-        """Give it to the shell, and something to read."""
+        """Send the command to the shell, with a standard input."""
         self.stdin, pid = await lend(self._jail, stdin)
         self.begin(env, f"/proc/{pid}/fd/0", status=status)
 
@@ -83,14 +83,14 @@ class Job:
             self.on_output(name, data)
 
     def lost_output(self, name: StreamName, lost: Lost) -> None:
-        """Some output that belongs to it was not kept: what was printed before the first that comes."""
+        """Note that output of the command was dropped before its first bytes."""
         self._capture.is_incomplete = True
         self._capture.continue_after(name, lost.end)
         if self.on_lost is not None:
             self.on_lost(name, lost)
 
     async def wait(self, most_s: float | None) -> Ended | None:
-        """Until it has ended, at its timeout if need be; None if that takes longer than the caller waits."""
+        """Wait for the end or the timeout; None if that takes longer than `most_s`."""
         assert self._done is not None
         left_s = None if self._timeout_s is None else self._began + self._timeout_s - time.monotonic()
         out_of_time = left_s is not None and (most_s is None or left_s <= most_s)
@@ -101,21 +101,21 @@ class Job:
         return ended
 
     async def signal(self, number: int) -> None:
-        """Send a signal to it and to all it started."""
-        if number != SIGINT:  # which a shell tells by its exit code
+        """Send a signal to the command and to all it started."""
+        if number != SIGINT:  # a shell reports SIGINT by its exit code
             self._signal = number
         await self.process.interrupt(number)
 
     async def stop(self) -> Ended:
-        """Kill it with all it started."""
+        """Kill the command with all it started."""
         self._stopped = True
         return await self.process.stop_command()
 
     def finish(self, ended: Ended | None) -> Result:
-        """All there is to tell now; None when it still runs."""
+        """The result so far; `ended` is None while the command runs."""
         raw = ended
         if ended is not None:
-            if self._stopped:  # however the shell saw it
+            if self._stopped:  # whatever the shell reported
                 ended = Ended(None, SIGKILL, ended.lost)
             elif self._signal and ended.exit_code in (128 + SIGINT, 128 + self._signal):
                 ended = Ended(None, self._signal, ended.lost)
@@ -145,7 +145,7 @@ class Job:
         )
 
     def _limit_hit(self, ended: Ended) -> LimitHit | None:
-        """Which limit the command ran into. Only looked up if it failed, since looking takes time."""
+        """The limit that the command hit. Checked only if it failed, since the check takes time."""
         if ended.exit_code == 0:
             return None
         suspect = Suspect(
@@ -154,17 +154,17 @@ class Job:
         return self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
 
     def _note(self, ended: Ended) -> str:
-        """Why the shell is gone, and what the next command finds."""
+        """Why the shell was lost, and what the next command finds."""
         after = f" after {self._timeout_s:g} s" if self.timed_out else ""
         match ended.lost:
             case result.REPLACED:
                 why = f"The command replaced the shell (exec) and was killed{after}."
             case result.KILLED:
-                why = f"The command did not leave the shell when it was stopped; both were killed{after}."
+                why = f"The shell did not return after its command was stopped; both were killed{after}."
             case result.LEFT:
                 why = f"The command ended the shell (exit, exec or set -e), with exit code {ended.exit_code}."
             case result.SIGNALLED:
-                why = f"The process of the shell was ended by signal {ended.signal}."
+                why = f"The shell process was killed by signal {ended.signal}."
             case other:
                 why = f"The shell was lost: {other}."
         return (
@@ -174,7 +174,7 @@ class Job:
         )
 
     def close(self) -> None:
-        """The output is complete, and nobody reads the input any more."""
+        """Release the output file and the input process, when both are no longer needed."""
         self._capture.close()
         if self.stdin is not None:
             lender, self.stdin = self.stdin, None
@@ -182,7 +182,7 @@ class Job:
 
 
 async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
-    """The process, and its pid inside."""
+    """Start the process that holds the standard input; returns it with its pid inside."""
     lender: Command | None = None
     try:
         async with asyncio.timeout(START_S):
@@ -190,17 +190,18 @@ async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
             assert lender.stdout is not None
             return lender, int(await lender.stdout.read(32))
     except BaseException as error:
-        if lender is not None:  # be it that nobody waits for it any more
+        if lender is not None:  # even when the caller was cancelled
             await asyncio.shield(asyncio.ensure_future(dismiss(lender)))
         if not isinstance(error, TimeoutError | ValueError):
             raise
-    raise Unavailable("No room for another process in the jail. End some that run there.")
+    raise Unavailable("The jail has reached its process limit. End some processes.")
 
 
 async def dismiss(lender: Command) -> None:
-    """Its pipes are open where they are needed, or not needed any more."""
+    """End the process that held the standard input, when its pipes are open in the command or no longer
+    needed."""
     try:
-        with contextlib.suppress(HutchError):  # of a jail that is gone, so is the lender
+        with contextlib.suppress(HutchError):  # the jail has ended, and the process with it
             await lender.kill()
     finally:
         lender.close()

@@ -1,8 +1,8 @@
 """The host's ends of a shell's socket and pipes.
 
-What is said to a shell is written at once as far as it fits, and the rest as the
-shell reads on. Its two output pipes are read as they fill, unless the reader of
-the output has enough for now.
+Text for a shell is written immediately as far as it fits, and the rest as the shell
+reads on. The two output pipes are read as they fill, unless their consumer has paused
+them.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ class ShellInput:
         try:
             self._unsaid = text[self._writer.write_some(text) :]
         except BrokenPipeError:
-            return  # it has ended, as we are about to learn
+            return  # it has ended, which is reported soon
         if self._unsaid:
             self._saying = asyncio.get_running_loop().create_task(self._say_rest())
 
     def unread(self) -> bool | None:
-        """Whether the shell has something left to read; None when that cannot be told."""
+        """Whether the shell has input left to read; None when that is unknown."""
         if self._unsaid or self._writer.fd < 0:
             return None
         waiting = fcntl.ioctl(self._writer.fd, termios.TIOCOUTQ, bytes(4))
@@ -62,7 +62,7 @@ class ShellInput:
 
 
 def discard(name: StreamName, data: bytes) -> None:
-    """A sink for what is no command's output."""
+    """A sink for data that is not a command's output."""
 
 
 class ShellOutput:
@@ -80,7 +80,7 @@ class ShellOutput:
         self.resume()
 
     def pause(self) -> None:
-        """Read no more, so that whoever writes has to wait."""
+        """Stop reading, so that writers must wait."""
         if self._reading:
             self._reading = False
             for fd in self._pipes:
@@ -93,14 +93,14 @@ class ShellOutput:
                 self._loop.add_reader(fd, self._readable, fd, name)
 
     def drain(self) -> None:
-        """Take what is in the pipes now; who still holds the other ends is not waited for."""
+        """Read what is in the pipes now, without waiting for processes that still have the other ends."""
         for fd, _ in self._waiting.poll(0) if self._pipes else ():
             rest = WIDE_BYTES
             while rest > 0 and fd in self._pipes and (taken := self._readable(fd, self._pipes[fd])):
                 rest -= taken
 
     def close(self) -> None:
-        """Nothing is left that could write there."""
+        """Stop reading, when no process that could write remains."""
         self.drain()
         self.pause()
         self._pipes = {}

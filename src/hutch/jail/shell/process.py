@@ -1,14 +1,14 @@
-"""One shell process in a jail: the pipes to it, and what runs in it now.
+"""One shell process in a jail: the pipes to it, and the command that runs in it.
 
-A command is done when the shell says so with the command's own nonce, or when
-the shell process has ended. Should the shell come back for more without having
-said anything (somebody made `printf` a read-only function, say), it has lost
-its tongue: a blank line that was sent when nothing else was left to read is
-then gone from the socket, and the shell counts as lost. That does not depend on
-how long anything takes, so a busy machine loses no shell.
+A command has ended when the shell reports so with the command's own nonce, or when the
+shell process has ended. The shell may read on without having reported anything, for
+example because a command made `printf` a read-only function. To detect that, a blank
+line is sent when nothing else was left to read; when it is gone from the socket without
+a report, the shell counts as lost. That does not depend on timing, so a busy machine
+loses no shell.
 
-A socket that is closed while the process goes on means that the command took
-the place of the shell (`exec`); then the end of the process is awaited.
+A socket that closes while the process continues means that the command replaced the
+shell (`exec`). Then the end of the process is awaited.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from hutch.jail.stream_output import StreamOutput
 DELETED = " (deleted)"
 START_S = 10.0
 PROBE_S = 0.25
-ROUSE_AT = {2**n for n in range(1, 16)}  # looks at which a stopped shell is woken
+ROUSE_AT = {2**n for n in range(1, 16)}  # checks at which a stopped shell is woken
 TICK_S = 0.01  # start times of processes are rounded down to this
 HUNT_S = 8.0
 PASS_ON_S = 10.0
@@ -43,16 +43,18 @@ SIGINT = 2
 
 
 class ShellCwd:
-    """The directory of one process, by a descriptor of the process's own directory in /proc.
+    """The directory of one process, by a descriptor of the process's directory in /proc.
 
-    A shell would answer with a variable that any command can set. The kernel gives the directory
-    itself: by its own path, whatever links led there."""
+    A shell would answer with a variable that any command can set. The kernel gives the directory itself,
+    by its own path, whatever links led there.
+    """
 
     def __init__(self, process: int) -> None:
         self._process = process
 
     def read(self) -> str | None:
-        """None when the process is gone. A name that is no UTF-8 comes with lone surrogates."""
+        """The directory; None when the process has ended. A name that is not UTF-8 comes with lone
+        surrogates."""
         if self._process < 0:
             return None
         try:
@@ -70,12 +72,12 @@ class ShellCwd:
 
 
 def shown(cwd: str) -> str:
-    """The same for people and logs, which know only text."""
+    """The same as text for people and logs."""
     return cwd if cwd.isascii() else cwd.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class ShellProcess:
-    """A shell that is running. `cwd` is as of its last finished command."""
+    """A running shell. `cwd` is the directory after its last finished command."""
 
     def __init__(self, jail: Jailed, program: str) -> None:
         self.cwd = jail.workspace
@@ -90,8 +92,8 @@ class ShellProcess:
         self._done = Ending(self._loop, self._alarm)
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._background_pid = self._earlier_pid = 0
-        self._is_probed = False  # a blank line was sent after all else was read
-        self._is_stopping = False  # signals may make it forget what it was asked
+        self._is_probed = False  # a blank line was sent after everything else was read
+        self._is_stopping = False  # signals may make the shell drop the status query
         self._probe: asyncio.TimerHandle | None = None
         self._looks = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,14 +104,14 @@ class ShellProcess:
         self._process: Command
 
     async def start(self, *, cwd: str, exports: bytes, sink: Sink) -> None:
-        """Start it in a directory, or in the workspace if that is gone. What it says before it is ready is
-        no output."""
+        """Start the shell in a directory, or in the workspace if that was deleted. Output before it is
+        ready is discarded."""
         words = [self._program, *self._dialect.arguments]
         try:
             async with asyncio.timeout(START_S):
                 self._process = await self._jail.spawn(words, stdin=SOCKET, cwd="/")
         except TimeoutError:
-            raise Unavailable("No shell could be started: the jail takes no commands. Clear it.") from None
+            raise Unavailable("Cannot start a shell: the jail accepts no commands. Clear it.") from None
         try:
             await self._set_up(cwd=cwd, exports=exports)
         except BaseException:
@@ -123,7 +125,7 @@ class ShellProcess:
         assert process.stdout and process.stderr and process.stdin
         self.output = ShellOutput(process.stdout.fd, process.stderr.fd)
         self._input = ShellInput(process.stdin)
-        self._answers = process.stdin.fd  # a socket, on which it answers as well
+        self._answers = process.stdin.fd  # a socket, on which the shell also replies
         self._loop.add_reader(self._answers, self._answered)
         self._spawn_task(self._await_end())
         process.on_gone(self.close)
@@ -134,7 +136,7 @@ class ShellProcess:
         if not ended.lost:
             self._cwd = ShellCwd(self._jail.proc(await process.begun()))
             self.cwd = self._cwd.read() or self.cwd
-            if process.is_gone:  # and so we were closed
+            if process.is_gone:  # then we were closed already
                 self._cwd.close()
             return
         raise Unavailable(
@@ -150,18 +152,18 @@ class ShellProcess:
         return self._done
 
     async def interrupt(self, number: int = SIGINT) -> None:
-        """A signal to the command; background jobs of a shell do not hear SIGINT."""
+        """Send a signal to the command. Background jobs of a shell ignore SIGINT."""
         if self._done.ended is not None:
             return
         self._is_stopping = True
         if number == SIGINT:
             await self._process.signal(number)
-        else:  # interactive shells ignore others, so their loops would go on
+        else:  # interactive shells ignore other signals, so their loops would continue
             await self._run_hunter(PASS_ON, PASS_ON_S, str(number))
         self._ask_again()
 
     async def stop_command(self) -> Ended:
-        """Kill what the command started. The shell stays if it can, with the jobs of earlier commands."""
+        """Kill the command's processes. The shell survives if possible, with the jobs of earlier commands."""
         done = self._done
         self._is_stopping = True
         if self._is_replaced and done.ended is None:
@@ -176,23 +178,23 @@ class ShellProcess:
         return ended
 
     async def kill(self) -> None:
-        """The end of the shell and of all that was ever started from it."""
+        """Kill the shell and everything that was ever started from it."""
         self.lost = self.lost or KILLED
-        with contextlib.suppress(HutchError):  # of a jail that is gone, so is the shell
+        with contextlib.suppress(HutchError):  # the jail has ended, and the shell with it
             await self._process.kill()
         self._lose(Exit(None, 9))
 
     def retire(self) -> None:
-        """No more commands: the shell goes when it reads on, its background jobs stay."""
+        """Accept no more commands: the shell ends when it reads on, its background jobs continue."""
         self._stop_hearing()
         self._input.close()
 
     def chatter(self, command: str) -> Chatter | None:
-        """What takes out of a command's standard error, as it comes, what the shell adds to it."""
+        """A filter that removes the shell's additions from a command's standard error as it arrives."""
         return Chatter(command) if self._dialect.chatty else None
 
     def clean(self, stderr: StreamOutput, ended: Ended) -> StreamOutput:
-        """A command's standard error without what the shell added to it."""
+        """A command's standard error without the shell's additions."""
         if not self._dialect.chatty or not stderr:
             return stderr
         jobs_began, left = self._background_pid != self._earlier_pid or bool(ended.lost), bool(ended.lost)
@@ -205,7 +207,7 @@ class ShellProcess:
         return replace(stderr, head=clean(stderr.head, left=False), tail=clean(stderr.tail, left=left))
 
     def close(self) -> None:
-        """Give the pipes back: nothing is left that could write there."""
+        """Close the pipes, when no process that could write to them remains."""
         self.output.close()
         self._lose(Exit(None, 9))
         self._stop_hearing()
@@ -233,7 +235,7 @@ class ShellProcess:
             data = os.read(self._answers, CHUNK_BYTES)
         except BlockingIOError:
             return
-        except ConnectionResetError:  # it ended with something left unread
+        except ConnectionResetError:  # the shell ended with input unread
             data = b""
         if not data:
             self._stop_hearing()
@@ -245,18 +247,18 @@ class ShellProcess:
             self._done.set(Ended(answer.exit_code))
         elif self._hearing.flooded:
             self._stop_hearing()
-            self.lost = self.lost or "somebody spoke without end where it alone answers"
+            self.lost = self.lost or "a process flooded the socket on which the shell replies"
             self._spawn_task(self.kill())
 
     def _ask_again(self) -> None:
-        """A signal may have made the shell forget the first question."""
+        """Repeat the status query, since a signal may have made the shell drop the first one."""
         self._is_probed = self._is_stopping = False
         if not self._is_replaced:
             self._input.say(self._dialect.question(self._nonce))
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether the command took the place of the shell."""
+        """Whether the command replaced the shell."""
         return self._answers < 0
 
     def _stop_hearing(self) -> None:
@@ -266,12 +268,12 @@ class ShellProcess:
 
     @property
     def reaper(self) -> int:
-        """Its reaper's number in the jail."""
+        """Its reaper's pid in the jail."""
         return self._process.reaper
 
     @property
     def is_gone(self) -> bool:
-        """True when neither the shell nor anything it started is left."""
+        """True when neither the shell nor any process it started remains."""
         return self._process.is_gone
 
     @property
@@ -280,12 +282,12 @@ class ShellProcess:
 
     @property
     def has_jobs(self) -> bool:
-        """True when something is alive that commands have left; nobody can tell while one runs."""
+        """True when processes of ended commands are alive; not reliable while a command runs."""
         return self._process.has_jobs
 
     @property
     def exports(self) -> bytes:
-        """What gives another shell the environment that this one had after its last finished command."""
+        """Text that gives another shell the environment that this one had after its last finished command."""
         return self._hearing.exports()
 
     async def _await_end(self) -> None:
@@ -298,12 +300,13 @@ class ShellProcess:
 
     def _lose(self, ended: Exit) -> None:
         if self._answers >= 0:
-            self._answered()  # an answer given just before counts, and so do the exported variables
+            self._answered()  # a reply sent just before counts, and so do the exported variables
         self.lost = self.lost or (LEFT if ended.signal is None else SIGNALLED)
         self._done.set(Ended(ended.code, ended.signal, self.lost))
 
     def _look(self) -> None:
-        """Is the shell still at it? See above. One timer serves many short commands."""
+        """Check whether the shell still works on the command; see above. One timer serves many short
+        commands."""
         self._probe = None
         if self._done.ended is not None:
             return
@@ -317,14 +320,13 @@ class ShellProcess:
             self._input.say(b"\n")
             self._is_probed = True
             return
-        self._answered()  # the shell has read on, so what it had to say has been said
+        self._answered()  # the shell has read on, so any reply has been sent
         if self._done.ended is None and self._answers >= 0:
-            self.lost = "it no longer told when a command was done"
+            self.lost = "it no longer reported the end of a command"
             self._spawn_task(self.kill())
 
     async def _run_hunter(self, script: str, timeout_s: float, *more: str) -> bool:
-        """Run something inside that finds the processes that came after the command began; whether it says
-        that it is done."""
+        """Run a script inside that finds the processes started after the command; True when it succeeds."""
         python = sys.executable if self._jail.unsafe else WARDEN_PROGRAM
         words = (
             str(self._process.pid),
@@ -339,7 +341,7 @@ class ShellProcess:
             return False
 
     async def _rouse(self) -> None:
-        """A shell that somebody stopped (`kill -STOP $$`) would wait for ever."""
+        """Wake the shell: one that was stopped (`kill -STOP $$`) would wait for ever."""
         with contextlib.suppress(HutchError):
             await self._jail.run(["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=HUNT_S)
 

@@ -1,26 +1,26 @@
-r"""The text that goes to a shell, and the text that comes back. Nothing here runs.
+r"""The text sent to a shell, and the parser for its replies. Nothing here does I/O.
 
 The shell is interactive (`-i`) without a terminal, because only then do SIGINT
-and errors such as an unset variable bring it back to its prompt with all its
+and errors such as an unset variable return it to its prompt with all its
 variables. It reads commands from a socket on its standard input, which its
-children do not inherit and, unlike a pipe, cannot open by /proc.
+children do not inherit and, unlike a pipe, cannot open through /proc.
 
-Outside of commands, standard error is the same socket, where it tells that a
-command is done; prompts, `set -x` and `set -v` of our own lines vanish there
-too. Each command gets 0, 1 and 2 by redirection, so what `exec >file` did is
+Outside of commands, standard error is the same socket, where the shell reports
+the end of a command; prompts and the traces of our own lines (`set -x`, `set -v`)
+vanish there too. Each command gets 0, 1 and 2 by redirection, so `exec >file` is
 undone after it, and the shell keeps the other descriptors out of its reach.
 
-Special builtins cannot be functions in dash, and a backslash keeps aliases
-away; `command` keeps a syntax error in `eval` from being the end of the shell.
+Special builtins cannot be functions in dash, and a backslash prevents aliases;
+`command` prevents a syntax error in `eval` from ending the shell.
 
-Some shells give the answer at the end of a command in the list of their exports,
-under a name that nobody can guess and that comes last in the list:
-`export zz…='0 0'`. Others print it between two NUL bytes. The bytes around it may
-be hostile: each byte is looked at about once, however few come at a time, and
-when there are too many the shell counts as lost.
+Dash reports the end of a command in the list of its exports, under a name that
+cannot be guessed and that comes last in the list: `export zz…='0 0'`. Bash prints
+it between two NUL bytes. The bytes around it may be hostile: each byte is scanned
+about once, however few come at a time, and when there are too many the shell
+counts as lost.
 
 Because it is interactive, bash adds to a command's standard error: a line for each
-background job, the word "exit", and a complaint that there is no terminal. That is
+background job, the word "exit", and a message that there is no terminal. These are
 removed again.
 """
 
@@ -36,10 +36,10 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STATUS_REPORT = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
 MAX_REPORTED = 24
 EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % STATUS_REPORT.pattern)
-MAX_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
+MAX_BYTES = 4 * 1024 * 1024  # more than any environment of a program
 TERMINAL_MISSED = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
 LEFT = b"exit\n"
-# bash writes the complaint in several pieces, and its last word only when it leaves
+# bash writes the message in several parts, and "exit" only when it ends
 UNSURE = re.compile(rb"(?:bash: (?:\[[^\n]{0,200})?|^exit\n)\Z", re.MULTILINE)
 JOB_BEGAN = re.compile(rb"^\[\d+\] \d+\n", re.MULTILINE)
 BACKGROUND = re.compile(r"(?<![&<>|])&(?![&>])")  # in a command
@@ -47,17 +47,17 @@ BACKGROUND = re.compile(r"(?<![&<>|])&(?![&>])")  # in a command
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one kind of shell is started and spoken to."""
+    """How one kind of shell is started and controlled."""
 
     arguments: tuple[str, ...]
-    aside: str  # moves the descriptors it was started with to where only we use them
-    chatty: bool  # adds to a command's standard error
-    redirections: bytes  # gives a command its standard output and error
-    mark: bytes  # comes before the nonce in an answer
-    asking: tuple[bytes, ...]  # comes around the nonce in the question
+    aside: str  # moves its initial descriptors to numbers that only we use
+    chatty: bool  # adds messages to a command's standard error
+    redirections: bytes  # of a command's standard output and error
+    mark: bytes  # precedes the nonce in a reply
+    asking: tuple[bytes, ...]  # surrounds the nonce in a status query
 
     def setup(self, *, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
-        """The first lines."""
+        """The first lines to send."""
         return b"".join(
             (
                 f"PS1= PS2= PS4='+ '\n{self.aside}\n".encode(),
@@ -70,8 +70,8 @@ class Dialect:
     def call(
         self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str, status: int = 0
     ) -> bytes:
-        """The lines that run a command and tell its end. It sees `status` as `$?`."""
-        # The failing part of an `&&` is neither the end of a shell with `set -e`, nor trapped as an error.
+        """The lines that run a command and report its end. The command sees `status` as `$?`."""
+        # A failing part of an `&&` neither ends a shell with `set -e`, nor triggers an error trap.
         before = b"(\\command \\exit %d) && \\command \\:\n" % status if status else b""
         given = b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items())
         return b"%s%s\\command \\eval %s %s <%s\n%s" % (
@@ -84,14 +84,14 @@ class Dialect:
         )
 
     def question(self, nonce: bytes) -> bytes:
-        """A line that makes the shell tell what it exports, its last exit code and its last background
+        """A line that makes the shell report its exports, its last exit code and its last background
         process; see `Hearing`."""
         return nonce.join(self.asking)
 
 
-# While a command runs, a shell keeps what was redirected beyond 9, closed on exec. Dash can name no
-# descriptor beyond 9, so one of those that scripts use the least is ours. `export` and `unset` are special
-# builtins, which nobody can replace, and nobody can make a variable read-only whose name is not known.
+# While a command runs, a shell saves redirected descriptors above 9, closed on exec. Dash cannot name
+# descriptors above 9, so we use one that scripts rarely use. `export` and `unset` are special builtins, which
+# cannot be replaced, and a variable with an unknown name cannot be made read-only.
 DASH = Dialect(
     ("-i", "+m"),
     "\\exec 7>&1 1>&2 2>&0",
@@ -100,8 +100,8 @@ DASH = Dialect(
     b"zz",
     (b"\\export zz", b'="$? ${!:-0}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
 )
-# In bash every builtin can be a function. The exit code is put in before `unset` changes it, and without a
-# variable. The exports come first: by the time that the reader is awake, the rest is there as well.
+# In bash every builtin can be a function. The exit code is inserted before `unset` changes it, and without a
+# variable. The exports come first: by the time that the reader wakes up, the rest has arrived as well.
 BASH = Dialect(
     ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
     "\\exec 147>&1 148>&2 1>/dev/null 2>&0",
@@ -116,30 +116,28 @@ BASH = Dialect(
 
 
 def dialect(program: str) -> Dialect:
-    """What is spoken by the program of that name."""
+    """The dialect of a shell program, by its name."""
     return BASH if program.rpartition("/")[2] == "bash" else DASH
 
 
 def check_command(command: str, env: Mapping[str, str] | None) -> None:
-    """Refuse what cannot be said to a shell."""
+    """Refuse commands and variables that cannot be sent to a shell."""
     if not isinstance(command, str):
-        raise BadRequest(
-            f"The command is of type {type(command).__name__}. Give the text that a shell reads."
-        )
+        raise BadRequest(f"The command is of type {type(command).__name__}. Give the text for a shell.")
     if "\0" in command:
-        raise BadRequest("The command holds a NUL byte, which no shell can read. Remove it, or use a file.")
+        raise BadRequest("The command contains a NUL byte, which no shell accepts. Remove it, or use a file.")
     if not command.isascii():
         check_text(command)
     for name, value in (env or {}).items():
         if not NAME.fullmatch(name):
-            raise BadRequest(f"'{name}' cannot be a variable of a shell. Use letters, digits and _.")
+            raise BadRequest(f"'{name}' is not a valid shell variable name. Use letters, digits and _.")
         if "\0" in value:
-            raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
+            raise BadRequest(f"The value of '{name}' contains a NUL byte. Remove it.")
         check_text(value)
 
 
 def quoted(text: bytes) -> bytes:
-    """One word for a shell, whatever is in it."""
+    """The text as one word for a shell, whatever it contains."""
     return b"'%s'" % text.replace(b"'", b"'\\''")
 
 
@@ -149,21 +147,21 @@ def _text(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a shell told."""
+    """A shell's reply at the end of a command."""
 
     exit_code: int
-    background_pid: int  # of the last one started, 0 if none was
+    background_pid: int  # of the last background process, 0 if there is none
 
 
 class Hearing:
-    """Waits for the answer with a nonce. What comes before it is what the shell exports, which is looked at
-    only when somebody needs it."""
+    """Scans for the reply with a nonce. The shell's exports come before it and are parsed only when
+    needed."""
 
     def __init__(self, mark: bytes, most_bytes: int = MAX_BYTES) -> None:
-        self.flooded = False  # more has come than an answer can be
-        self._mark = mark  # comes before the nonce
+        self.flooded = False  # more has come than a reply can contain
+        self._mark = mark  # precedes the nonce
         self._heard = bytearray()
-        self._looked = 0  # up to where no answer has begun
+        self._looked = 0  # no reply starts before this offset
         self._before = b""
         self._exports = b""
         self._most = most_bytes
@@ -184,8 +182,8 @@ class Hearing:
                 self._heard, self._looked = bytearray(heard[told.end() :]), 0
                 return Answer(int(told[2] or told[4]), int(told[3] or told[5]))
             if unsure < 0 and len(heard) - end < MAX_REPORTED:
-                unsure = at  # the rest may be on its way
-            at = heard.find(mark, at + 1)  # what `set -x` and `set -v` show of our own lines
+                unsure = at  # the rest may follow
+            at = heard.find(mark, at + 1)  # skip the traces of our own lines by `set -x` and `set -v`
         self._looked = unsure if unsure >= 0 else max(0, len(heard) - len(mark) + 1)
         if len(heard) > self._most:
             self.flooded = True
@@ -195,16 +193,16 @@ class Hearing:
         return None
 
     def exports(self) -> bytes:
-        """As of the last answer, or of the last one that came with any."""
+        """The exports from the last reply, or from the last one that had any."""
         past = 0
-        for earlier in EARLIER.finditer(self._before):  # one may have come twice
+        for earlier in EARLIER.finditer(self._before):  # a reply may have come twice
             past = earlier.end()
         self._exports = _exports(self._before[past:]) or self._exports
         return self._exports
 
 
 def _exports(text: bytes) -> bytes:
-    """Whole lines, without what `set -x` wrote before them."""
+    """Whole lines, without the traces that `set -x` wrote before them."""
     start = 0 if text.startswith((b"export ", b"declare ")) else -1
     if start < 0 and (found := re.search(rb"^(?:export|declare) ", text, re.MULTILINE)):
         start = found.start()
@@ -212,14 +210,14 @@ def _exports(text: bytes) -> bytes:
 
 
 class Chatter:
-    """For what comes in pieces."""
+    """Removes bash's additions from output that arrives in chunks."""
 
     def __init__(self, command: str) -> None:
         self._has_jobs = BACKGROUND.search(command) is not None
         self._held = b""
 
     def add(self, data: bytes) -> bytes:
-        """The same without what bash has added; what may be the beginning of that is held back."""
+        """The data without bash's additions; a possible beginning of one is held back."""
         data = self._held + data
         self._held = b""
         if b"bash: " in data:
@@ -229,14 +227,14 @@ class Chatter:
         return JOB_BEGAN.sub(b"", data) if self._has_jobs else data
 
     def end(self, *, left: bool) -> bytes:
-        """What was held back and nothing came after; `left`: the shell is gone."""
+        """The data that was held back when no more came; `left`: the shell has ended."""
         held, self._held = self._held, b""
         return b"" if left and held == LEFT else held
 
 
 def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
-    """What a command wrote, without what bash has added, and without an answer that went astray because the
-    command closed its pipe."""
+    """A command's standard error without bash's additions, and without a reply that was written there
+    because the command closed its pipe."""
     stderr = TERMINAL_MISSED.sub(b"", stderr)
     if jobs_began:
         stderr = JOB_BEGAN.sub(b"", stderr)

@@ -1,8 +1,8 @@
-"""The end of a shell's command, and the reports about it: results, pieces of output, events for the audit.
+"""The end of a shell's command, and the reports about it: results, chunks of output,
+events for the audit.
 
-Most commands end long before anybody loses patience. So there is one timer for
-many waits, set anew only when it would ring too late, and a wait costs neither
-a timer nor a task of its own.
+Most commands end long before their timeout. So one timer serves many waits and is reset
+only when it would fire too late; a wait costs neither a timer nor a task of its own.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Literal
 from hutch.jail.interface import LimitHit, StreamName
 from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
-# Why a shell is not there any more, where there is more to say than that.
+# Why a shell has ended, where more is known than that.
 REPLACED = "the command replaced it"
 KILLED = "it was killed"
 LEFT = "it ended by itself"
@@ -24,27 +24,27 @@ SIGNALLED = "a signal ended it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A command of a shell that has ended, or goes on in the background."""
+    """A command of a shell that has ended, or continues in the background."""
 
-    exit_code: int | None  # None when the shell did not live to tell, or the command still runs
-    signal: int | None = None  # that ended the command's shell, or the command at its timeout
+    exit_code: int | None  # None when the shell ended without reporting, or the command still runs
+    signal: int | None = None  # the signal that ended the command's shell, or the command at its timeout
     stdout_output: StreamOutput = NO_OUTPUT
     stderr_output: StreamOutput = NO_OUTPUT
     timed_out: bool = False
     cwd: str = ""  # where the next command will start
     duration_s: float = 0.0
     truncated: bool = False
-    output_path: Path | None = None  # both streams as they came, when memory was not enough
-    output_cut: bool = False  # there was not enough room for all of it there either
+    output_path: Path | None = None  # both streams in order of arrival, when memory was not enough
+    output_cut: bool = False  # the file is incomplete too: there was not enough space
     limit_hit: LimitHit | None = None
     restarted: bool = False  # the next command gets a new shell: same directory and exported variables
-    note: str = ""  # why, for people and models
-    running: bool = False  # it goes on in the background
-    id: str | None = None  # under which it does
+    note: str = ""  # the reason, for people and models
+    running: bool = False  # it continues in the background
+    id: str | None = None  # of the background command
 
     @property
     def stdout_bytes(self) -> bytes:
-        """Head and tail, with a line between that tells what was left out."""
+        """Head and tail, with a line in between that says how much was omitted."""
         return bytes(self.stdout_output)
 
     @property
@@ -62,10 +62,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Output that was not kept."""
+    """Output that was dropped."""
 
     total_bytes: int = 0
-    end: bytes = b""  # the last of it: not to be shown, but to understand what follows
+    end: bytes = b""  # its last bytes: never displayed, but needed to redact what follows
 
     def more(self, data: bytes) -> "Lost":
         return Lost(self.total_bytes + len(data), (self.end + data)[-AROUND_BYTES:])
@@ -76,7 +76,7 @@ OnLost = Callable[[StreamName, Lost], None]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of output as it came; the last one has none, but the result."""
+    """A chunk of output; the last one has the result instead."""
 
     stream: StreamName | Literal["result"]
     data: bytes = b""
@@ -85,7 +85,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class CommandStarted:
-    """For the audit: a command was given to a shell."""
+    """For the audit: a command was sent to a shell."""
 
     shell: str
     command: str
@@ -94,7 +94,7 @@ class CommandStarted:
 
 @dataclass(frozen=True, slots=True)
 class CommandYielded:
-    """For the audit: it took longer than its caller would wait, and goes on under an id."""
+    """For the audit: a command took longer than its caller waits, and continues under an id."""
 
     shell: str
     command: str
@@ -103,28 +103,28 @@ class CommandYielded:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnded:
-    """For the audit: it ended by itself, by a signal or by its timeout."""
+    """For the audit: a command ended by itself, by a signal or by its timeout."""
 
     shell: str
     command: str
-    cwd: str  # where it began
+    cwd: str  # where it started
     exit_code: int | None
     signal: int | None
     timed_out: bool
     duration_s: float
-    id: str | None = None  # if it had gone on in the background
+    id: str | None = None  # if it continued in the background
 
 
 @dataclass(frozen=True, slots=True)
 class JobsLeft:
-    """For the audit: a command has ended, or is about to, and something that it started goes on."""
+    """For the audit: a command has ended, or is about to, and left processes running."""
 
     shell: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobsEnded:
-    """For the audit: nothing goes on any more that commands had left."""
+    """For the audit: no process that commands had left is running any more."""
 
     shell: str
 
@@ -134,15 +134,15 @@ ShellEvent = CommandStarted | CommandYielded | CommandEnded | JobsLeft | JobsEnd
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command came to its end."""
+    """How a command ended."""
 
     exit_code: int | None
     signal: int | None = None
-    lost: str = ""  # why the shell is not there any more, if it is not
+    lost: str = ""  # why the shell has ended, if it has
 
 
 class Alarm:
-    """Wakes those whose time is over."""
+    """Wakes the waiters whose timeout has passed, with one timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -156,7 +156,7 @@ class Alarm:
             self._ring_at(at)
 
     def forget(self, waiter: asyncio.Future[None]) -> None:
-        """It has been woken, or waits no more. The timer stays: the next wait will mostly end later."""
+        """Remove a waiter. The timer stays: the next wait will mostly end later."""
         self._waiters.pop(waiter, None)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Alarm:
         self._timer, self._rings_at = self._loop.call_at(at, self._ring), at
 
     def _ring(self) -> None:
-        late = self._rings_at  # the loop rings within its clock's resolution, be it a little early
+        late = self._rings_at  # the loop may fire early, within its clock's resolution
         self._timer, self._rings_at = None, math.inf
         for waiter, at in self._waiters.items():
             if at <= late:
@@ -181,7 +181,7 @@ class Alarm:
 
 
 class Ending:
-    """The end of one command, for any number who wait; one who is cancelled waiting cancels nobody else."""
+    """The end of one command, for any number of waiters; cancelling one does not affect the others."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, alarm: Alarm) -> None:
         self.ended: Ended | None = None
@@ -190,14 +190,14 @@ class Ending:
         self._waiters: list[asyncio.Future[None]] = []
 
     def set(self, ended: Ended) -> None:
-        """Only the first word counts."""
+        """Set the end; only the first call counts."""
         if self.ended is None:
             self.ended = ended
             for waiter in self._waiters:
                 wake(waiter)
 
     async def until(self, most_s: float | None) -> Ended | None:
-        """The end, or None when it takes too long."""
+        """Wait for the end; None after the timeout."""
         if self.ended is None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)

@@ -1,9 +1,9 @@
 """A shell that outlives its commands.
 
-One shell process in the jail at a time. Its directory, variables, functions,
-options and background jobs stay from command to command; when the process is
-lost, the next command finds a new one in the last known directory with the
-exported variables, and the result says so.
+There is one shell process in the jail at a time. Its directory, variables, functions,
+options and background jobs stay from command to command. When the process is lost, the
+next command gets a new one in the last known directory with the exported variables, and
+the result says so.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ class Shell:
         self._late: deque[tuple[StreamName, bytes]] = deque()
         self._late_bytes = 0
         self._late_lost: dict[StreamName, Lost] = {}
-        self._status = 0  # of the last command, which the next one sees as `$?`
-        self._former: list[ShellProcess] = []  # of which something may be left
+        self._status = 0  # of the last command; the next one sees it as `$?`
+        self._former: list[ShellProcess] = []  # whose processes may remain
         self._jobs = JobWatch(self._has_jobs, self._report_jobs)
 
     @property
@@ -79,7 +79,7 @@ class Shell:
         return self._cwd
 
     async def start(self) -> None:
-        """Start the process before its first command, which then need not wait for it."""
+        """Start the process before its first command, so that the command need not wait for it."""
         async with self._turn:
             await self._ready()
 
@@ -94,9 +94,9 @@ class Shell:
         on_output: OnOutput | None = None,
         on_lost: OnLost | None = None,
     ) -> Result:
-        """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it goes on in the
-        background, from then on without a timeout unless one was given; `on_output` goes on hearing it.
-        `stdin` is empty if not given; a PIPE is written to through the background."""
+        """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it continues in the
+        background, from then on without a timeout unless one was given; `on_output` still receives its
+        output. `stdin` is empty by default; a PIPE is written to through the background."""
         check_command(command, env)
         check_stdin(stdin)
         timeout_s = self._timeout(timeout_s, yield_s)
@@ -141,8 +141,8 @@ class Shell:
         env: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> AsyncIterator[Chunk]:
-        """The output as it comes, then the result. A reader who leaves early ends the command, a slow one
-        makes it wait."""
+        """Yield the output as it arrives, then the result. A reader that stops early ends the command, a
+        slow one makes it wait."""
         chunks: deque[Chunk] = deque()
         fresh = asyncio.Event()
         held = 0
@@ -177,17 +177,17 @@ class Shell:
                 await asyncio.gather(running, return_exceptions=True)
 
     async def interrupt(self) -> None:
-        """SIGINT to the command that runs now, as Ctrl-C would send it."""
+        """Send SIGINT to the running command, as Ctrl-C would."""
         if self._job is not None:
             await self._job.process.interrupt()
 
     async def close(self) -> None:
-        """The shell and all that was started from it, except what runs in the background under an id."""
+        """Kill the shell and all that was started from it, except background commands with an id."""
         if self._process is not None:
             await self._process.kill()
 
     def end_watch(self) -> None:
-        """The jail is closed: there are no jobs to report any more."""
+        """Stop reporting jobs, after the jail was closed."""
         self._jobs.close()
 
     def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
@@ -198,7 +198,8 @@ class Shell:
         return timeout_s
 
     async def _admitted(self, process: ShellProcess, command: str) -> ShellProcess:
-        """Wait until the command may run. One that was announced, and then does not run, has ended."""
+        """Wait until the command may run. A command that was announced but does not run is reported as
+        ended."""
         never_ran = CommandEnded(self.name, command, shown(process.cwd), None, None, False, 0.0)
         try:
             await self._admit()
@@ -212,7 +213,7 @@ class Shell:
             raise
 
     async def _ready(self) -> ShellProcess:
-        if self._abandoning is not None:  # by a caller who was cancelled twice
+        if self._abandoning is not None:  # by a caller that was cancelled twice
             await asyncio.shield(self._abandoning)
             self._abandoning = None
         if self._process is None or self._process.lost:
@@ -233,14 +234,14 @@ class Shell:
         return result
 
     def _rest(self, job: Job) -> None:
-        """The shell is free again; what is still printed waits for the next command."""
+        """Make the shell free again; output that still arrives goes to the next command."""
         self._job = None
         job.process.output.sink = self._take_late
         job.process.output.resume()
         self._cwd = job.process.cwd
 
     def _yield(self, job: Job) -> Result:
-        """Let the command keep its shell process; the next command gets a new one."""
+        """Leave the shell process to the command; the next command gets a new one."""
         self._former.append(job.process)
         self._job, self._process, self._status = None, None, 0
         self._exports = job.process.exports or self._exports
@@ -251,7 +252,7 @@ class Shell:
         return entry.result()
 
     async def _abandon(self, job: Job) -> None:
-        """The caller is gone: end the command before the next one gets its turn."""
+        """End the command of a cancelled caller before the next one gets its turn."""
         with contextlib.suppress(Exception):
             result = job.finish(await job.stop())
             self._status = _status(result)
@@ -260,7 +261,7 @@ class Shell:
         self._rest(job)
 
     def _take_late(self, name: StreamName, data: bytes) -> None:
-        """Output of background jobs: part of whatever runs now, or else of the next command."""
+        """Add output of background jobs to the running command, or else to the next one."""
         if self._job is not None:
             self._job.take(name, data)
             return
@@ -282,7 +283,8 @@ class Shell:
         self._late_bytes = 0
 
     def _has_jobs(self) -> bool | None:
-        """True when ended commands have left something; None while that cannot be told from a command."""
+        """True when ended commands have left processes; None while they cannot be told from a running
+        command."""
         self._former = [process for process in self._former if not process.is_gone]
         if any(process.has_jobs for process in self._former if not process.is_busy):
             return True
@@ -295,7 +297,7 @@ class Shell:
 
     def _report_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:
-            self._jobs.check()  # first: the command's end is not that of its jobs
+            self._jobs.check()  # first, since jobs outlive the command
             self._report(
                 CommandEnded(
                     self.name,
@@ -315,7 +317,7 @@ class Shell:
 
 
 def _status(result: Result) -> int:
-    """What `$?` is after a command."""
+    """The value of `$?` after a command."""
     if result.exit_code is not None:
         return result.exit_code
     return 128 + (result.signal or 0)

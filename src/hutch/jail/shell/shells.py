@@ -1,7 +1,7 @@
-"""The shells of a jail, and the jails that `open_shell` keeps by session id.
+"""The shells of a jail, and the jails that `open_shell` shares by session id.
 
-Whoever names the same session in the same process gets the same jail and, under
-the same name, the same shell. The last one to leave closes it.
+Callers that name the same session in the same process get the same jail and, under the
+same name, the same shell. The last one to leave closes it.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ NAME = re.compile(r"[\w.:-]{1,128}")
 
 
 async def _at_once() -> None:
-    """Every command may run."""
+    """Admit every command immediately."""
 
 
 class Shells:
-    """The shells of one jail. The jail stays the caller's."""
+    """The shells of one jail. The caller owns the jail."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class Shells:
         self.jail = jail
         self.background = Background(most_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
         self.listeners: list[OnEvent] = [on_event] if on_event else []
-        self.admit: Admit = _at_once  # after the listeners know of a command, and before it runs
+        self.admit: Admit = _at_once  # called after the listeners, before a command runs
         self._shells: dict[str, Shell] = {}
 
     def shell(self, name: str = "main", *, program: str | None = None) -> Shell:
-        """The shell of that name, a /bin/sh unless told; its process starts with its first command."""
+        """The shell of that name, by default a /bin/sh; its process starts with its first command."""
         found = self._shells.get(name)
         if found is None:
             found = self._shells[name] = Shell(
@@ -57,12 +57,12 @@ class Shells:
             )
         elif program and found.program != program:
             raise Conflict(
-                f"The shell '{name}' is {found.program}, not {program}. Ask for that, or use another name."
+                f"The shell '{name}' is {found.program}, not {program}. Use that program, or another name."
             )
         return found
 
     async def close(self) -> None:
-        """After the jail was closed: wait until everybody was told of what ran in the background."""
+        """Wait until listeners were notified about background commands. The jail must be closed before."""
         await self.background.close()
         for shell in self._shells.values():
             shell.end_watch()
@@ -106,9 +106,10 @@ async def open_shell(
     on_event: OnEvent | None = None,
     unsafe_no_jail: bool = False,
 ) -> AsyncIterator[Shell]:
-    """A shell in a jail on `workspace`, or the current directory; what is not given is as it was opened."""
+    """A shell in a jail on `workspace`, or the current directory. Options that are omitted stay as they
+    were opened."""
     if not NAME.fullmatch(session_id):
-        raise BadRequest(f"'{session_id}' cannot be a session id. Use up to 128 letters, digits and _.:-")
+        raise BadRequest(f"'{session_id}' is not a valid session id. Use up to 128 letters, digits and _.:-")
     place = (asyncio.get_running_loop(), session_id)
     directory = await asyncio.to_thread(as_path(workspace or ".").resolve)
     session = _sessions.get(place)
@@ -121,7 +122,7 @@ async def open_shell(
     ):
         raise Conflict(
             f"Session '{session_id}' is open on '{session.key[0]}' with profile '{session.key[1].profile}'"
-            f"{', unsafe' if session.key[2] else ''}. Ask for the same, or use another session id."
+            f"{', unsafe' if session.key[2] else ''}. Use the same options, or another session id."
         )
     session.users += 1
     shells: Shells | None = None

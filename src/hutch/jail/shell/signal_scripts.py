@@ -1,15 +1,16 @@
-"""Ends a command of a shell, but neither the shell nor what earlier commands left running.
+"""Scripts that signal or kill a command, but neither its shell nor what earlier
+commands left running.
 
-Runs inside the jail, by the warden's Python. All that a shell ever started is
-below its parent, the reaper, however it was detached; who is younger than the
-command belongs to it, and so does the shell process itself after `exec`.
+They run inside the jail, by the warden's Python. All processes that a shell ever
+started are below its parent, the reaper, however they were detached. Those younger than
+the command belong to it, and so does the shell process itself after `exec`.
 """
 
 LOOK = r"""
 import os, sys, time
 
 shell, since_s, spare = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-replaced = sys.argv[4] == "1"  # the command took the place of the shell
+replaced = sys.argv[4] == "1"  # the command replaced the shell
 reaper = 0
 me = os.getpid()
 since = since_s * os.sysconf("SC_CLK_TCK")
@@ -51,7 +52,7 @@ def send(pid, number):
         pass
 """
 
-# The shell gets SIGINT each time, which brings it back to its prompt instead of on to the next part of the
+# The shell gets SIGINT each time, so that it returns to its prompt instead of running the next part of the
 # command.
 HUNT = (
     LOOK
@@ -72,9 +73,9 @@ while quiet < 2:
 """
 )
 
-# A signal for all processes of the command, and for the shell. If the shell has a trap for it, that decides.
-# Else the shell ignores it, being interactive, and would go on with the next part of the command; so when
-# those that got the signal are gone, the shell is interrupted, as are those that it has begun since.
+# Sends a signal to all processes of the command, and to the shell. If the shell has a trap for it, the trap
+# decides. Otherwise the shell ignores it, being interactive, and would run the next part of the command; so
+# when the processes that got the signal have ended, the shell and all it has started since are interrupted.
 PASS_ON = (
     LOOK
     + r"""
@@ -115,7 +116,7 @@ if replaced:
 if caught:
     for attempt in range(100):
         prey = look()
-        if not is_alive(shell):  # what it began after the look gets the signal too
+        if not is_alive(shell):  # processes it started meanwhile get the signal too
             for pid in prey - passed_on:
                 send(pid, number)
             if not prey:
