@@ -76,7 +76,7 @@ async def bwrap_true(directory: Path, identity: Identity) -> None:
     with ExitStack() as stack:
         texts = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
         files = {name: memory_file(stack, text.encode()) for name, text in texts.items()}
-        filter_fd = memory_file(stack, seccomp.program(seccomp.this_machine(), counted=True))
+        filter_fd = memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=True))
         options = arguments(
             AGENT,
             this_system(),

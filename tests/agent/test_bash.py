@@ -94,7 +94,7 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
     async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
         desk.redact(Redactor())
         result = await desk.use("bash", command=command)
-    assert result.data["truncated"] and "bytes left out" in result.text
+    assert result.data["truncated"] and "bytes omitted" in result.text
     shown = f"{result.text} {result.data}"
     assert "head" in shown and "tail" in shown and "K3y" not in shown and "sk-ant" not in shown
 
@@ -241,7 +241,7 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path:
         for before in range(0, len(value), 5):
             command = f"printf '%0{before + 1}d' 0; for i in $(seq 3000); do printf %s {value}; done"
             result = await desk.use("bash", command=command)
-            assert "bytes left out" in result.text and result.data["truncated"]
+            assert "bytes omitted" in result.text and result.data["truncated"]
             shown = f"{result.text} {result.data['stdout']}"
             assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), before
 

@@ -604,7 +604,7 @@ async def cpu_hog(bench) -> None:
     async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
         spinning = await jail.spawn(["sh", "-c", spin])
-        await until(lambda: spinning.has_begun)
+        await until(lambda: spinning.has_started)
         await until_next_door(busy, runs=3)
         assert not spinning.is_gone
         await spinning.kill()
@@ -622,7 +622,7 @@ async def cpu_share(bench) -> None:
     used = {}
     for cpus in (0.3, None):
         async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
-            if not jail._meter.counted:
+            if not jail._meter.has_cgroup:
                 return  # `cpus` needs a cgroup, and says so
             done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=LONG_S)
             used[cpus] = float(done.stdout)

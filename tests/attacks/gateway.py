@@ -235,7 +235,7 @@ class Bench:
         files = {**etc_files(uid, uid), WARDEN: warden_source()}
         texts = {name: text.encode() for name, text in files.items()}
         fds = {name: memory_file(stack, text) for name, text in texts.items()}
-        filter_fd = memory_file(stack, seccomp.program(seccomp.this_machine(), counted=self.is_root))
+        filter_fd = memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=self.is_root))
         options = arguments(
             self.policy(),
             this_system(),

@@ -558,7 +558,7 @@ def unfiltered() -> Iterator[None]:
     """Jails that are opened meanwhile have no filter."""
     true_program = seccomp.program
     allow_all = struct.pack("<HBBI", seccomp.RETURN, 0, 0, seccomp.ALLOW)
-    seccomp.program = lambda machine, *, counted: allow_all
+    seccomp.program = lambda machine, *, has_cgroup: allow_all
     try:
         yield
     finally:
@@ -592,7 +592,7 @@ async def kill_everybody(bench) -> None:
     )
     async with bench.jail() as jail, bench.watched("kill-everybody"):
         bystander = await jail.spawn(["sleep", "300"])
-        await until(lambda: bystander.has_begun)
+        await until(lambda: bystander.has_started)
         with contextlib.suppress(HutchError):
             await jail.run([*PYTHON_, code], timeout_s=LONG_S)
         assert (await bystander.wait()).signal is not None

@@ -62,12 +62,12 @@ async def test_odd_spellings_of_loopback_are_not_read_as_addresses(spelling: str
 @pytest.mark.parametrize("literal", ["127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"])
 async def test_listed_loopback_literal_is_still_refused_unless_exempt(literal: str) -> None:
     async with origin() as victim:
-        wanted = f"{literal}:{victim.port}"
-        async with proxy(wanted, also=()) as door:
-            assert status(await door.get(wanted)) == 403
+        authority = f"{literal}:{victim.port}"
+        async with proxy(authority, also=()) as door:
+            assert status(await door.get(authority)) == 403
         assert victim.connections == 0
-        async with proxy(wanted, also=["127.0.0.0/8"]) as door:  # guard off
-            assert status(await door.get(wanted)) == 200
+        async with proxy(authority, also=["127.0.0.0/8"]) as door:  # guard off
+            assert status(await door.get(authority)) == 200
 
 
 @pytest.mark.parametrize(
@@ -99,29 +99,29 @@ async def test_allowed_name_that_resolves_inside_is_refused(address: str) -> Non
 
 async def test_name_resolving_to_loopback_reaches_it_when_the_guard_is_off() -> None:
     async with origin() as victim:
-        wanted = f"a.example:{victim.port}"
-        async with proxy(wanted, also=()) as door:
-            assert status(await door.get(wanted)) == 403
+        authority = f"a.example:{victim.port}"
+        async with proxy(authority, also=()) as door:
+            assert status(await door.get(authority)) == 403
         assert victim.connections == 0
-        async with proxy(wanted) as door:
-            assert status(await door.get(wanted)) == 200
+        async with proxy(authority) as door:
+            assert status(await door.get(authority)) == 200
         assert victim.connections == 1
 
 
 async def test_rebinding_between_check_and_connect_finds_no_second_look() -> None:
-    asked: list[str] = []
+    client_parser: list[str] = []
 
     async def rebinding(host: str, port: int) -> Sequence[str]:
-        asked.append(host)
-        return ["127.0.0.2"] if len(asked) == 1 else ["127.0.0.1"]
+        client_parser.append(host)
+        return ["127.0.0.2"] if len(client_parser) == 1 else ["127.0.0.1"]
 
     async with origin(host="127.0.0.2") as decoy, origin(port=decoy.port) as victim:
-        wanted = f"a.example:{decoy.port}"
-        async with proxy(wanted, also=["127.0.0.2/32"], resolve=rebinding) as door:
-            assert status(await door.get(wanted)) == 200
-            assert (asked, decoy.connections, victim.connections) == (["a.example"], 1, 0)
+        authority = f"a.example:{decoy.port}"
+        async with proxy(authority, also=["127.0.0.2/32"], resolve=rebinding) as door:
+            assert status(await door.get(authority)) == 200
+            assert (client_parser, decoy.connections, victim.connections) == (["a.example"], 1, 0)
             # The next request asks anew, sees the new address, and is refused.
-            assert status(await door.get(wanted)) == 403
+            assert status(await door.get(authority)) == 403
         assert victim.connections == 0
         # Guard off: resolving a second time to connect would have gone to the victim.
         _reader, writer = await asyncio.open_connection((await rebinding("a.example", 0))[0], victim.port)
@@ -131,13 +131,13 @@ async def test_rebinding_between_check_and_connect_finds_no_second_look() -> Non
 
 async def test_inside_address_among_public_ones_is_never_tried() -> None:
     async with origin() as victim, origin(host="127.0.0.2", port=victim.port) as public:
-        wanted = f"a.example:{victim.port}"
+        authority = f"a.example:{victim.port}"
         both = resolving("127.0.0.1", "127.0.0.2")
-        async with proxy(wanted, also=["127.0.0.2/32"], resolve=both) as door:
-            assert status(await door.get(wanted)) == 200
+        async with proxy(authority, also=["127.0.0.2/32"], resolve=both) as door:
+            assert status(await door.get(authority)) == 200
         assert (victim.connections, public.connections) == (0, 1)
-        async with proxy(wanted, resolve=both) as door:  # guard off
-            assert status(await door.get(wanted)) == 200
+        async with proxy(authority, resolve=both) as door:  # guard off
+            assert status(await door.get(authority)) == 200
         assert victim.connections == 1
 
 
@@ -433,7 +433,7 @@ async def test_silent_tunnels_do_not_hold_their_places_for_ever() -> None:
 
 async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> None:
     listener = listening()
-    kept = listener.dup()  # the warden is not trusted to close its copy
+    passed = listener.dup()  # the warden is not trusted to close its copy
     longest = 0.0
 
     async def heartbeat() -> None:
@@ -449,10 +449,10 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     def steal() -> None:
         """Make it blocking, and race for every connection that the host is told of."""
         while not stop.is_set():
-            kept.setblocking(False)
+            passed.setblocking(False)
             with contextlib.suppress(OSError):
-                kept.accept()[0].close()
-            kept.setblocking(True)
+                passed.accept()[0].close()
+            passed.setblocking(True)
 
     thief = threading.Thread(target=steal, daemon=True)
     # An accept that blocks does so until somebody connects: this one, so that the test ends.
@@ -471,14 +471,14 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     rescue.cancel()
     stop.set()
     thief.join(LONG_S)
-    kept.close()
+    passed.close()
     assert longest < LONG_S / 2
 
     # Guard off: accept on a socket that we made non-blocking does block once the jail says so.
     naive = listening()
     naive.setblocking(False)
-    kept = naive.dup()
-    kept.setblocking(True)
+    passed = naive.dup()
+    passed.setblocking(True)
     hanging = threading.Thread(target=accept, args=[naive], daemon=True)
     hanging.start()
     hanging.join(0.3)
@@ -486,7 +486,7 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     naive.shutdown(socket.SHUT_RDWR)
     hanging.join(LONG_S)
     naive.close()
-    kept.close()
+    passed.close()
 
 
 def accept(listener: socket.socket) -> None:
@@ -496,10 +496,10 @@ def accept(listener: socket.socket) -> None:
 
 async def test_jail_that_shuts_the_listening_socket_down_only_hurts_itself() -> None:
     listener = listening()
-    kept = listener.dup()
+    passed = listener.dup()
     async with proxy("a.example", listener=listener) as door:
         assert status(await door.get("evil.example")) == 403
-        kept.shutdown(socket.SHUT_RDWR)
+        passed.shutdown(socket.SHUT_RDWR)
         with pytest.raises(ConnectionRefusedError):
             await door.get("evil.example")
-    kept.close()
+    passed.close()

@@ -253,14 +253,14 @@ async def warden_never_answers(bench) -> None:
 async def warden_takes_no_commands(bench) -> None:
     async with bench.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
-    true_wait, process_module.GONE_S = process_module.GONE_S, 1.0
+    true_wait, process_module.KILL_TIMEOUT_S = process_module.KILL_TIMEOUT_S, 1.0
     try:
         async with turned(bench, "while True: hear()\n") as jail:
             with contextlib.suppress(HutchError):
                 async with asyncio.timeout(LONG_S):
                     await jail.run(["true"], timeout_s=0.5)
     finally:
-        process_module.GONE_S = true_wait
+        process_module.KILL_TIMEOUT_S = true_wait
 
 
 @scene("protocol", "a warden that has turned: lie about a command's end",

@@ -160,7 +160,7 @@ async def test_too_much_output_keeps_its_ends_in_memory_and_the_whole_in_a_file(
     assert ran.truncated
     assert ran.stdout.startswith(b"1\n2\n3\n")
     assert ran.stdout.endswith(b"9999\n10000\n")
-    assert b"bytes left out" in ran.stdout
+    assert b"bytes omitted" in ran.stdout
     assert len(ran.stdout) < 1100
     assert ran.output_path is not None
     assert ran.output_path.stat().st_size == 48_894 + len("warned\n")

@@ -9,7 +9,7 @@ import pytest
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail import open_shell
 from hutch.jail.interface import PIPE
-from hutch.jail.shell.background import BEFORE_BYTES
+from hutch.jail.shell.background import PRECEDING_BYTES
 from hutch.jail.shell.result import CommandYielded, Result, ShellEvent
 from hutch.jail.shell.shell import Shell
 from tests.deadline import DEADLINE_S
@@ -154,7 +154,7 @@ async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
     tape = command.read(offset=0)
     assert (tape.start, tape.end, tape.data[-4:]) == (3_000_004 - len(tape.data), 3_000_004, b"end\n")
     assert len(tape.data) == shell.jail.policy.limits.output_bytes
-    assert len(tape.before) == BEFORE_BYTES
+    assert len(tape.before) == PRECEDING_BYTES
 
 
 async def test_what_stood_before_comes_along(shell: Shell) -> None:
@@ -211,4 +211,4 @@ async def test_of_those_that_ended_long_ago_only_the_ends_are_kept(shell: Shell)
         assert told.stdout_bytes.startswith(b"%d\n" % number) and told.stdout_bytes.endswith(b"\nlast\n")
         assert told.truncated == (len(told.stdout_bytes) < 400_000)
         assert (tape.end, tape.end - tape.start) == (400_008, len(tape.data))
-        assert (told.exit_code, command.listed().running) == (0, False)
+        assert (told.exit_code, command.summary().running) == (0, False)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hutch.jail.limits.cgroup import LEAF, Cgroup, Home, find_home, make, prefer_self
+from hutch.jail.limits.cgroup import LEAF, Cgroup, ParentGroups, find_parent_groups, make, prefer_self
 from hutch.jail.limits.cgroup import settings as settings_of
 from hutch.jail.policy import Limits
 
@@ -26,8 +26,10 @@ def test_version_2_when_it_is_delegated(tmp_path: Path) -> None:
         "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
         {f"{own}/cgroup.controllers": "cpu memory pids\n", f"{own}/cgroup.procs": ""},
     )
-    place = root / own
-    assert find_home(root) == Home(2, {"memory": place, "pids": place, "cpu": place})
+    group_path = root / own
+    assert find_parent_groups(root) == ParentGroups(
+        2, {"memory": group_path, "pids": group_path, "cpu": group_path}
+    )
 
 
 def test_what_else_is_mounted_is_not_looked_into(tmp_path: Path) -> None:
@@ -38,7 +40,7 @@ def test_what_else_is_mounted_is_not_looked_into(tmp_path: Path) -> None:
         f"30 23 0:12 / {cannot} rw - tracefs none rw\n31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
         {"sys/fs/cgroup/x/cgroup.controllers": "cpu memory pids\n", "sys/fs/cgroup/x/cgroup.procs": ""},
     )
-    found = find_home(root)
+    found = find_parent_groups(root)
     assert found is not None and found.version == 2
 
 
@@ -49,7 +51,7 @@ def test_version_2_without_its_controllers_is_no_home(tmp_path: Path) -> None:
         "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
         {"sys/fs/cgroup/x/cgroup.controllers": "cpu\n", "sys/fs/cgroup/x/cgroup.procs": ""},
     )
-    assert find_home(root) is None
+    assert find_parent_groups(root) is None
 
 
 def test_version_1_below_the_group_that_a_container_shows(tmp_path: Path) -> None:
@@ -63,14 +65,14 @@ def test_version_1_below_the_group_that_a_container_shows(tmp_path: Path) -> Non
             "sys/fs/cgroup/pids/hutch/cgroup.procs": "",
         },
     )
-    assert find_home(root) == Home(
+    assert find_parent_groups(root) == ParentGroups(
         1, {"memory": root / "sys/fs/cgroup/memory", "pids": root / "sys/fs/cgroup/pids/hutch"}
     )
 
 
 def test_a_group_that_cannot_be_made_whole_is_not_made(tmp_path: Path) -> None:
-    home = Home(1, {"memory": tmp_path, "pids": tmp_path / "missing"})
-    assert make(home, Limits()) is None
+    parents = ParentGroups(1, {"memory": tmp_path, "pids": tmp_path / "missing"})
+    assert make(parents, Limits()) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,9 +84,9 @@ def test_a_jail_has_the_share_of_an_ordinary_program_and_a_server_has_more(tmp_p
         (own / "cgroup.controllers").write_text("cpu memory pids")
         (own / "cgroup.subtree_control").write_text("cpu memory pids")
         (own / LEAF).mkdir()
-        home = Home(version, dict.fromkeys(("memory", "pids", "cpu"), own))
+        parents = ParentGroups(version, dict.fromkeys(("memory", "pids", "cpu"), own))
         assert settings_of(version, Limits())["cpu"] == {name: str(usual)}
-        group = prefer_self(home)
+        group = prefer_self(parents)
         assert group is not None and group.parent == own
         assert (group / name).read_text() == str(16 * usual)
         assert (group / "cgroup.procs").read_text() == str(os.getpid())

@@ -170,12 +170,12 @@ async def test_what_passes_fails_one_command_at_most() -> None:
     control = Control(ours, work, uid=os.geteuid(), on_broken=reasons.append)
     with theirs, their_work:
         work.refusals = 3
-        await control.put(b"one", fds=[])
+        await control.send_command(b"one", fds=[])
         work.refusals = 1000
         with pytest.raises(Unavailable, match="refuses messages"):
-            await control.put(b"two", fds=[])
+            await control.send_command(b"two", fds=[])
         work.refusals = 0
-        await control.put(b"three", fds=[])
+        await control.send_command(b"three", fds=[])
         assert [their_work.recv(100), their_work.recv(100)] == [b"one", b"three"]
         control.close()
     assert reasons == []
@@ -224,10 +224,13 @@ async def fill(control: Control) -> list[asyncio.Task[None]]:
     """Commands that nobody takes, until some have to wait."""
     waiting: list[asyncio.Task[None]] = []
     while not waiting:
-        put = asyncio.create_task(control.put(b"x" * 50_000, fds=[]))
+        send_command = asyncio.create_task(control.send_command(b"x" * 50_000, fds=[]))
         await asyncio.sleep(0)
-        if not put.done():
-            waiting = [put, *(asyncio.create_task(control.put(b"more", fds=[])) for _ in range(3))]
+        if not send_command.done():
+            waiting = [
+                send_command,
+                *(asyncio.create_task(control.send_command(b"more", fds=[])) for _ in range(3)),
+            ]
     return waiting
 
 
@@ -245,9 +248,9 @@ async def test_requests_get_through_while_nobody_takes_commands(
         assert await asyncio.to_thread(enemy.sock.recv, 100) == b"clear\x001"
         enemy.say(b"done\x001\x000")
         await cleared
-    assert not any(put.done() for put in waiting)
-    for put in waiting:
-        put.cancel()
+    assert not any(send_command.done() for send_command in waiting)
+    for send_command in waiting:
+        send_command.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
 
 

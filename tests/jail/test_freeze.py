@@ -8,7 +8,7 @@ import pytest
 
 from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import below, read
-from hutch.jail.limits.freeze import standstill
+from hutch.jail.limits.freeze import freeze
 
 pytestmark = pytest.mark.anyio
 
@@ -17,9 +17,9 @@ COUNT = "import os,time\nfor _ in range(6): os.fork()\nwhile True: os.utime('bea
 
 def states(jail: Jailed) -> list[bytes]:
     """Of all but the reapers and the warden."""
-    told = [read(f"/proc/{pid}/stat").rpartition(b") ")[2] for pid in below(jail.warden_pid)]
+    fields = [read(f"/proc/{pid}/stat").rpartition(b") ")[2] for pid in below(jail.warden_pid)]
     reapers = b"%d" % jail.warden_pid
-    return sorted(stat[:1] for stat in told if stat and stat.split()[1] != reapers)
+    return sorted(stat[:1] for stat in fields if stat and stat.split()[1] != reapers)
 
 
 async def test_nobody_runs_meanwhile_and_all_go_on(jail: Jailed, workspace: Path) -> None:
@@ -29,7 +29,7 @@ async def test_nobody_runs_meanwhile_and_all_go_on(jail: Jailed, workspace: Path
     async with asyncio.timeout(60):
         while len(states(jail)) < 64:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    with standstill(jail.warden_pid) as stands:
+    with freeze(jail.warden_pid) as stands:
         assert (stands, set(states(jail))) == (True, {b"T"})
         before = (workspace / "beat").stat().st_mtime_ns
         await asyncio.sleep(0.1)
@@ -46,7 +46,7 @@ async def test_who_was_stopped_before_stays_so(jail: Jailed) -> None:
     async with asyncio.timeout(60):
         while states(jail) != [b"T"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    with standstill(jail.warden_pid) as stands:
+    with freeze(jail.warden_pid) as stands:
         assert stands
     await asyncio.sleep(0.1)
     assert states(jail) == [b"T"]
@@ -59,9 +59,9 @@ async def test_a_shell_with_job_control_does_not_see_it(jail: Jailed) -> None:
     running = asyncio.create_task(jail.run(["bash", "-c", script]))
     stops = 0
     while not running.done():
-        began = time.monotonic()
-        with standstill(jail.warden_pid):
+        started_at = time.monotonic()
+        with freeze(jail.warden_pid):
             stops += 1
-        await asyncio.sleep(0.02 + time.monotonic() - began)
+        await asyncio.sleep(0.02 + time.monotonic() - started_at)
     done = await running
     assert (done.stdout, stops > 3) == (b"0\n" * 6, True), done

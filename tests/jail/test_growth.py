@@ -49,7 +49,7 @@ def test_files_with_names_outside_are_told_if_asked_for(tmp_path: Path) -> None:
     os.link(tmp_path / "own" / "also-out", tmp_path / "also-out")
     os.link(tmp_path / "own" / "also-out", tmp_path / "own" / "with-a-twin")
     fd = os.open(tmp_path / "own", os.O_RDONLY)
-    assert (measure(fd, links=True).linked_out, measure(fd).linked_out) == (2, 0)
+    assert (measure(fd, links=True).linked_outside, measure(fd).linked_outside) == (2, 0)
     os.close(fd)
 
 
@@ -86,7 +86,7 @@ def test_a_bottomless_tree_is_called_too_deep(tmp_path: Path) -> None:
     os.close(at)
     assert measured(tmp_path)[2:] == (True, True)
     fd = os.open(tmp_path, os.O_RDONLY)
-    growth = Growth(fd, most_bytes=1000, most_files=1000)
+    growth = Growth(fd, max_bytes=1000, max_files=1000)
     growth.grown()
     os.close(fd)
 
@@ -103,7 +103,7 @@ def noticed(growth: Growth) -> None:
 
 def test_growth_is_noticed_by_how_full_the_disk_is(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY)
-    growth = Growth(fd, most_bytes=10_000_000, most_files=1000)
+    growth = Growth(fd, max_bytes=10_000_000, max_files=1000)
     assert growth.grown() == (0, 0)
     with (tmp_path / "big").open("wb") as file:
         file.write(os.urandom(12_000_000))
@@ -117,7 +117,7 @@ def test_growth_is_noticed_soon_though_others_free_as_much(tmp_path: Path) -> No
     (tmp_path / "others").write_bytes(os.urandom(12_000_000))
     (tmp_path / "own").mkdir()
     fd = os.open(tmp_path / "own", os.O_RDONLY)
-    growth = Growth(fd, most_bytes=10_000_000, most_files=1000)
+    growth = Growth(fd, max_bytes=10_000_000, max_files=1000)
     assert growth.grown() == (0, 0)
     (tmp_path / "others").unlink()
     (tmp_path / "own" / "big").write_bytes(os.urandom(12_000_000))
@@ -137,7 +137,7 @@ def test_what_hides_for_a_moment_is_not_blamed_for_what_others_write(tmp_path: P
 
         (tmp_path / "own").mkdir(exist_ok=True)
         fd = os.open(tmp_path / "own", os.O_RDONLY)
-        growth = Growth(fd, most_bytes=1_000_000, most_files=1000, find_unlinked_files=hidden)
+        growth = Growth(fd, max_bytes=1_000_000, max_files=1000, find_unlinked_files=hidden)
         growth.grown()
         with (tmp_path / "others").open("wb") as file:
             file.write(bytes(50_000_000))
@@ -152,11 +152,11 @@ def test_what_hides_for_a_moment_is_not_blamed_for_what_others_write(tmp_path: P
 
 def test_a_walk_is_owed_until_it_is_made(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY)
-    growth = Growth(fd, most_bytes=10**12, most_files=10**9)
+    growth = Growth(fd, max_bytes=10**12, max_files=10**9)
     growth.grown()
-    assert not growth.owed  # nothing was written yet
+    assert not growth.is_outdated  # nothing was written yet
     (tmp_path / "small").write_bytes(b"x")
-    assert (growth.grown(), growth.owed) == ((0, 0), True)
+    assert (growth.grown(), growth.is_outdated) == ((0, 0), True)
     assert growth.measured()[1] == 1
     os.close(fd)
 
@@ -170,7 +170,7 @@ def test_who_moves_things_is_measured_standing_still_and_not_blamed_for_what_oth
     stops = 0
 
     @contextmanager
-    def standstill() -> Iterator[bool]:
+    def freeze() -> Iterator[bool]:
         nonlocal stops
         stops += 1
         mover.send_signal(signal.SIGSTOP)
@@ -178,7 +178,7 @@ def test_who_moves_things_is_measured_standing_still_and_not_blamed_for_what_oth
         mover.send_signal(signal.SIGCONT)
 
     fd = os.open(tmp_path / "own", os.O_RDONLY)
-    growth = Growth(fd, most_bytes=1_000_000, most_files=1000, standstill=standstill)
+    growth = Growth(fd, max_bytes=1_000_000, max_files=1000, freeze=freeze)
     growth.grown()
     try:
         for number in range(1000):  # others may free as much just then

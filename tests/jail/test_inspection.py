@@ -11,7 +11,7 @@ import pytest
 from hutch.jail.interface import PIPE, LimitHit
 from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import members, number_inside
-from hutch.jail.limits.inspection import Look, commands_to_end
+from hutch.jail.limits.inspection import Inspector, commands_to_end
 from hutch.jail.limits.limit_hits import Cause
 from hutch.jail.policy import MIB, Limits
 from hutch.jail.process import Command
@@ -30,7 +30,7 @@ SMALL = Limits(memory_bytes=100 * MIB, tmp_bytes=20 * MIB, shm_bytes=20 * MIB, h
 async def two_commands(jail: Jailed) -> AsyncIterator[tuple[Command, Command]]:
     """One whose four processes hold 160 MiB together, and one that answers a line."""
     small = await jail.spawn(["cat"], stdin=PIPE)
-    await small.begun()
+    await small.wait_started()
     big = await jail.spawn(["python3", "-c", HOLD])
     assert big.stdout is not None
     said = b""
@@ -54,12 +54,12 @@ def host_number(jail: Jailed, reaper: int) -> int:
 
 
 def test_as_many_commands_are_ended_as_it_takes() -> None:
-    held = {1: 10, 2: 50, 3: 30}
-    assert commands_to_end(held, 40) == {2}
-    assert commands_to_end(held, 50) == {2}
-    assert commands_to_end(held, 51) == {2, 3}
-    assert commands_to_end(held, 90) == {1, 2, 3}
-    assert commands_to_end(held, 91) == frozenset()  # something else holds it
+    used_now = {1: 10, 2: 50, 3: 30}
+    assert commands_to_end(used_now, 40) == {2}
+    assert commands_to_end(used_now, 50) == {2}
+    assert commands_to_end(used_now, 51) == {2, 3}
+    assert commands_to_end(used_now, 90) == {1, 2, 3}
+    assert commands_to_end(used_now, 91) == frozenset()  # something else holds it
     assert commands_to_end({}, 1) == frozenset()
 
 
@@ -68,16 +68,16 @@ async def test_a_look_kills_the_command_that_holds_too_much_and_no_other(
 ) -> None:
     async with two_commands(jail) as (big, small):
         directory = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        look = Look(SMALL, None, warden=jail.warden_pid, workspace=directory)
+        inspector = Inspector(SMALL, None, warden=jail.warden_pid, workspace=directory)
         try:
-            is_over, _ = await asyncio.to_thread(look.look)
+            is_over, _ = await asyncio.to_thread(inspector.inspect)
         finally:
-            look.close()
-        assert (is_over, look.hits.noted) == (
+            inspector.close()
+        assert (is_over, inspector.hits.noted) == (
             True,
             [(LimitHit("memory_bytes", "100 MiB"), Cause(frozenset({big.reaper})))],
         )
-        assert {number_inside(pid) for pid in look.reapers_to_end} == {big.reaper}
+        assert {number_inside(pid) for pid in inspector.reapers_to_end} == {big.reaper}
         async with asyncio.timeout(60):
             await big.gone()
         assert await answers(small)

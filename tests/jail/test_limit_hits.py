@@ -8,7 +8,7 @@ import pytest
 
 from hutch.jail.interface import PIPE, Exit, LimitHit
 from hutch.jail.jail import Jailed, open_jail
-from hutch.jail.limits.limit_hits import UNKNOWN, Cause, Hits, Suspect, hit_by_signal, size
+from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, Suspect, hit_by_signal, size
 from hutch.jail.policy import AGENT, GIB, MIB, Limits
 from hutch.jail.shell.shells import Shells
 
@@ -30,11 +30,11 @@ FORK = (
 
 
 def test_what_is_seen_again_is_noted_once_for_each_who_asks() -> None:
-    hits = Hits()
+    hits = LimitHits()
     hits.note_once(FULL)
     hits.note_once(FULL)
     assert hits.noted == [(FULL, UNKNOWN)]
-    hits.ask()
+    hits.start_window()
     hits.note_once(FULL)
     hits.note_once(FULL)
     assert hits.noted == [(FULL, UNKNOWN), (FULL, UNKNOWN)]
@@ -82,9 +82,9 @@ def test_a_hit_with_a_known_cause_is_of_that_command_and_no_other() -> None:
 async def until_blamed(jail: Jailed) -> None:
     """Until a look has seen a process that has most of the memory."""
     assert jail._meter.watch is not None
-    look = jail._meter.watch.look
+    inspector = jail._meter.watch.inspector
     async with asyncio.timeout(120):
-        while jail._meter.counted and look._biggest is None:  # noqa: ASYNC110
+        while jail._meter.has_cgroup and inspector._biggest is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -115,7 +115,7 @@ async def test_a_command_is_not_blamed_for_the_processes_of_another(workspace: P
         waits = asyncio.create_task(
             jail.run(["/bin/sh", "-c", f"until test -e done; do read x; done; exit {exit_code}"])
         )
-        if jail._meter.counted:  # else only a look can tell, and the bomb may have ended by then
+        if jail._meter.has_cgroup:  # else only a look can tell, and the bomb may have ended by then
             assert (await jail.run(["python3", "-c", FORK])).limit_hit == FULL
         else:
             await jail.run(["python3", "-c", FORK])

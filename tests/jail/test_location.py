@@ -18,14 +18,14 @@ import pytest
 from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.jail.jail import open_jail
 from hutch.jail.launch.identity import Identity, claim_identity
-from hutch.jail.launch.idmap import mount, own_mounts
-from hutch.jail.location import Held, Namespaces, Place, in_place
+from hutch.jail.launch.idmap import mount, own_mount_namespace
+from hutch.jail.location import JailLocation, Namespaces, OpenLocation, to_location
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def hidden(workspace: Path) -> Iterator[Place]:
+def hidden(workspace: Path) -> Iterator[JailLocation]:
     """A directory with a file `secret` that nobody sees from outside."""
     opened = hidden_place(workspace)
     yield opened
@@ -36,7 +36,7 @@ def hidden(workspace: Path) -> Iterator[Place]:
         opened.identity.release()
 
 
-def hidden_place(directory: Path) -> Place:
+def hidden_place(directory: Path) -> JailLocation:
     if os.geteuid() != 0:
         script = 'mount -t tmpfs hutch "$1" && echo here > "$1/secret" && echo ready && exec cat'
         holder = subprocess.Popen(
@@ -48,12 +48,12 @@ def hidden_place(directory: Path) -> Place:
             assert holder.stdout.read(6) == b"ready\n"
             fds = [os.open(f"/proc/{holder.pid}/ns/{name}", os.O_RDONLY) for name in ("user", "mnt")]
             holder.kill()
-        return Place(directory, directory, Namespaces(*fds))
+        return JailLocation(directory, directory, Namespaces(*fds))
     identity = claim_identity()
     made: list[int] = []
 
     def make() -> None:
-        with own_mounts():
+        with own_mount_namespace():
             mount("tmpfs", directory, f"uid={identity.uid},gid={identity.gid}")
             (directory / "secret").write_text("here\n")
             made.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
@@ -61,15 +61,15 @@ def hidden_place(directory: Path) -> Place:
     thread = threading.Thread(target=make)
     thread.start()
     thread.join()
-    return Place(directory, directory, Namespaces(None, made[0]), identity)
+    return JailLocation(directory, directory, Namespaces(None, made[0]), identity)
 
 
 def test_a_path_is_a_place_as_it_lies_there(workspace: Path) -> None:
     (workspace / "link").symlink_to(workspace)
     there = workspace.resolve()
-    assert in_place(workspace / "link") == Place(there, there, is_resolved=True)
-    place = Place(workspace, workspace)
-    assert in_place(place) is place
+    assert to_location(workspace / "link") == JailLocation(there, there, is_resolved=True)
+    place = JailLocation(workspace, workspace)
+    assert to_location(place) is place
 
 
 def swap_for_link(directory: Path, *, to: Path) -> None:
@@ -80,7 +80,7 @@ def swap_for_link(directory: Path, *, to: Path) -> None:
 async def test_a_directory_that_was_swapped_for_a_link_is_refused(workspace: Path) -> None:
     for name in ("sub", "outside"):
         (workspace / name).mkdir()
-    place = in_place(workspace / "sub")
+    place = to_location(workspace / "sub")
     swap_for_link(workspace / "sub", to=workspace / "outside")
     with pytest.raises(Conflict, match="was replaced by another directory"):
         async with open_jail(place):
@@ -91,17 +91,17 @@ def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
     for name in ("sub", "outside"):
         (workspace / name).mkdir()
     (workspace / "sub" / "own").touch()
-    with contextlib.closing(Held(in_place(workspace / "sub"))) as held:
-        held.check(workspace / "sub")
+    with contextlib.closing(OpenLocation(to_location(workspace / "sub"))) as opened:
+        opened.check(workspace / "sub")
         swap_for_link(workspace / "sub", to=workspace / "outside")
         with pytest.raises(Conflict, match="was replaced by another directory"):
-            held.check(workspace / "sub")
-        fd = held.written()  # wherever the name leads now
+            opened.check(workspace / "sub")
+        fd = opened.written()  # wherever the name leads now
     assert os.listdir(fd) == ["own"]  # noqa: PTH208
     os.close(fd)
 
 
-async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: Place) -> None:
+async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         ran = await jail.run(["sh", "-c", "cat secret; echo made > new; stat -c %u new; id -u"])
     word, owner, own = ran.stdout.decode().split()
@@ -109,14 +109,14 @@ async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: Place) 
     assert list(hidden.directory.iterdir()) == []
 
 
-async def test_a_second_jail_finds_what_the_first_has_left(hidden: Place) -> None:
+async def test_a_second_jail_finds_what_the_first_has_left(hidden: JailLocation) -> None:
     for number in range(2):
         async with open_jail(hidden) as jail:
             ran = await jail.run(["sh", "-c", f"ls | tr '\\n' ' '; touch made-{number}"])
     assert ran.stdout == b"made-0 secret "
 
 
-async def test_no_command_holds_the_namespaces_or_is_in_them(hidden: Place) -> None:
+async def test_no_command_holds_the_namespaces_or_is_in_them(hidden: JailLocation) -> None:
     """Whoever had a descriptor of the outer namespaces, or stayed in them, could leave the jail."""
     kinds = ("user", "mnt", "pid", "net")
     outer = {_link(Path(f"/proc/self/fd/{fd}")) for fd in _descriptors(hidden)}
@@ -129,18 +129,18 @@ async def test_no_command_holds_the_namespaces_or_is_in_them(hidden: Place) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="nobody but root may look at a warden")
-async def test_neither_does_the_warden(hidden: Place) -> None:
+async def test_neither_does_the_warden(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         await jail.run(["true"])
         for pid in (jail.warden_pid, *_children(jail.warden_pid)):
-            held = set()
+            opened = set()
             for path in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(FileNotFoundError):  # the warden closed it since
-                    held.add(_link(path))
-            assert held and not {each for each in held if each.startswith(("mnt:", "user:"))}
+                    opened.add(_link(path))
+            assert opened and not {each for each in opened if each.startswith(("mnt:", "user:"))}
 
 
-async def test_the_jail_is_as_bare_as_any_other(hidden: Place, workspace: Path) -> None:
+async def test_the_jail_is_as_bare_as_any_other(hidden: JailLocation, workspace: Path) -> None:
     script = "cat /proc/1/environ; grep -E '^(Cap|NoNewPrivs|Seccomp|Uid|Gid|Groups)' /proc/self/status; ls /"
     told = []
     for place in (hidden, workspace):
@@ -150,7 +150,7 @@ async def test_the_jail_is_as_bare_as_any_other(hidden: Place, workspace: Path) 
     assert told[0] == told[1]
 
 
-async def test_no_new_user_namespace_to_be_had_inside(hidden: Place) -> None:
+async def test_no_new_user_namespace_to_be_had_inside(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         ran = await jail.run(["unshare", "--user", "--map-root-user", "true"])
     assert ran.exit_code != 0
@@ -184,7 +184,7 @@ def test_a_hutch_that_is_killed_takes_the_jail_along(workspace: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails are all that user")
-async def test_an_identity_that_was_lent_is_not_given_back(hidden: Place) -> None:
+async def test_an_identity_that_was_lent_is_not_given_back(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         await jail.run(["true"])
     assert hidden.identity.claim.fileno() >= 0
@@ -196,14 +196,14 @@ async def test_namespaces_that_are_none_are_refused(workspace: Path) -> None:
     fd = os.open("/dev/null", os.O_RDONLY)
     user = None if os.geteuid() == 0 else fd
     with pytest.raises(Unavailable):
-        async with open_jail(Place(workspace, workspace, Namespaces(user, fd))):
+        async with open_jail(JailLocation(workspace, workspace, Namespaces(user, fd))):
             pass
     os.close(fd)
     async with open_jail(workspace) as jail:  # and the thread that starts jails is back where it was
         assert (await jail.run(["true"])).exit_code == 0
 
 
-async def test_without_a_jail_there_is_no_such_place(hidden: Place) -> None:
+async def test_without_a_jail_there_is_no_such_place(hidden: JailLocation) -> None:
     with pytest.raises(Unavailable, match="consists of layers"):
         async with open_jail(hidden, unsafe_no_jail=True):
             pass
@@ -211,13 +211,13 @@ async def test_without_a_jail_there_is_no_such_place(hidden: Place) -> None:
 
 async def test_what_is_measured_must_be_there(workspace: Path) -> None:
     with pytest.raises(NotFound, match="There is no directory"):
-        async with open_jail(Place(workspace, workspace / "gone")):
+        async with open_jail(JailLocation(workspace, workspace / "gone")):
             pass
 
 
 async def test_what_is_written_is_measured_where_it_takes_room(workspace: Path, tmp_path: Path) -> None:
     """The directory that is watched is the one that was named, not the one that is shown."""
-    from_there = Place(workspace, tmp_path)
+    from_there = JailLocation(workspace, tmp_path)
     async with open_jail(from_there) as jail:
         await jail.run(["sh", "-c", "head -c 1000000 /dev/zero > grown"])
         assert (workspace / "grown").stat().st_size == 1_000_000
@@ -231,7 +231,7 @@ async def test_what_belongs_to_it_is_seen_where_it_is_and_only_read(workspace: P
     (private / "shown/file").chmod(0o600)
     private.chmod(0o700)
     (workspace / "work").mkdir()
-    place = Place(workspace / "work", workspace / "work", beside=(private / "shown",))
+    place = JailLocation(workspace / "work", workspace / "work", beside=(private / "shown",))
     async with open_jail(place) as jail:
         ran = await jail.run(["sh", "-c", f"cd {private}/shown; cat file; echo y > file; touch new; ls .."])
     assert ran.stdout == b"x\nshown\n" and ran.stderr.count(b"Read-only file system") == 2
@@ -252,7 +252,7 @@ def _link(path: Path) -> str:
     return str(path.readlink())
 
 
-def _descriptors(place: Place) -> list[int]:
+def _descriptors(place: JailLocation) -> list[int]:
     return [fd for fd in (place.namespaces.user, place.namespaces.mount) if fd is not None]
 
 
@@ -271,4 +271,4 @@ def test_links_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     with pytest.raises(NotFound, match="circle"):
-        Held(in_place(tmp_path / "one"))
+        OpenLocation(to_location(tmp_path / "one"))

@@ -12,7 +12,7 @@ from hutch.domain.errors import HutchError
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.jail_processes import members
 from hutch.jail.limits.meter import make_group
-from hutch.jail.limits.oom import higher, prefer_commands
+from hutch.jail.limits.oom import prefer_commands, score_increase
 from hutch.jail.policy import AGENT, MIB, Limits
 from tests.deadline import DEADLINE_S
 
@@ -40,7 +40,7 @@ async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a command's score is root's to raise")
 async def test_commands_go_before_their_reapers_too(jail: Jailed) -> None:
-    if not jail._meter.counted:
+    if not jail._meter.has_cgroup:
         pytest.skip("no cgroup to be had here")
     before = score(os.getpid())
     process = await jail.spawn(["sh", "-c", "sleep 500 & sleep 500"])
@@ -63,7 +63,7 @@ async def test_without_the_right_nothing_changes(jail: Jailed) -> None:
 
 
 def test_the_smaller_the_jail_the_more_a_score_must_be() -> None:
-    assert [higher(size * MIB) for size in (32, 96, 2048, 65536)] == [500, 334, 16, 1]
+    assert [score_increase(size * MIB) for size in (32, 96, 2048, 65536)] == [500, 334, 16, 1]
 
 
 async def test_a_jail_that_ends_for_want_of_memory_says_so(workspace: Path) -> None:

@@ -6,7 +6,7 @@ from hutch.jail.output import Capture, OutputFiles
 
 
 def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:
-    capture = Capture(most_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
+    capture = Capture(max_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
     capture.add("stdout", b"12345")
     capture.add("stderr", b"e!")
     assert capture.path is None
@@ -19,7 +19,7 @@ def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:
 
 
 def test_what_fits_needs_no_file(tmp_path: Path) -> None:
-    capture = Capture(most_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
+    capture = Capture(max_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
     capture.add("stdout", b"1234567890")
     capture.close()
     assert capture.path is None

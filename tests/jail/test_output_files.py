@@ -12,7 +12,7 @@ from hutch.jail.shell.shells import Shells
 
 
 def capture(files: OutputFiles, size: int) -> Capture:
-    made = Capture(most_bytes=1, file_bytes=100, files=files)
+    made = Capture(max_bytes=1, file_bytes=100, files=files)
     made.add("stdout", b"x" * size)
     return made
 

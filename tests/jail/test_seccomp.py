@@ -39,12 +39,14 @@ def judge(code: bytes, number: int, *arguments: int, architecture: int) -> int:
             at += yes if true else no
 
 
-def on(machine: Machine, number: int, *arguments: int, counted: bool = True) -> int:
-    return judge(program(machine, counted=counted), number, *arguments, architecture=ARCHITECTURES[machine])
+def on(machine: Machine, number: int, *arguments: int, has_cgroup: bool = True) -> int:
+    return judge(
+        program(machine, has_cgroup=has_cgroup), number, *arguments, architecture=ARCHITECTURES[machine]
+    )
 
 
-def x86(number: int, *arguments: int, counted: bool = True) -> int:
-    return on("x86_64", number, *arguments, counted=counted)
+def x86(number: int, *arguments: int, has_cgroup: bool = True) -> int:
+    return on("x86_64", number, *arguments, has_cgroup=has_cgroup)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -58,7 +60,7 @@ def test_every_call_of_the_tables_is_answered_with_its_error(machine: Machine) -
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_program_is_short_and_every_jump_stays_inside(machine: Machine) -> None:
-    code = list(struct.iter_unpack("<HBBI", program(machine, counted=False)))
+    code = list(struct.iter_unpack("<HBBI", program(machine, has_cgroup=False)))
     assert len(code) < 400
     for at, (operation, yes, no, _) in enumerate(code):
         if operation not in (seccomp.LOAD, seccomp.AND, seccomp.RETURN):
@@ -67,7 +69,7 @@ def test_the_program_is_short_and_every_jump_stays_inside(machine: Machine) -> N
 
 
 def test_other_architectures_and_x32_are_killed() -> None:
-    code = program("x86_64", counted=True)
+    code = program("x86_64", has_cgroup=True)
     assert judge(code, 1, architecture=0x40000003) == KILL  # i386
     assert x86(0x40000001) == KILL
 
@@ -160,10 +162,10 @@ def test_others_keep_their_turn_and_their_limits_on_aarch64(
 
 
 def test_memory_that_nobody_counts_is_refused_only_where_no_cgroup_counts_it() -> None:
-    assert (x86(319), x86(319, counted=False)) == (ALLOW, ENOSYS)  # memfd_create
-    assert (x86(29, 0, 1 << 30), x86(29, 0, 1 << 30, counted=False)) == (ALLOW, ERRNO | errno.EINVAL)
-    assert x86(29, 0, 4096, counted=False) == ALLOW  # shmget
-    assert x86(29, 0, 1 << 40, counted=False) == ERRNO | errno.EINVAL
+    assert (x86(319), x86(319, has_cgroup=False)) == (ALLOW, ENOSYS)  # memfd_create
+    assert (x86(29, 0, 1 << 30), x86(29, 0, 1 << 30, has_cgroup=False)) == (ALLOW, ERRNO | errno.EINVAL)
+    assert x86(29, 0, 4096, has_cgroup=False) == ALLOW  # shmget
+    assert x86(29, 0, 1 << 40, has_cgroup=False) == ERRNO | errno.EINVAL
 
 
 @pytest.mark.anyio

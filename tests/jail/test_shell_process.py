@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail import Jailed
-from hutch.jail.shell.process import ShellCwd, shown
+from hutch.jail.shell.process import ShellCwd, displayed_path
 from hutch.jail.shell.result import ShellEvent
 from hutch.jail.shell.shells import Shells
 
@@ -58,4 +58,4 @@ def test_of_a_process_that_is_gone_nothing_is_known() -> None:
 
 
 def test_shown_is_always_text() -> None:
-    assert [shown(each) for each in ("/a", "/ä", "/\udcff")] == ["/a", "/ä", "/\ufffd"]
+    assert [displayed_path(each) for each in ("/a", "/ä", "/\udcff")] == ["/a", "/ä", "/\ufffd"]

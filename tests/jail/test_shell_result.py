@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hutch.jail.shell.result import Alarm, Ended, Ending
+from hutch.jail.shell.result import CommandEnd, Ended, SharedTimer
 
 pytestmark = pytest.mark.anyio
 
@@ -12,39 +12,39 @@ LONG_S = 3600.0
 SOON_S = 0.01
 
 
-def ending() -> tuple[Ending, Alarm]:
+def ending() -> tuple[CommandEnd, SharedTimer]:
     loop = asyncio.get_running_loop()
-    alarm = Alarm(loop)
-    return Ending(loop, alarm), alarm
+    shared_timer = SharedTimer(loop)
+    return CommandEnd(loop, shared_timer), shared_timer
 
 
 async def test_everybody_hears_of_the_end_and_only_the_first_word_counts() -> None:
     end, _ = ending()
-    waiting = [asyncio.create_task(end.until(most_s)) for most_s in (None, LONG_S)]
+    waiting = [asyncio.create_task(end.wait(max_s)) for max_s in (None, LONG_S)]
     await asyncio.sleep(0)
     end.set(Ended(3))
     end.set(Ended(4))
     assert await asyncio.gather(*waiting) == [Ended(3), Ended(3)]
-    assert await end.until(None) == Ended(3)
+    assert await end.wait(None) == Ended(3)
 
 
 async def test_time_is_over_for_each_by_itself() -> None:
     end, _ = ending()
-    patient = asyncio.create_task(end.until(LONG_S))
+    patient = asyncio.create_task(end.wait(LONG_S))
     await asyncio.sleep(0)
-    assert await asyncio.gather(*(end.until(SOON_S * number) for number in (3, 1, 2))) == [None] * 3
+    assert await asyncio.gather(*(end.wait(SOON_S * number) for number in (3, 1, 2))) == [None] * 3
     assert not patient.done()
     end.set(Ended(0))
     assert await patient == Ended(0)
 
 
 async def test_a_timer_that_was_set_for_an_earlier_command_is_no_end_of_a_later_one() -> None:
-    end, alarm = ending()
+    end, shared_timer = ending()
     asyncio.get_running_loop().call_soon(end.set, Ended(0))
-    assert await end.until(SOON_S) == Ended(0)  # its timer is still to ring
-    later = Ending(asyncio.get_running_loop(), alarm)
-    waiting = asyncio.create_task(later.until(LONG_S))
-    assert await later.until(SOON_S * 3) is None
+    assert await end.wait(SOON_S) == Ended(0)  # its timer is still to ring
+    later = CommandEnd(asyncio.get_running_loop(), shared_timer)
+    waiting = asyncio.create_task(later.wait(LONG_S))
+    assert await later.wait(SOON_S * 3) is None
     assert not waiting.done()
     later.set(Ended(1))
     assert await waiting == Ended(1)
@@ -52,7 +52,7 @@ async def test_a_timer_that_was_set_for_an_earlier_command_is_no_end_of_a_later_
 
 async def test_one_who_is_cancelled_cancels_nobody_else() -> None:
     end, _ = ending()
-    gone, waiting = (asyncio.create_task(end.until(LONG_S)) for _ in range(2))
+    gone, waiting = (asyncio.create_task(end.wait(LONG_S)) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
     await asyncio.wait({gone})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain.redaction import Redactor
-from hutch.jail.stream_output import AROUND_BYTES, Kept, StreamOutput
+from hutch.jail.stream_output import CONTEXT_BYTES, StreamBuffer, StreamOutput
 
 VALUE = "Zq7vaultvalue93kxlPmw0TtRest"
 SPACED = "my spaced vault value of words"
@@ -15,8 +15,8 @@ KEY = "-----BEGIN PRIVATE KEY-----\n" + "QUJDREVGR0hJSktMTU5P\n" * 40 + "-----EN
 REDACTOR = Redactor([VALUE, SPACED])
 
 
-def kept(chunks: list[bytes], most_bytes: int) -> StreamOutput:
-    stream = Kept(most_bytes)
+def buffer(chunks: list[bytes], max_bytes: int) -> StreamOutput:
+    stream = StreamBuffer(max_bytes)
     for chunk in chunks:
         stream.add(chunk)
     return stream.output()
@@ -27,26 +27,26 @@ def clean(data: bytes) -> str:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))
-def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], most_bytes: int) -> None:
-    whole, half = b"".join(chunks), (most_bytes + 1) // 2
-    output = kept(chunks, most_bytes)
+def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], max_bytes: int) -> None:
+    whole, half = b"".join(chunks), (max_bytes + 1) // 2
+    output = buffer(chunks, max_bytes)
     assert output.total_bytes == len(whole)
     if len(whole) <= 2 * half:
         assert output == StreamOutput(whole)
     else:
         left_out = len(whole) - 2 * half
-        assert bytes(output) == whole[:half] + b"\n[... %d bytes left out ...]\n" % left_out + whole[-half:]
+        assert bytes(output) == whole[:half] + b"\n[... %d bytes omitted ...]\n" % left_out + whole[-half:]
 
 
-@pytest.mark.parametrize("more", [0, 1, AROUND_BYTES, 2 * AROUND_BYTES, 3 * AROUND_BYTES + 7])
+@pytest.mark.parametrize("more", [0, 1, CONTEXT_BYTES, 2 * CONTEXT_BYTES, 3 * CONTEXT_BYTES + 7])
 @pytest.mark.parametrize("chunk", [1000, 70_001])
 def test_what_is_next_to_the_cut_is_what_was_printed_there(more: int, chunk: int) -> None:
     half = 5000
     whole = bytes(range(256)) * ((2 * half + 1 + more) // 256 + 1)
-    output = kept([whole[at : at + chunk] for at in range(0, len(whole), chunk)], 2 * half)
+    output = buffer([whole[at : at + chunk] for at in range(0, len(whole), chunk)], 2 * half)
     assert (output.head + output.after_head) == whole[: half + len(output.after_head)]
     assert (output.before_tail + output.tail) == whole[-half - len(output.before_tail) :]
-    around = min(AROUND_BYTES, len(whole) - half)
+    around = min(CONTEXT_BYTES, len(whole) - half)
     assert (len(output.after_head), len(output.before_tail)) == (around, around)
 
 
@@ -56,8 +56,8 @@ def test_what_is_next_to_the_cut_is_what_was_printed_there(more: int, chunk: int
 def test_no_part_of_a_secret_is_shown_wherever_output_is_cut(secret: str) -> None:
     whole = (secret * (400_000 // len(secret))).encode()
     for half in range(2000, 2000 + len(secret)):
-        shown = kept([whole], 2 * half).render(clean)
-        head, note, tail = shown.partition(f"\n[... {len(whole) - 2 * half} bytes left out ...]\n")
+        shown = buffer([whole], 2 * half).render(clean)
+        head, note, tail = shown.partition(f"\n[... {len(whole) - 2 * half} bytes omitted ...]\n")
         assert note, half
         rest = (head + tail).replace("[redacted:secret]", "").replace("[redacted:anthropic_key]", "")
         rest = rest.replace("[redacted:private_key]", "")
@@ -65,10 +65,10 @@ def test_no_part_of_a_secret_is_shown_wherever_output_is_cut(secret: str) -> Non
 
 
 def test_a_line_that_only_looks_like_a_cut_changes_nothing() -> None:
-    whole = (f"\n[... 5 bytes left out ...]\n{VALUE * 20_000}").encode()
+    whole = (f"\n[... 5 bytes omitted ...]\n{VALUE * 20_000}").encode()
     for half in range(2000, 2000 + len(VALUE)):
-        shown = kept([whole], 2 * half).render(clean)
-        assert shown.startswith("\n[... 5 bytes left out ...]\n[redacted:secret]")
+        shown = buffer([whole], 2 * half).render(clean)
+        assert shown.startswith("\n[... 5 bytes omitted ...]\n[redacted:secret]")
         for part in (VALUE[at : at + 4] for at in range(len(VALUE) - 3)):
             assert part not in shown
 
@@ -76,15 +76,15 @@ def test_a_line_that_only_looks_like_a_cut_changes_nothing() -> None:
 def test_an_output_can_be_cut_again() -> None:
     whole = (VALUE * 20_000).encode()
     for most, less in itertools.product((300_000, 10_000_000), range(4000, 4000 + 2 * len(VALUE), 2)):
-        output = kept([whole], most).shortened(less)
+        output = buffer([whole], most).shortened(less)
         assert (output.total_bytes, len(output)) == (len(whole), less)
         shown = output.render(clean).replace("[redacted:secret]", "")
-        assert shown == f"\n[... {len(whole) - less} bytes left out ...]\n"
+        assert shown == f"\n[... {len(whole) - less} bytes omitted ...]\n"
 
 
 def test_what_goes_on_later_ends_before_the_beginning_of_a_secret() -> None:
     def clean_running(data: bytes) -> str:
         return REDACTOR.redact(REDACTOR.drop_partial_secret(data.decode(errors="replace")))
 
-    output = kept([f"words {VALUE[:9]}".encode()], 1000)
+    output = buffer([f"words {VALUE[:9]}".encode()], 1000)
     assert output.render(clean, clean_end=clean_running) == "words "

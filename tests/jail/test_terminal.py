@@ -248,8 +248,8 @@ async def test_closing_kills_all_that_was_started(jail: Jailed) -> None:
         await person.type("nohup sleep 987 >/dev/null 2>&1 & echo go\n")
         await person.see("\ngo\r\n")
         await asyncio.sleep(0.2)
-    left = await jail.run(["sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"])
-    assert b"sleep 987" not in left.stdout.replace(b"cat /proc", b"")
+    remaining = await jail.run(["sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"])
+    assert b"sleep 987" not in remaining.stdout.replace(b"cat /proc", b"")
     assert person.terminal.ended
 
 
@@ -337,7 +337,7 @@ async def test_a_viewer_that_shows_nothing_stops_the_program(jail: Jailed) -> No
                 break
         await stays_at(terminal, PAUSE_BYTES)
         assert taken == PAUSE_BYTES
-        assert reader.holds_up and terminal.paused
+        assert reader.is_blocking and terminal.paused
         cpu = await processor_s(jail)
         await asyncio.sleep(0.5)
         assert terminal.seq == PAUSE_BYTES
@@ -346,7 +346,7 @@ async def test_a_viewer_that_shows_nothing_stops_the_program(jail: Jailed) -> No
         reader.acknowledge(PAUSE_BYTES - RESUME_BYTES - 1)
         await stays_at(terminal, PAUSE_BYTES)  # not yet
         reader.acknowledge(1)
-        assert not reader.holds_up
+        assert not reader.is_blocking
         await stays_at(terminal, 2 * PAUSE_BYTES - RESUME_BYTES)
 
 
@@ -360,7 +360,7 @@ async def test_a_viewer_that_does_not_even_read_stops_it_too(jail: Jailed) -> No
     async with open_terminal(jail, FLOOD) as terminal:
         reader = terminal.attach()
         await stays_at(terminal, PAUSE_BYTES)
-        assert reader.holds_up
+        assert reader.is_blocking
 
 
 async def test_a_stuck_viewer_can_be_dropped_and_come_back(jail: Jailed) -> None:
@@ -370,10 +370,10 @@ async def test_a_stuck_viewer_can_be_dropped_and_come_back(jail: Jailed) -> None
         _, data = await anext(stuck)
         stuck.acknowledge(len(data) // 2)
         async with asyncio.timeout(60):
-            while not stuck.holds_up or good.holds_up:  # noqa: ASYNC110 (as above)
+            while not stuck.is_blocking or good.is_blocking:  # noqa: ASYNC110 (as above)
                 await asyncio.sleep(0.005)
         await asyncio.sleep(0.2)
-        assert stuck.held_up_s > 0.2
+        assert stuck.blocking_s > 0.2
         resume = stuck.detach()
         assert resume == len(data) // 2
         assert [chunk async for chunk in stuck] == []  # its iteration is over
@@ -457,9 +457,9 @@ def test_ring_holds_the_last_bytes(chunks: list[bytes], size: int) -> None:
     try:
         for chunk in chunks:
             os.write(outlet, chunk)
-            left = len(chunk)
-            while left:
-                left -= ring.fill(inlet, left)
+            remaining = len(chunk)
+            while remaining:
+                remaining -= ring.fill(inlet, remaining)
     finally:
         os.close(inlet)
         os.close(outlet)

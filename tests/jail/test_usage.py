@@ -66,7 +66,7 @@ async def test_a_reaper_is_never_the_biggest(jail: Jailed) -> None:
             if len(commands) == 1 and read(f"/proc/{commands[0]}/comm") == b"sleep\n":
                 break
             await asyncio.sleep(0.01)
-    held = usage(jail.warden_pid, found, most_bytes=1, most_descriptors=1, most_mappings=10**6)
+    held = usage(jail.warden_pid, found, max_bytes=1, max_descriptors=1, max_mappings=10**6)
     assert held.biggest == commands[0]
     await process.kill()
     process.close()
@@ -81,10 +81,10 @@ async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -
         "for _ in range(5): threading.Thread(target=take).start()"
     )
     async with open_jail(workspace, Policy(limits=replace(SMALL, descriptors=900))) as jail:
-        counted = jail._meter.counted
-        ran = await jail.run(python(script), timeout_s=3 if counted else 300)
+        has_cgroup = jail._meter.has_cgroup
+        ran = await jail.run(python(script), timeout_s=3 if has_cgroup else 300)
         assert ran.limit_hit == (
-            LimitHit("command_timeout_s", "3 s") if counted else LimitHit("descriptors", "900")
+            LimitHit("command_timeout_s", "3 s") if has_cgroup else LimitHit("descriptors", "900")
         )
         script = script.replace("ctypes.CDLL(None).unshare(0x400)", "pass").replace("200", "150")
         shared = await jail.run(python(script), timeout_s=1.5)
@@ -94,7 +94,7 @@ async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -
 async def test_sockets_count_by_what_they_could_hold(jail: Jailed) -> None:
     def held() -> int:
         pid = jail.warden_pid
-        return usage(pid, members(pid), most_bytes=1, most_descriptors=1, most_mappings=10**6).memory_bytes
+        return usage(pid, members(pid), max_bytes=1, max_descriptors=1, max_mappings=10**6).memory_bytes
 
     before = held()
     script = (

@@ -14,7 +14,7 @@ from hutch.jail.interface import PIPE, LimitHit
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.jail_processes import below
 from hutch.jail.limits import watch
-from hutch.jail.limits.inspection import PATIENCE
+from hutch.jail.limits.inspection import MAX_HITS
 from hutch.jail.policy import Limits, Policy
 
 pytestmark = pytest.mark.anyio
@@ -24,19 +24,19 @@ async def test_an_idle_shell_is_looked_at_rarely_and_a_stir_wakes_the_watcher(ja
     process = await jail.spawn(["sh", "-c", "read x; echo $x; sleep 60"], stdin=PIPE)
     assert process.stdin is not None and process.stdout is not None
     assert jail._meter.watch is not None
-    look = jail._meter.watch.look
+    inspector = jail._meter.watch.inspector
     async with asyncio.timeout(60):
         while True:  # it takes a few looks to grow calm
-            seen = look.members
+            seen = inspector.members
             await asyncio.sleep(2.5)
-            if look.members is seen:  # for longer than the longest pause, nobody has looked
+            if inspector.members is seen:  # for longer than the longest pause, nobody has looked
                 break
     assert len(below(jail.warden_pid)) == len(seen)
     await process.stdin.write(b"hello\n")
     jail.mark()
     assert await process.stdout.read() == b"hello\n"
     async with asyncio.timeout(60):
-        while look.members is seen:  # noqa: ASYNC110 (set by a thread)
+        while inspector.members is seen:  # noqa: ASYNC110 (set by a thread)
             await asyncio.sleep(0.01)
     await process.kill()
     process.close()
@@ -65,7 +65,7 @@ async def test_who_fills_the_workspace_again_and_again_has_to_be_cleaned_from_ou
                 ran = await jail.run(["python3", "-c", make, f"{number}-"], timeout_s=120)
                 assert ran.limit_hit == LimitHit("workspace_growth_files", "100")
                 hits += 1
-        assert hits == PATIENCE
+        assert hits == MAX_HITS
         for path in workspace.iterdir():
             path.unlink()
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
@@ -75,7 +75,7 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
     async with open_jail(workspace) as jail:
         process = await jail.spawn(["sleep", "500"])
         assert jail._meter.watch is not None
-        jail._meter.watch.look.growth = None  # type: ignore[assignment] # so the next look fails
+        jail._meter.watch.inspector.growth = None  # type: ignore[assignment] # so the next look fails
         async with asyncio.timeout(60):
             assert (await process.wait()).signal == 9
             with pytest.raises(Unavailable, match="The watcher of this jail has failed"):
@@ -87,8 +87,8 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
 async def test_no_command_starts_during_a_look_that_saw_one_which_has_ended(jail: Jailed) -> None:
     """What that look finds is noted, and cleared away, before anybody else can be hit for it."""
     assert jail._meter.watch is not None
-    look, looking, may_end = jail._meter.watch.look, threading.Event(), threading.Event()
-    real_look = look.look
+    inspector, looking, may_end = jail._meter.watch.inspector, threading.Event(), threading.Event()
+    real_look = inspector.inspect
 
     def slow_look() -> tuple[bool, int]:
         looking.set()
@@ -96,46 +96,46 @@ async def test_no_command_starts_during_a_look_that_saw_one_which_has_ended(jail
         return real_look()
 
     process = await jail.spawn(["sleep", "500"])
-    look.look = slow_look  # type: ignore[method-assign]
+    inspector.inspect = slow_look  # type: ignore[method-assign]
     await asyncio.to_thread(looking.wait, 60)
     await process.kill()
     process.close()
-    calm = asyncio.create_task(jail._meter.calm())
+    wait_until_startable = asyncio.create_task(jail._meter.wait_until_startable())
     await asyncio.sleep(0.1)
-    assert not calm.done()
+    assert not wait_until_startable.done()
     may_end.set()
-    await calm
+    await wait_until_startable
     assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
 async def test_looks_that_are_not_urgent_take_turns_and_a_long_one_holds_up_nobody() -> None:
     order: list[str] = []
 
-    async def look(name: str, seconds: float) -> None:
+    async def inspector(name: str, seconds: float) -> None:
         async with watch._turn():
             order.append(f"{name} begins")
             await asyncio.sleep(seconds)
             order.append(f"{name} ends")
 
-    await asyncio.gather(look("a", 0.001), look("b", 0.001))
+    await asyncio.gather(inspector("a", 0.001), inspector("b", 0.001))
     assert order == ["a begins", "a ends", "b begins", "b ends"]
     order.clear()
-    await asyncio.gather(look("a", 4 * watch.LONG_S), look("b", 0), look("c", 0))
+    await asyncio.gather(inspector("a", 4 * watch.MAX_TURN_S), inspector("b", 0), inspector("c", 0))
     assert order[:2] == ["a begins", "b begins"]
     assert order[-1] == "a ends"
-    await asyncio.gather(look("a", 0), look("b", 0))  # nobody's turn was given away twice
+    await asyncio.gather(inspector("a", 0), inspector("b", 0))  # nobody's turn was given away twice
     assert order[-4:] == ["a begins", "a ends", "b begins", "b ends"]
 
 
 async def test_a_jail_is_watched_while_all_other_threads_are_busy(workspace: Path) -> None:
     limits = replace(Limits(), workspace_growth_files=300)
     script = "for n in $(seq 2000); do : > $n; done; sleep 60"
-    busy = threading.Event()
+    set_running = threading.Event()
     async with open_jail(workspace, Policy(limits=limits)) as jail:
-        held = [asyncio.ensure_future(asyncio.to_thread(busy.wait)) for _ in range(64)]
+        held = [asyncio.ensure_future(asyncio.to_thread(set_running.wait)) for _ in range(64)]
         try:
             ran = await jail.run(["sh", "-c", script], timeout_s=300)
         finally:
-            busy.set()
+            set_running.set()
             await asyncio.gather(*held)
     assert (ran.limit_hit, ran.timed_out) == (LimitHit("workspace_growth_files", "300"), False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hutch.app.repositories import own_directories
 from hutch.jail.egress.attempt import Report
 from hutch.jail.jail import Jailed
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.jail.network import Outside
 from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
@@ -45,7 +45,7 @@ def way_out(settings: Settings, on_egress: Report) -> Outside:
 
 
 def open_jail(
-    workspace: Path | Place,
+    workspace: Path | JailLocation,
     policy: Policy,
     *,
     outside: Outside | None = None,

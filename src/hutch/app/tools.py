@@ -10,7 +10,7 @@ from hutch.app.workspaces import workspaces_of
 from hutch.flows.directory_tools import DirectoryTools
 from hutch.jail.egress.attempt import Report
 from hutch.jail.jailed import Jailed
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
@@ -39,7 +39,9 @@ def directory_tools(
         if not unsafe_workspace:
             check_client_directory(directory, own_directories(loaded.paths), plain)
 
-    def open_jail(place: Place, policy: Policy, on_egress: Report) -> AbstractAsyncContextManager[Jailed]:
+    def open_jail(
+        place: JailLocation, policy: Policy, on_egress: Report
+    ) -> AbstractAsyncContextManager[Jailed]:
         outside = jails.way_out(settings, on_egress)
         return jails.open_jail(place, policy, outside=outside, unsafe_workspace=unsafe_workspace)
 

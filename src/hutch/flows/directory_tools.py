@@ -24,7 +24,7 @@ from hutch.domain.redaction import Redactor
 from hutch.flows.tool_calls import Tools
 from hutch.jail.egress.attempt import Report
 from hutch.jail.jailed import Jailed
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.shell.shells import Shells
 from hutch.store.interface import EventLog
@@ -43,7 +43,7 @@ class DirectoryTools:
     check_directory: Callable[[Path], None]  # raises when this directory may not be used
     open_log: Callable[[], AbstractAsyncContextManager[EventLog]]
     policy: Policy
-    open_jail: Callable[[Place, Policy, Report], AbstractAsyncContextManager[Jailed]]
+    open_jail: Callable[[JailLocation, Policy, Report], AbstractAsyncContextManager[Jailed]]
     redactor: Redactor
     ignore: tuple[str, ...] = ()
     test_command: str | None = None

@@ -97,7 +97,7 @@ class Reader(Protocol):
 
     fd: int
 
-    async def read(self, most: int = 65536) -> bytes:
+    async def read(self, max_bytes: int = 65536) -> bytes:
         """The next bytes; b"" when there will be no more."""
         ...
 

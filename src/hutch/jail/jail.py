@@ -17,22 +17,22 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.launch.identity import Identity, claim_identity
 from hutch.jail.launch.launch import launch, launch_unsafe
 from hutch.jail.limits.meter import Meter, make_group
-from hutch.jail.location import Held, Place, in_place
+from hutch.jail.location import JailLocation, OpenLocation, to_location
 from hutch.jail.network import Outside
 from hutch.jail.policy import AGENT, Policy
 
 __all__ = ["Jailed", "open_jail", "start_jail"]
 
-UNTOLD = Outside()
+DEFAULT_OUTSIDE = Outside()
 
 
 @asynccontextmanager
 async def open_jail(
-    workspace: str | os.PathLike[str] | Place,
+    workspace: str | os.PathLike[str] | JailLocation,
     policy: Policy = AGENT,
     *,
     unsafe_no_jail: bool = False,
-    outside: Outside = UNTOLD,
+    outside: Outside = DEFAULT_OUTSIDE,
 ) -> AsyncIterator[Jailed]:
     """Open a jail on a directory, a plain one in place. Everything in it is killed when the block is left."""
     jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
@@ -43,11 +43,11 @@ async def open_jail(
 
 
 async def start_jail(
-    workspace: str | os.PathLike[str] | Place,
+    workspace: str | os.PathLike[str] | JailLocation,
     policy: Policy = AGENT,
     *,
     unsafe_no_jail: bool = False,
-    outside: Outside = UNTOLD,
+    outside: Outside = DEFAULT_OUTSIDE,
 ) -> Jailed:
     """Like `open_jail`, for callers that close it themselves."""
     opening = asyncio.ensure_future(_start(workspace, policy, unsafe_no_jail, outside))
@@ -64,31 +64,33 @@ async def _abandon(opening: asyncio.Future[Jailed]) -> None:
 
 
 async def _start(
-    workspace: str | os.PathLike[str] | Place, policy: Policy, unsafe_no_jail: bool, outside: Outside
+    workspace: str | os.PathLike[str] | JailLocation, policy: Policy, unsafe_no_jail: bool, outside: Outside
 ) -> Jailed:
     parse_allow_list(policy.network)
-    place = await asyncio.to_thread(in_place, workspace)
-    if unsafe_no_jail and place.namespaces is not None:
-        raise Unavailable(f"'{place.directory}' consists of layers that only a jail can mount. Use a copy.")
-    held = await asyncio.to_thread(Held, place)
-    with contextlib.closing(held):
-        return await _start_on(held, policy, unsafe_no_jail, outside)
+    location = await asyncio.to_thread(to_location, workspace)
+    if unsafe_no_jail and location.namespaces is not None:
+        raise Unavailable(
+            f"'{location.directory}' consists of layers that only a jail can mount. Use a copy."
+        )
+    opened = await asyncio.to_thread(OpenLocation, location)
+    with contextlib.closing(opened):
+        return await _start_on(opened, policy, unsafe_no_jail, outside)
 
 
-async def _start_on(held: Held, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
-    place = held.place
+async def _start_on(opened: OpenLocation, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
+    location = opened.location
     if unsafe_no_jail:
         identity, group = Identity(os.geteuid(), os.getegid()), None
     else:
-        identity = place.identity.lend() if place.identity else claim_identity()
+        identity = location.identity.lend() if location.identity else claim_identity()
         group = await asyncio.to_thread(make_group, policy.limits)
-    meter = Meter(policy.limits, group, held)
+    meter = Meter(policy.limits, group, opened)
     rlimits = meter.rlimits(policy.limits, unsafe=unsafe_no_jail)
     try:
         if unsafe_no_jail:
-            launched = await launch_unsafe(place.directory, rlimits=rlimits)
+            launched = await launch_unsafe(location.directory, rlimits=rlimits)
         else:
-            launched = await launch(place, policy, identity, counted=meter.counted, rlimits=rlimits)
+            launched = await launch(location, policy, identity, has_cgroup=meter.has_cgroup, rlimits=rlimits)
     except BaseException:
         identity.release()
         await meter.remove()
@@ -98,7 +100,7 @@ async def _start_on(held: Held, policy: Policy, unsafe_no_jail: bool, outside: O
         launched=launched,
         identity=identity,
         meter=meter,
-        directory=place.written,
+        directory=location.written,
         unsafe=unsafe_no_jail,
     )
     try:

@@ -55,10 +55,10 @@ def is_dying(member: Member) -> bool:
     """Whether all its threads were killed or are exiting: it runs no more, and its resources will soon be
     free. A living process cannot look like this."""
     for thread in member.threads:
-        about = f"/proc/{member.pid}/task/{thread}"
-        told = read(f"{about}/stat").rpartition(b")")[2].split()
-        pending = re.findall(rb"^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)", read(f"{about}/status"), re.MULTILINE)
-        is_leaving = not told or int(told[6]) & PF_EXITING
+        directory = f"/proc/{member.pid}/task/{thread}"
+        fields = read(f"{directory}/stat").rpartition(b")")[2].split()
+        pending = re.findall(rb"^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)", read(f"{directory}/status"), re.MULTILINE)
+        is_leaving = not fields or int(fields[6]) & PF_EXITING
         if not is_leaving and not any(int(mask, 16) & KILLED for mask in pending):
             return False
     return True
@@ -84,20 +84,20 @@ def job_started_at(pid: int, *, warden: int) -> float:
 
 
 def _started_at(pid: int) -> float:
-    told = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return int(told[19]) / TICKS if told else 0.0
+    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[19]) / TICKS if fields else 0.0
 
 
 def _parent(pid: int) -> int:
     """The parent of a process, from a file that every user can read."""
-    told = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
-    return int(told[1]) if told else 0
+    fields = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
+    return int(fields[1]) if fields else 0
 
 
 def resident_pages(pid: int) -> int:
     """The number of memory pages of a process; 0 when it has ended."""
-    told = read(f"/proc/{pid}/statm").split()
-    return int(told[1]) if told else 0
+    fields = read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) if fields else 0
 
 
 def kill_if_inside(pid: int, *, warden: int) -> bool:

@@ -24,18 +24,18 @@ from hutch.jail.launch.teardown import Teardown
 from hutch.jail.limits.limit_hits import Suspect, hit_by_signal, size
 from hutch.jail.limits.meter import Mark, Meter
 from hutch.jail.limits.oom import prefer_commands
-from hutch.jail.network import Outside, WayOut, open_way_out
-from hutch.jail.output import COMMANDS, Capture, OutputFiles, run_to_end
+from hutch.jail.network import EgressProxy, Outside, open_egress
+from hutch.jail.output import MAX_FULL_FILES, Capture, OutputFiles, run_to_end
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
-from hutch.jail.process import GONE_S, SIGKILL, Command
+from hutch.jail.process import KILL_TIMEOUT_S, SIGKILL, Command
 from hutch.jail.pty import open_terminal
 from hutch.jail.request import check_address, check_size, check_stdin, check_timeout, check_words
 from hutch.jail.scratch_space import make_directory
 
-CLOSE_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
 
-_lingering: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
+_closing: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
 
 
 class Jailed:
@@ -60,8 +60,8 @@ class Jailed:
         self._meter = meter
         self._loop = asyncio.get_running_loop()
         self._scratch: Path | None = None
-        self._way_out: WayOut | None = None
-        self.outputs = OutputFiles(self._own_directory, COMMANDS * policy.limits.output_file_bytes)
+        self._egress: EgressProxy | None = None
+        self.outputs = OutputFiles(self._own_directory, MAX_FULL_FILES * policy.limits.output_file_bytes)
         self._commands: set[Command] = set()  # with processes that remain
         self._ending: set[Command] = set()  # those of them that are being ended for memory
         self._starts = 0  # of commands, so far
@@ -75,10 +75,10 @@ class Jailed:
         try:
             pid = await self._control.ready()
         except (Unavailable, TimeoutError) as error:
-            reason = self._complaint() or str(error) or "no answer"
+            reason = self._startup_error() or str(error) or "no answer"
             raise Unavailable(f"The jail did not start: {reason}. Try: {jail_fix(reason)}") from None
         finally:
-            os.close(self._launched.complaints)
+            os.close(self._launched.stderr_fd)
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
         self._proc = os.open("/proc" if self.unsafe else f"/proc/{pid}/root/proc", flags)
@@ -89,7 +89,7 @@ class Jailed:
             )
             await self._prefer_commands(pid)
             if self.policy.network or outside.always:
-                self._way_out = await open_way_out(self, outside)
+                self._egress = await open_egress(self, outside)
 
     @property
     def warden_pid(self) -> int:
@@ -111,15 +111,17 @@ class Jailed:
         limits: Limits | None = None,
         on_output: OnOutput | None = None,
     ) -> Finished:
-        self._check_manners(argv)
+        self._check_allowed(argv)
         limits = limits or self.policy.limits
         timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
         check_timeout(timeout_s)
         began = time.monotonic()
-        overtime = LimitHit("command_timeout_s", f"{timeout_s:g} s")
+        timeout_hit = LimitHit("command_timeout_s", f"{timeout_s:g} s")
         try:
             async with asyncio.timeout(timeout_s):
-                await self._calm()  # before the mark: limits hit until then belong to other commands
+                await (
+                    self._wait_until_startable()
+                )  # before the mark: limits hit until then belong to other commands
                 mark, starts = self._meter.mark(), self._starts
                 is_first = not any(command.is_active for command in self._commands)
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
@@ -129,15 +131,15 @@ class Jailed:
                 signal=SIGKILL,
                 timed_out=True,
                 duration_s=time.monotonic() - began,
-                limit_hit=overtime,
+                limit_hit=timeout_hit,
             )
         capture = Capture(
-            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=self.outputs
+            max_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=self.outputs
         )
-        left_s = max(0.0, began + timeout_s - time.monotonic())
-        exit_, timed_out = await run_to_end(process, capture, timeout_s=left_s, on_output=on_output)
-        hit = overtime if timed_out else None
-        await self._meter.look_closely()
+        remaining_s = max(0.0, began + timeout_s - time.monotonic())
+        exit_, timed_out = await run_to_end(process, capture, timeout_s=remaining_s, on_output=on_output)
+        hit = timeout_hit if timed_out else None
+        await self._meter.find_causes()
         suspect = Suspect(
             process.reaper,
             mark.at,
@@ -175,7 +177,7 @@ class Jailed:
         if terminal is not None:
             check_size(terminal)
         where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside the jail)
-        await self._calm()
+        await self._wait_until_startable()
         if self._closed:
             raise Unavailable("The jail is closed.")
         command = Command(self._control, lambda: self._proc, argv, where)
@@ -189,7 +191,7 @@ class Jailed:
         )
         self._commands.add(command)
         self._starts += 1
-        self._meter.busy(len(self._commands))
+        self._meter.set_running(len(self._commands))
         command.on_gone(lambda: self._forget(command))
         return command
 
@@ -202,14 +204,14 @@ class Jailed:
         except OSError as error:
             if sock is not None:
                 sock.close()
-            why = error.strerror or "the connection timed out"
+            reason = error.strerror or "the connection timed out"
             raise NotFound(
-                f"Nothing answers on port {port} in the jail: {why}. Start the server first."
+                f"Nothing answers on port {port} in the jail: {reason}. Start the server first."
             ) from None
         return sock
 
     async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
-        check_address(host, port, least_port=0)
+        check_address(host, port, min_port=0)
         try:
             sock = await self._control.tcp(b"listen", host, port)
         except OSError as error:
@@ -229,9 +231,9 @@ class Jailed:
         except OSError:
             return -1
 
-    def mark(self, *, stir: bool = True) -> Mark:
-        """This moment, for `limit_hit`. `stir` makes the watcher inspect the jail soon."""
-        return self._meter.mark(stir=stir)
+    def mark(self, *, inspect_soon: bool = True) -> Mark:
+        """This moment, for `limit_hit`. `inspect_soon` makes the watcher inspect the jail soon."""
+        return self._meter.mark(inspect_soon=inspect_soon)
 
     def limit_hit(self, since: Mark, ended: Exit, suspect: Suspect | None = None) -> LimitHit | None:
         """The limit that was hit since the mark, by the given command if there is one, or that ended a
@@ -244,32 +246,32 @@ class Jailed:
         own = hit_by_signal(ended, self.policy.limits) if ended else None
         return [*hits, own] if own and own not in hits else hits
 
-    async def linked_out(self) -> int:
+    async def linked_outside(self) -> int:
         """How many files of the workspace also have names outside: writing to one here changes it there,
         without leaving the jail."""
-        return await self._meter.linked_out()
+        return await self._meter.linked_outside()
 
     async def clear(self) -> None:
         commands = list(self._commands)
         with contextlib.suppress(TimeoutError):  # if it does not read, it will not answer either
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 for command in commands:
-                    if not command.has_begun:  # there is no process to kill yet
-                        await command.doom()
+                    if not command.has_started:  # there is no process to kill yet
+                        await command.request_kill()
         await self._control.clear()
         # Killed processes count towards the limit until they are reaped; the next command might not start.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GONE_S):
+            async with asyncio.timeout(KILL_TIMEOUT_S):
                 for command in commands:
-                    await command.gone()
+                    await command.wait_gone()
 
-    async def _calm(self) -> None:
+    async def _wait_until_startable(self) -> None:
         """Wait until a command may start, and until the processes being ended have made space for it."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GONE_S):
+            async with asyncio.timeout(KILL_TIMEOUT_S):
                 for command in list(self._ending):
-                    await command.gone()
-        await self._meter.calm()
+                    await command.wait_gone()
+        await self._meter.wait_until_startable()
 
     async def _end_commands(self, reapers: frozenset[int]) -> bool:
         """End the commands of these reapers, given by their pid on the host.
@@ -284,9 +286,9 @@ class Jailed:
             return False
         self._ending.update(ending)
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 for command in ending:
-                    await command.doom()
+                    await command.request_kill()
         except TimeoutError:
             return False
         return True
@@ -300,19 +302,19 @@ class Jailed:
         if not self.unsafe:  # the unsafe warden ends its children itself, now that its socket is closed
             self._end("closed")
         await self._meter.stop()
-        if self._way_out is not None:
-            await self._way_out.close()
-        burial = Teardown(self._warden, self._launched.process)
-        if await burial.wait(CLOSE_S, warden_pid=self._inside()):
-            await self._give_back()
+        if self._egress is not None:
+            await self._egress.close()
+        teardown = Teardown(self._warden, self._launched.process)
+        if await teardown.wait(CLOSE_TIMEOUT_S, warden_pid=self._inside()):
+            await self._release()
         else:
-            _lingering[self] = self._loop.create_task(self._linger(burial))
+            _closing[self] = self._loop.create_task(self._finish_closing(teardown))
 
     async def _prefer_commands(self, warden: int) -> None:
         scores = prefer_commands(warden, memory_bytes=self.policy.limits.memory_bytes)
         if scores is not None:
             try:
-                await self._control.give_scores(scores)
+                await self._control.send_scores(scores)
             finally:
                 os.close(scores.fd)
 
@@ -322,11 +324,11 @@ class Jailed:
         Teardown(self._warden, self._launched.process).kill()
         kills = self._meter.kills()
         if kills:
-            most = size(self.policy.limits.memory_bytes)
-            reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it."
+            max_memory = size(self.policy.limits.memory_bytes)
+            reason += f" The kernel killed {kills} of its processes: memory_bytes is {max_memory}. Raise it."
         return reason
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         """Release the user id and the cgroup. All processes have ended; until then no other jail may have
         them."""
         for fd in (self._warden, self._pts, self._proc):
@@ -338,11 +340,11 @@ class Jailed:
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
-    async def _linger(self, burial: Teardown) -> None:
-        while not await burial.wait(CLOSE_S, warden_pid=self._inside()):
-            burial.kill()
-        await self._give_back()
-        _lingering.pop(self, None)
+    async def _finish_closing(self, teardown: Teardown) -> None:
+        while not await teardown.wait(CLOSE_TIMEOUT_S, warden_pid=self._inside()):
+            teardown.kill()
+        await self._release()
+        _closing.pop(self, None)
 
     def _inside(self) -> int:
         return 0 if self.unsafe else self.warden_pid
@@ -355,11 +357,11 @@ class Jailed:
     def _forget(self, command: Command) -> None:
         self._commands.discard(command)
         self._ending.discard(command)
-        self._meter.busy(len(self._commands))
+        self._meter.set_running(len(self._commands))
 
     def _environment(self) -> dict[str, str]:
         if not self.unsafe:
-            return {**(self._way_out.environment if self._way_out else {}), **environment(self.policy)}
+            return {**(self._egress.environment if self._egress else {}), **environment(self.policy)}
         return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
 
     def _own_directory(self) -> Path:
@@ -367,14 +369,14 @@ class Jailed:
             self._scratch = make_directory()
         return self._scratch
 
-    def _check_manners(self, argv: Sequence[str]) -> None:
+    def _check_allowed(self, argv: Sequence[str]) -> None:
         allowed = self.policy.commands
         if allowed is not None and argv and argv[0] not in allowed:
             raise Denied(f"'{argv[0]}' is not among the allowed commands: {', '.join(allowed) or 'none'}.")
 
-    def _complaint(self) -> str:
+    def _startup_error(self) -> str:
         try:
-            lines = os.read(self._launched.complaints, 65536).decode(errors="replace").strip().splitlines()
+            lines = os.read(self._launched.stderr_fd, 65536).decode(errors="replace").strip().splitlines()
         except BlockingIOError:
             return ""
         return lines[-1] if lines else ""

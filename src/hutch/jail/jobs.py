@@ -16,7 +16,7 @@ from hutch.jail.jail_processes import read
 
 POLL_INTERVAL_S = 1.0
 MAX_THREADS = 64  # that are inspected; where there are more, some belong to jobs
-MAX_LOOKS = 8  # at processes that start and end meanwhile
+MAX_ATTEMPTS = 8  # at processes that start and end meanwhile
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -40,7 +40,7 @@ def has_jobs(proc: int, reaper: int, leader: int) -> bool:
     answer is False only when two checks find the same.
     """
     last: dict[int, _Process] | None = None
-    for _ in range(MAX_LOOKS):
+    for _ in range(MAX_ATTEMPTS):
         try:
             found = _below(proc, reaper)
         except _Changed:
@@ -57,9 +57,9 @@ def _below(proc: int, reaper: int) -> dict[int, _Process] | None:
     """The processes below a reaper; None when they are too many to inspect."""
     found: dict[int, _Process] = {}
     threads = [f"{reaper}/task/{reaper}"]  # it has no other threads
-    for place in threads:
-        for pid in map(int, read(f"{place}/children", dir_fd=proc).split()):
-            found[pid] = _look(proc, pid)
+    for task in threads:
+        for pid in map(int, read(f"{task}/children", dir_fd=proc).split()):
+            found[pid] = _read_process(proc, pid)
             threads += _threads(proc, pid)
             if len(threads) > MAX_THREADS:
                 return None
@@ -77,7 +77,7 @@ def _jobs_among(found: dict[int, _Process], leader: int) -> bool:
     return any(each.is_alive for pid, each in found.items() if pid not in exempt)
 
 
-def _look(proc: int, pid: int) -> _Process:
+def _read_process(proc: int, pid: int) -> _Process:
     fields = read(f"{pid}/stat", dir_fd=proc).rpartition(b")")[2].split()
     if not fields:
         raise _Changed
@@ -102,12 +102,16 @@ class JobWatch:
     """Reports when jobs appear and when none remain."""
 
     def __init__(
-        self, look: Callable[[], bool | None], report: Callable[[bool], None], *, min_interval_s: float = 0
+        self,
+        find_jobs: Callable[[], bool | None],
+        report: Callable[[bool], None],
+        *,
+        min_interval_s: float = 0,
     ) -> None:
-        self._look = look  # None: unknown at the moment
+        self._find_jobs = find_jobs  # None: unknown at the moment
         self._report = report
         self._min_interval_s = min_interval_s  # between two checks; meanwhile jobs are assumed
-        self._looked_at = 0.0
+        self._checked_at = 0.0
         self._found = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -115,8 +119,8 @@ class JobWatch:
         """Check now, and repeatedly until there are no jobs."""
         self.close()
         now = time.monotonic()
-        found = True if now - self._looked_at < self._min_interval_s else self._look()
-        self._looked_at = now
+        found = True if now - self._checked_at < self._min_interval_s else self._find_jobs()
+        self._checked_at = now
         if found is not None and found != self._found:
             self._found = found
             self._report(found)

@@ -29,7 +29,7 @@ class Namespaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JailLocation:
     """A directory for a jail to work on."""
 
     directory: Path  # as seen in `namespaces`
@@ -42,33 +42,33 @@ class Place:
     pinned: tuple[int, ...] = ()
 
 
-def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
+def to_location(workspace: "str | os.PathLike[str] | JailLocation") -> JailLocation:
     """The location of a plain directory of the host, used in place."""
-    if isinstance(workspace, Place):
+    if isinstance(workspace, JailLocation):
         return workspace
     path = as_path(workspace)
     try:
         directory = path.resolve()
     except OSError:  # a link at one check, and none at the next
-        raise _swapped(path) from None
+        raise _replaced(path) from None
     except RuntimeError:
         raise NotFound(f"There is no directory '{path}' to open a jail on: its links form a loop.") from None
-    return Place(directory, directory, is_resolved=True)
+    return JailLocation(directory, directory, is_resolved=True)
 
 
-class Held:
+class OpenLocation:
     """The directories of a location, held by descriptor."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, location: JailLocation) -> None:
+        self.location = location
         self._stack = ExitStack()
         with self._stack:  # closes all unless every one can be opened
-            self._written = self._open(place.written)
+            self._written = self._open(location.written)
             self._directory: int | None = None
             self._beside: list[int] = []
-            if place.namespaces is None:
-                names = [place.directory, *place.beside]
-                found = [self._copy(fd) for fd in place.pinned] or [self._open(name) for name in names]
+            if location.namespaces is None:
+                names = [location.directory, *location.beside]
+                found = [self._copy(fd) for fd in location.pinned] or [self._open(name) for name in names]
                 self._directory, *self._beside = found
             self._stack = self._stack.pop_all()
 
@@ -76,14 +76,16 @@ class Held:
         """A new readable descriptor of the directory that stores what is written."""
         return os.open(f"/proc/self/fd/{self._written}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def check(self, shown: Path, root: Path | None = None) -> None:
+    def check(self, path_inside: Path, root: Path | None = None) -> None:
         """Check that a path in the jail is the same directory; with `root`, the jail's root, also those
         beside it."""
-        if self._directory is not None and not os.path.samestat(os.fstat(self._directory), shown.stat()):
-            raise _swapped(self.place.directory)
-        for fd, path in zip(self._beside, self.place.beside if root else (), strict=False):
+        if self._directory is not None and not os.path.samestat(
+            os.fstat(self._directory), path_inside.stat()
+        ):
+            raise _replaced(self.location.directory)
+        for fd, path in zip(self._beside, self.location.beside if root else (), strict=False):
             if not os.path.samestat(os.fstat(fd), Path(f"{root}{path}").stat()):
-                raise _swapped(path)
+                raise _replaced(path)
 
     def close(self) -> None:
         self._stack.close()
@@ -105,12 +107,12 @@ class Held:
                 raise
             raise NotFound(f"'{directory}' is not a directory: its links form a loop.") from None
         self._stack.callback(os.close, fd)
-        if self.place.is_resolved and str(Path(f"/proc/self/fd/{fd}").readlink()) != str(directory):
-            raise _swapped(directory)
+        if self.location.is_resolved and str(Path(f"/proc/self/fd/{fd}").readlink()) != str(directory):
+            raise _replaced(directory)
         return fd
 
 
-def _swapped(directory: Path) -> Conflict:
+def _replaced(directory: Path) -> Conflict:
     return Conflict(
         f"'{directory}' was replaced by another directory while a jail was opened on it. "
         "Stop the programs that change the directories above it, and try again."

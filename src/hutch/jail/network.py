@@ -41,22 +41,22 @@ class Outside:
     limits: EgressLimits | None = None
 
 
-class WayOut:
+class EgressProxy:
     """A running proxy."""
 
-    def __init__(self, environment: Mapping[str, str], opened: AsyncExitStack) -> None:
+    def __init__(self, environment: Mapping[str, str], stack: AsyncExitStack) -> None:
         self.environment = environment  # variables that make programs use it
-        self._opened = opened
+        self._stack = stack
 
     async def close(self) -> None:
-        await self._opened.aclose()
+        await self._stack.aclose()
 
 
-async def open_way_out(jail: Jail, outside: Outside) -> WayOut:
+async def open_egress(jail: Jail, outside: Outside) -> EgressProxy:
     """Start a proxy through which a jail reaches the hosts of its policy."""
     listener = await jail.listen()
-    opened = AsyncExitStack()
-    egress = await opened.enter_async_context(
+    stack = AsyncExitStack()
+    egress = await stack.enter_async_context(
         serve_egress(
             listener,
             jail.policy.network,
@@ -66,4 +66,4 @@ async def open_way_out(jail: Jail, outside: Outside) -> WayOut:
             limits=outside.limits,
         )
     )
-    return WayOut(egress.environment(), opened)
+    return EgressProxy(egress.environment(), stack)

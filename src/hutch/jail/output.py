@@ -16,20 +16,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hutch.jail.interface import Exit, OnOutput, StreamName
-from hutch.jail.pipes import USUAL_BYTES, widen
+from hutch.jail.pipes import DEFAULT_PIPE_BYTES, widen
 from hutch.jail.process import Command
-from hutch.jail.stream_output import NO_OUTPUT, Kept, StreamOutput
+from hutch.jail.stream_output import NO_OUTPUT, StreamBuffer, StreamOutput
 
-COMMANDS = 4  # that can have a file of the maximum size
+MAX_FULL_FILES = 4  # that can have a file of the maximum size
 CHUNK_BYTES = 256 * 1024
 
 
 class OutputFiles:
     """The output files of one jail, in a directory that is made when needed."""
 
-    def __init__(self, directory: Callable[[], Path], most_bytes: int) -> None:
+    def __init__(self, directory: Callable[[], Path], max_bytes: int) -> None:
         self._directory = directory
-        self._free = most_bytes
+        self._free = max_bytes
         self._ended: dict[Path, int] = {}  # path: bytes, the oldest first
         self._number = 0
 
@@ -37,16 +37,16 @@ class OutputFiles:
         self._number += 1
         return OutputFile(self, self._directory() / f"output-{self._number}")
 
-    def take(self, wanted: int) -> int:
+    def take(self, requested: int) -> int:
         """Reserve disk space and return how much was granted."""
-        while self._free < wanted and self._ended:
+        while self._free < requested and self._ended:
             oldest = next(iter(self._ended))
             self._free += self._ended.pop(oldest)
             with contextlib.suppress(FileNotFoundError):
                 oldest.unlink()
-        given = min(wanted, self._free)
-        self._free -= given
-        return given
+        granted = min(requested, self._free)
+        self._free -= granted
+        return granted
 
     def end(self, path: Path, size: int) -> None:
         self._ended[path] = size
@@ -79,37 +79,37 @@ class OutputFile:
 class Capture:
     """Both output streams of one command."""
 
-    def __init__(self, *, most_bytes: int, file_bytes: int, files: OutputFiles) -> None:
+    def __init__(self, *, max_bytes: int, file_bytes: int, files: OutputFiles) -> None:
         self.path: Path | None = None
         self.cut = False  # the file is incomplete
         self.is_incomplete = False  # some output was dropped before it reached us
-        self._streams: dict[StreamName, Kept] = {}  # only streams with output
-        self._most = most_bytes
-        self._room = file_bytes
+        self._streams: dict[StreamName, StreamBuffer] = {}  # only streams with output
+        self._max_bytes = max_bytes
+        self._file_space = file_bytes
         self._files = files
         self._file: OutputFile | None = None
 
     def add(self, name: StreamName, data: bytes) -> None:
-        kept = self._streams.get(name)
-        if kept is None:
-            kept = self._streams[name] = Kept(self._most)
-        if self._file is None and kept.total_bytes + len(data) > self._most:
+        buffer = self._streams.get(name)
+        if buffer is None:
+            buffer = self._streams[name] = StreamBuffer(self._max_bytes)
+        if self._file is None and buffer.total_bytes + len(data) > self._max_bytes:
             self._begin()
-        kept.add(data)
+        buffer.add(data)
         if self._file is not None:
             self._save(self._file, data)
 
     def continue_after(self, name: StreamName, before: bytes) -> None:
         """Set the dropped output that precedes the first bytes of a stream."""
-        self._streams[name] = kept = Kept(self._most)
-        kept.before = before
+        self._streams[name] = buffer = StreamBuffer(self._max_bytes)
+        buffer.before = before
 
     def output(self, name: StreamName) -> StreamOutput:
         return self._streams[name].output() if name in self._streams else NO_OUTPUT
 
     @property
     def truncated(self) -> bool:
-        return self.is_incomplete or any(kept.left_out_bytes for kept in self._streams.values())
+        return self.is_incomplete or any(buffer.omitted_bytes for buffer in self._streams.values())
 
     def close(self) -> None:
         if self._file is not None:
@@ -120,14 +120,14 @@ class Capture:
         if self.path is None:
             self._file = file = self._files.begin()
             self.path = file.path
-            for kept in self._streams.values():  # nothing is omitted from them yet
-                self._save(file, bytes(kept.output()))
+            for buffer in self._streams.values():  # nothing is omitted from them yet
+                self._save(file, bytes(buffer.output()))
 
     def _save(self, file: OutputFile, data: bytes) -> None:
-        part = data[: self._room]
-        self._room -= len(part)
+        part = data[: self._file_space]
+        self._file_space -= len(part)
         if part and not file.write(part):
-            self._room = 0
+            self._file_space = 0
             self.cut = True
         self.cut = self.cut or len(part) < len(data)
 
@@ -147,12 +147,12 @@ class Pump:
 
     def drain(self) -> None:
         """Read what is in the pipe now, without waiting for processes that still have the other end."""
-        rest = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ) if self._open else 0
-        while self._open and rest > 0:
-            taken = self._readable()
-            if not taken:
+        remaining = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ) if self._open else 0
+        while self._open and remaining > 0:
+            count = self._readable()
+            if not count:
                 break
-            rest -= taken
+            remaining -= count
         self.stop()
 
     def stop(self) -> None:
@@ -168,7 +168,7 @@ class Pump:
         if not data:
             self.stop()
             return 0
-        if len(data) >= USUAL_BYTES and not self._wide:
+        if len(data) >= DEFAULT_PIPE_BYTES and not self._wide:
             self._wide = True
             widen(self._fd)
         self._capture.add(self._name, data)

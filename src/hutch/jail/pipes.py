@@ -10,8 +10,8 @@ import errno
 import fcntl
 import os
 
-USUAL_BYTES = 64 * 1024  # capacity of a new pipe
-WIDE_BYTES = 256 * 1024
+DEFAULT_PIPE_BYTES = 64 * 1024  # capacity of a new pipe
+WIDE_PIPE_BYTES = 256 * 1024
 
 
 class PipeReader:
@@ -22,14 +22,14 @@ class PipeReader:
         self.fd = fd
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
-        self._watched = self._wide = self._hung_up = False
+        self._is_registered = self._wide = self._hung_up = False
 
-    async def read(self, most: int = 65536) -> bytes:
+    async def read(self, max_bytes: int = 65536) -> bytes:
         """The next bytes; b"" when there will be no more."""
         while self.fd >= 0:
             try:
-                data = os.read(self.fd, most)
-                if len(data) >= USUAL_BYTES and not self._wide:
+                data = os.read(self.fd, max_bytes)
+                if len(data) >= DEFAULT_PIPE_BYTES and not self._wide:
                     self._wide = True
                     widen(self.fd)
                 return data
@@ -54,19 +54,19 @@ class PipeReader:
 
     async def _readable(self) -> None:
         self._waiter = waiter = self._loop.create_future()
-        if not self._watched:
-            self._watched = True
-            self._loop.add_reader(self.fd, self._has_some)
+        if not self._is_registered:
+            self._is_registered = True
+            self._loop.add_reader(self.fd, self._on_readable)
         try:
             await waiter
         finally:
             self._waiter = None
 
-    def _has_some(self) -> None:
+    def _on_readable(self) -> None:
         """Wake the reader. The descriptor stays registered between reads, since registering is most of the
         cost of a wait."""
         if self._waiter is None:
-            self._watched = False
+            self._is_registered = False
             self._loop.remove_reader(self.fd)
         _wake(self._waiter)
 
@@ -120,7 +120,7 @@ class PipeWriter:
 def widen(pipe: int) -> None:
     """Enlarge a pipe's buffer, for a command that prints much."""
     with contextlib.suppress(OSError):  # over this user's quota, or a terminal: then the size stays
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE_BYTES)
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE_PIPE_BYTES)
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

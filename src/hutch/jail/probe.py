@@ -17,9 +17,9 @@ from typing import Literal
 
 Status = Literal["ok", "warn", "fail"]
 
-OLDEST_BWRAP = (0, 8)  # the first with --disable-userns
+MIN_BWRAP_VERSION = (0, 8)  # the first with --disable-userns
 NOBODY = 65534
-LIMIT_S = 5.0
+TIMEOUT_S = 5.0
 ROOT = Path("/")
 
 
@@ -33,15 +33,15 @@ class Check:
     fix: str = ""
 
 
-def attempt(name: str, ask: Callable[[], Check]) -> Check:
+def attempt(name: str, check: Callable[[], Check]) -> Check:
     """Run a check. One that raises counts as failed, and the others still run."""
-    return attempt_all((name,), lambda: [ask()])[0]
+    return attempt_all((name,), lambda: [check()])[0]
 
 
-def attempt_all(names: Sequence[str], ask: Callable[[], list[Check]]) -> list[Check]:
+def attempt_all(names: Sequence[str], check: Callable[[], list[Check]]) -> list[Check]:
     """The same for several checks with one function."""
     try:
-        return ask()
+        return check()
     except Exception as error:  # noqa: BLE001 - a broken check must not end the doctor
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name} line {place.lineno}"
@@ -75,8 +75,8 @@ def bubblewrap(path: str | None) -> Check:
     if version is None:
         return Check("bwrap", "fail", f"{path} does not print its version", f"{install} --reinstall")
     found = f"{dotted(version)} at {path}"
-    if version < OLDEST_BWRAP:
-        wanted = f"{found}, older than {dotted(OLDEST_BWRAP)}"
+    if version < MIN_BWRAP_VERSION:
+        wanted = f"{found}, older than {dotted(MIN_BWRAP_VERSION)}"
         return Check("bwrap", "fail", wanted, f"{install}  # Debian 12, Ubuntu 24.04 or newer have it")
     return Check("bwrap", "ok", found)
 
@@ -97,14 +97,14 @@ def jail(path: str | None) -> Check:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=LIMIT_S,
+            timeout=TIMEOUT_S,
             user=NOBODY if is_root else None,
             group=NOBODY if is_root else None,
             extra_groups=[] if is_root else None,
         )
     except subprocess.TimeoutExpired:
         by_hand = f"{path} --unshare-all --ro-bind / / /bin/true  # run it to see where it hangs"
-        return Check("jail", "fail", f"a jail did not end within {LIMIT_S:g} s ({who})", by_hand)
+        return Check("jail", "fail", f"a jail did not end within {TIMEOUT_S:g} s ({who})", by_hand)
     except OSError as error:
         return Check("jail", "fail", f"cannot start {path} as {who}: {error}", f"ls -l {path}")
     if ran.returncode == 0:
@@ -225,7 +225,12 @@ def version_of(argv: Sequence[str]) -> tuple[int, ...] | None:
     """The first version number that a program prints; None when it prints none."""
     try:
         ran = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=LIMIT_S
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -21,16 +21,16 @@ from hutch.jail.launch.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
 
-SAID = re.compile(
+STATUS_LINE = re.compile(
     rb"taken (?P<reaper>\d{1,10})|started (?P<pid>\d{1,10})"
     rb"|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
     rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
 )
 STATUS_BYTES = 1024  # all messages of a reaper fit in this
 SIGKILL = 9
-GONE_S = 60.0  # a killed process needs the processor to die, as may hundreds of others
-MAX_TRIES = 5
-STUCK_S = 1.0  # after which the reapers must have been stopped
+KILL_TIMEOUT_S = 60.0  # a killed process needs the processor to die, as may hundreds of others
+MAX_ATTEMPTS = 5
+STUCK_INTERVAL_S = 1.0  # after which the reapers must have been stopped
 
 
 class Command:
@@ -49,10 +49,10 @@ class Command:
         self._nonce = secrets.token_hex(16).encode()
         self._loop = asyncio.get_running_loop()
         self._status = -1
-        self._said = b""
+        self._status_buffer = b""
         self._request: tuple[bytes, ...] = ()  # until a reaper has taken it
-        self._theirs: list[int] = []
-        self._tries = 0
+        self._command_ends: list[int] = []
+        self._attempts = 0
         self._exit: Exit | None = None
         self._error: HutchError | None = None
         self._started: asyncio.Future[None] = self._loop.create_future()
@@ -60,7 +60,7 @@ class Command:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._feeding: asyncio.Task[None] | None = None
         self._watchdog: asyncio.TimerHandle | None = None
-        self._rousing: asyncio.Task[None] | None = None
+        self._waking: asyncio.Task[None] | None = None
 
     async def start(
         self,
@@ -85,12 +85,12 @@ class Command:
                 *map(os.fsencode, argv),
                 *(os.fsencode(f"{name}={value}") for name, value in env.items()),
             )
-            await self._give()
+            await self._submit()
         except BaseException:
             self.close()
             self._finish()
             raise
-        self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
+        self._watchdog = self._loop.call_later(STUCK_INTERVAL_S, self._unstick)
         if self.stdin is not None and isinstance(stdin, bytes):
             self._feed(self.stdin, stdin)
 
@@ -106,29 +106,29 @@ class Command:
             return b"", name.encode()
         if stdin is not None:
             end, ours = _socket() if stdin is SOCKET else _pipe(uid)
-            self._theirs.append(end)
+            self._command_ends.append(end)
             self.stdin = PipeWriter(ours)
         ours, end = _pipe(uid)
-        self._theirs.append(end)
+        self._command_ends.append(end)
         self.stdout = PipeReader(ours)
         ours, end = _pipe(uid)
-        self._theirs.append(end)
+        self._command_ends.append(end)
         self.stderr = PipeReader(ours)
         return b"oe" if stdin is None else b"ioe", b""
 
-    async def _give(self) -> None:
+    async def _submit(self) -> None:
         """Send the command to where the next free reaper takes it."""
         self._status, end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._status, False)
         self._loop.add_reader(self._status, self._status_readable)
         try:
-            await self._control.put(*self._request, fds=[end, *self._theirs])
+            await self._control.send_command(*self._request, fds=[end, *self._command_ends])
         finally:
             os.close(end)
 
-    async def _give_again(self) -> None:
+    async def _resubmit(self) -> None:
         try:
-            await self._give()
+            await self._submit()
         except HutchError:  # the jail has ended
             self._finish()
 
@@ -140,18 +140,18 @@ class Command:
         assert self._exit is not None
         return self._exit
 
-    async def begun(self) -> int:
+    async def wait_started(self) -> int:
         """Wait for the command's pid inside the jail; 0 when it never started."""
         if not self._started.done():
             await asyncio.shield(self._started)
         return self.pid or 0
 
     async def signal(self, number: int) -> None:
-        await self.begun()
+        await self.wait_started()
         if self.pid is not None and self._exit is None:
             await self._control.send(b"signal", b"%d" % self.pid, b"%d" % number)
 
-    async def doom(self) -> None:
+    async def request_kill(self) -> None:
         """Request that it be killed, even if it has not started yet."""
         await self._control.send(b"kill", self._nonce)
 
@@ -159,22 +159,22 @@ class Command:
         if self._gone.done():
             return
         try:
-            async with asyncio.timeout(GONE_S):
-                await self.doom()
+            async with asyncio.timeout(KILL_TIMEOUT_S):
+                await self.request_kill()
                 if self._request:
                     self._status_readable()
                 if self._request:  # no reaper has taken it: withdraw it, and none will
                     self._finish()
-                while not (await asyncio.wait([self._gone], timeout=STUCK_S))[0]:
+                while not (await asyncio.wait([self._gone], timeout=STUCK_INTERVAL_S))[0]:
                     # Some have not died yet, or their reaper is blocked, which is then killed too.
                     await self._control.send(b"end", self._nonce)
         except TimeoutError:
             raise Unavailable(
-                f"'{self._name}' still runs {GONE_S:g} s after SIGKILL. Close the jail."
+                f"'{self._name}' still runs {KILL_TIMEOUT_S:g} s after SIGKILL. Close the jail."
             ) from None
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         return self._started.done()
 
     @property
@@ -193,7 +193,7 @@ class Command:
         """False when it has ended and left nothing running."""
         return not self._ended.done() or self.has_jobs
 
-    async def gone(self) -> None:
+    async def wait_gone(self) -> None:
         """Wait until none of its processes remains."""
         await asyncio.shield(self._gone)
 
@@ -223,12 +223,12 @@ class Command:
 
     def _unstick(self) -> None:
         if not self._started.done():
-            self._rousing = self._loop.create_task(self._rouse())
+            self._waking = self._loop.create_task(self._wake_reapers())
 
-    async def _rouse(self) -> None:
+    async def _wake_reapers(self) -> None:
         with contextlib.suppress(Unavailable):  # then the pipes end, and waiters are woken
-            await self._control.send(b"rouse")
-            self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
+            await self._control.send(b"resume")
+            self._watchdog = self._loop.call_later(STUCK_INTERVAL_S, self._unstick)
 
     def _status_readable(self) -> None:
         try:
@@ -237,33 +237,37 @@ class Command:
             return
         if not data:
             self._close_status()
-            if self._request and self._tries < MAX_TRIES:
+            if self._request and self._attempts < MAX_ATTEMPTS:
                 # The reaper was killed before it read the command, so nothing has run yet.
-                self._tries += 1
-                self._rousing = self._loop.create_task(self._give_again())
+                self._attempts += 1
+                self._waking = self._loop.create_task(self._resubmit())
             else:
                 self._finish()
             return
-        *lines, self._said = (self._said + data)[:STATUS_BYTES].split(b"\n")
+        *lines, self._status_buffer = (self._status_buffer + data)[:STATUS_BYTES].split(b"\n")
         for line in lines:
-            self._take(line)
+            self._process_line(line)
 
-    def _take(self, line: bytes) -> None:
-        said = SAID.fullmatch(line)
-        if said is None or self._exit is not None or self._error is not None:
+    def _process_line(self, line: bytes) -> None:
+        fields = STATUS_LINE.fullmatch(line)
+        if fields is None or self._exit is not None or self._error is not None:
             return
-        self._let_go()
-        if said["reaper"]:
-            self.reaper = int(said["reaper"])
-        elif said["pid"] and int(said["pid"]) > 1:
-            self.pid = int(said["pid"])
-            self._begin()
-        elif said["step"]:
-            self._error = self._explain(said["step"].decode(), int(said["errno"]))
-            self._begin()
+        self._release_request()
+        if fields["reaper"]:
+            self.reaper = int(fields["reaper"])
+        elif fields["pid"] and int(fields["pid"]) > 1:
+            self.pid = int(fields["pid"])
+            self._mark_started()
+        elif fields["step"]:
+            self._error = self._explain(fields["step"].decode(), int(fields["errno"]))
+            self._mark_started()
             _resolve(self._ended)
-        elif said["code"]:
-            code, cpu_s, peak = int(said["code"]), int(said["cpu_us"]) / 1e6, int(said["peak_kib"]) * 1024
+        elif fields["code"]:
+            code, cpu_s, peak = (
+                int(fields["code"]),
+                int(fields["cpu_us"]) / 1e6,
+                int(fields["peak_kib"]) * 1024,
+            )
             self._exit = Exit(code, None, cpu_s, peak) if code >= 0 else Exit(None, -code, cpu_s, peak)
             _resolve(self._ended)
 
@@ -273,13 +277,13 @@ class Command:
             os.close(self._status)
             self._status = -1
 
-    def _let_go(self) -> None:
+    def _release_request(self) -> None:
         """Close our copies of the pipe ends that the command has now."""
         self._request = ()
-        while self._theirs:
-            os.close(self._theirs.pop())
+        while self._command_ends:
+            os.close(self._command_ends.pop())
 
-    def _begin(self) -> None:
+    def _mark_started(self) -> None:
         _resolve(self._started)
         if self._watchdog is not None:
             self._watchdog.cancel()
@@ -287,10 +291,10 @@ class Command:
     def _finish(self) -> None:
         """Mark everything as ended, after the status pipe has ended: no process of the command remains."""
         self._close_status()
-        self._let_go()
+        self._release_request()
         if self._exit is None and self._error is None:
             self._exit = Exit(None, SIGKILL)  # its reaper was killed, and the command with it
-        self._begin()
+        self._mark_started()
         _resolve(self._ended)
         _resolve(self._gone)
 

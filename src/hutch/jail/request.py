@@ -40,10 +40,10 @@ def check_text(text: str) -> None:
         raise BadRequest(f"{text!a:.80} contains a lone surrogate, which no program can get.") from None
 
 
-def check_address(host: str, port: int, *, least_port: int = 1) -> None:
+def check_address(host: str, port: int, *, min_port: int = 1) -> None:
     """Refuse what is not an IP address and port: the warden cannot resolve names."""
-    if not isinstance(port, int) or not least_port <= port < 65536:
-        raise BadRequest(f"{port!r:.80} is not a TCP port. Give one from {least_port} to 65535.")
+    if not isinstance(port, int) or not min_port <= port < 65536:
+        raise BadRequest(f"{port!r:.80} is not a TCP port. Give one from {min_port} to 65535.")
     try:
         if not isinstance(host, str) or "%" in host:  # ipaddress accepts a number as an address
             raise ValueError
@@ -62,11 +62,11 @@ def check_size(size: Size) -> None:
         raise BadRequest(f"A terminal cannot have {size.rows!r:.40} rows and {size.columns!r:.40} columns.")
 
 
-def check_timeout(timeout_s: float, most_s: float = MAX_TIMEOUT_S) -> None:
+def check_timeout(timeout_s: float, max_s: float = MAX_TIMEOUT_S) -> None:
     if not isinstance(timeout_s, int | float):
         raise BadRequest(f"timeout_s is {_kind(timeout_s)}. Give seconds, as a number.")
-    if not 0 < timeout_s <= most_s:
-        raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {most_s:g}.")
+    if not 0 < timeout_s <= max_s:
+        raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {max_s:g}.")
 
 
 def _kind(value: object) -> str:

@@ -45,7 +45,7 @@ def _sweep(prefix: str) -> None:
 def _started(pid: int) -> str:
     """A process's start time in kernel ticks; "" when it does not exist."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
-    return told.rpartition(")")[2].split()[19]
+    return stat.rpartition(")")[2].split()[19]

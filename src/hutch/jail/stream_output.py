@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from hutch.domain.redaction import redacted_excerpt
 
-AROUND_BYTES = 64 * 1024  # retained on either side of a cut: longer than any secret
-AT_ONCE_BYTES = 4 * 1024  # can be redacted without leaving the event loop
+CONTEXT_BYTES = 64 * 1024  # retained on either side of a cut: longer than any secret
+INLINE_REDACTION_BYTES = 4 * 1024  # can be redacted without leaving the event loop
 
 Render = Callable[[bytes], str]
 
@@ -22,13 +22,13 @@ class StreamOutput:
 
     head: bytes = b""
     tail: bytes = b""
-    left_out_bytes: int = 0
+    omitted_bytes: int = 0
     after_head: bytes = b""  # omitted
     before_tail: bytes = b""  # omitted
     before_head: bytes = b""  # printed before all of it, and dropped
 
     def __bytes__(self) -> bytes:
-        if not self.left_out_bytes:
+        if not self.omitted_bytes:
             return self.head
         return b"%s%s%s" % (self.head, self._note.encode(), self.tail)
 
@@ -37,19 +37,19 @@ class StreamOutput:
 
     @property
     def total_bytes(self) -> int:
-        return len(self.before_head) + len(self) + self.left_out_bytes
+        return len(self.before_head) + len(self) + self.omitted_bytes
 
-    def shortened(self, most_bytes: int) -> "StreamOutput":
-        """The same output cut to about `most_bytes`."""
-        half, around = (most_bytes + 1) // 2, min(most_bytes, AROUND_BYTES)
+    def shortened(self, max_bytes: int) -> "StreamOutput":
+        """The same output cut to about `max_bytes`."""
+        half, around = (max_bytes + 1) // 2, min(max_bytes, CONTEXT_BYTES)
         if len(self) <= 2 * half:
             return self
-        first = self.head + (self.after_head if self.left_out_bytes else b"")
-        last = self.before_tail + self.tail if self.left_out_bytes else self.head
+        first = self.head + (self.after_head if self.omitted_bytes else b"")
+        last = self.before_tail + self.tail if self.omitted_bytes else self.head
         return StreamOutput(
             head=first[:half],
             tail=last[-half:],
-            left_out_bytes=self.left_out_bytes + len(self) - 2 * half,
+            omitted_bytes=self.omitted_bytes + len(self) - 2 * half,
             after_head=first[half : half + around],
             before_tail=last[-half - around : -half],
             before_head=self.before_head,
@@ -60,7 +60,7 @@ class StreamOutput:
         being printed, where the rest of a secret may follow."""
         clean_end = clean_end or clean
         first, start = self.before_head + self.head + self.after_head, len(self.before_head)
-        if not self.left_out_bytes:
+        if not self.omitted_bytes:
             return redacted_excerpt(first, start, len(first), clean_end) if start else clean_end(first)
         head = redacted_excerpt(first, start, start + len(self.head), clean)
         last = self.before_tail + self.tail
@@ -68,30 +68,30 @@ class StreamOutput:
 
     @property
     def _note(self) -> str:
-        return f"\n[... {self.left_out_bytes} bytes left out ...]\n"
+        return f"\n[... {self.omitted_bytes} bytes omitted ...]\n"
 
 
 NO_OUTPUT = StreamOutput()
 
 
-class Kept:
+class StreamBuffer:
     """Receives a stream and retains its first and its last bytes."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.total_bytes = 0
         self.before = b""  # the end of the output before it, which was dropped
-        self._half = max(1, (most_bytes + 1) // 2)
-        self._end_bytes = self._half + AROUND_BYTES  # retained at either end
+        self._half = max(1, (max_bytes + 1) // 2)
+        self._end_bytes = self._half + CONTEXT_BYTES  # retained at either end
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
 
     def add(self, data: bytes) -> None:
         self.total_bytes += len(data)
-        room = self._end_bytes - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
+        space = self._end_bytes - len(self._head)
+        if space > 0:
+            self._head += data[:space]
+            data = data[space:]
         if data:
             self._tail.append(data)
             self._tail_bytes += len(data)
@@ -99,11 +99,11 @@ class Kept:
                 self._tail_bytes -= len(self._tail.popleft())
 
     @property
-    def left_out_bytes(self) -> int:
+    def omitted_bytes(self) -> int:
         return max(0, self.total_bytes - 2 * self._half)
 
     def output(self) -> StreamOutput:
-        if not self.left_out_bytes:
+        if not self.omitted_bytes:
             return StreamOutput(b"".join([self._head, *self._tail]), before_head=self.before)
         half, is_whole = self._half, self.total_bytes == len(self._head) + self._tail_bytes
         last = b"".join([self._head, *self._tail] if is_whole else self._tail)
@@ -111,7 +111,7 @@ class Kept:
         return StreamOutput(
             head=first[:half],
             tail=last[-half:],
-            left_out_bytes=self.left_out_bytes,
+            omitted_bytes=self.omitted_bytes,
             after_head=first[half : self._end_bytes],
             before_tail=last[-self._end_bytes : -half],
             before_head=self.before,

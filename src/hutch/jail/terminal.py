@@ -23,11 +23,11 @@ PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program must wait
 RESUME_BYTES = 50_000  # early enough that the program resumes before the reader runs out of output
 BATCH_S = 0.005
 BATCH_BYTES = 64 * 1024  # maximum that is read, and passed on, at once
-AT_ONCE_BYTES = 4095  # that one read returns, when the kernel has them
-ENOUGH_BYTES = 16 * 1024  # passed on without waiting for more, so that sending overlaps with printing
-UNWATCHED_S = 0.02  # between two batches without a reader: a flood must not keep the host busy
-LAST_BYTES = 256 * 1024  # still read after the program ended; its children may print for ever
-CLOSE_S = 1.0
+KERNEL_READ_BYTES = 4095  # that one read returns, when the kernel has them
+PUBLISH_BYTES = 16 * 1024  # passed on without waiting for more, so that sending overlaps with printing
+UNWATCHED_DELAY_S = 0.02  # between two batches without a reader: a flood must not keep the host busy
+MAX_FINAL_BYTES = 256 * 1024  # still read after the program ended; its children may print for ever
+CLOSE_TIMEOUT_S = 1.0
 SHELL = ("/bin/bash",)
 ENDED = "The terminal's program has ended. Open a new terminal."
 
@@ -45,10 +45,10 @@ class Ring:
         """The number of the oldest byte that is still available."""
         return max(0, self.end - len(self._memory))
 
-    def fill(self, fd: int, most: int) -> int:
+    def fill(self, fd: int, max_bytes: int) -> int:
         """Read from a descriptor directly into the buffer and return the number of bytes."""
         at = self.end % len(self._memory)
-        count = os.readv(fd, [self._memory[at : at + most]])
+        count = os.readv(fd, [self._memory[at : at + max_bytes]])
         self.end += count
         return count
 
@@ -67,8 +67,8 @@ class TerminalReader:
         self.missed_bytes = missed_bytes  # requested, but no longer in the ring: `seq` is the first available
         self.attached = True
         self._terminal = terminal
-        self._news = asyncio.Event()
-        self._held_up_at: float | None = None
+        self._changed = asyncio.Event()
+        self._blocking_since: float | None = None
 
     def __aiter__(self) -> "TerminalReader":
         return self
@@ -80,8 +80,8 @@ class TerminalReader:
                 return seq, data
             if self._terminal.ended:
                 break
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         raise StopAsyncIteration
 
     def acknowledge(self, count: int) -> None:
@@ -94,14 +94,14 @@ class TerminalReader:
         self._terminal.regulate()
 
     @property
-    def holds_up(self) -> bool:
+    def is_blocking(self) -> bool:
         """Whether the program is waiting for this reader."""
-        return self._held_up_at is not None
+        return self._blocking_since is not None
 
     @property
-    def held_up_s(self) -> float:
+    def blocking_s(self) -> float:
         """How long the program has been waiting."""
-        return 0.0 if self._held_up_at is None else time.monotonic() - self._held_up_at
+        return 0.0 if self._blocking_since is None else time.monotonic() - self._blocking_since
 
     def detach(self) -> int:
         """Stop watching, even when behind. Returns the number to resume from."""
@@ -111,16 +111,16 @@ class TerminalReader:
         return self.acknowledged
 
     def wake(self) -> None:
-        self._news.set()
+        self._changed.set()
 
     def allowance(self, end: int) -> int:
         """How many more bytes may be read from the terminal for this reader."""
         behind = end - self.acknowledged
         if behind >= PAUSE_BYTES:
-            self._held_up_at = self._held_up_at or time.monotonic()
+            self._blocking_since = self._blocking_since or time.monotonic()
         elif behind <= RESUME_BYTES:
-            self._held_up_at = None
-        return 0 if self.holds_up else PAUSE_BYTES - behind
+            self._blocking_since = None
+        return 0 if self.is_blocking else PAUSE_BYTES - behind
 
 
 class Terminal:
@@ -141,7 +141,7 @@ class Terminal:
         self._published = 0  # readers get the bytes before this
         self._published_at = 0.0
         self._publishing: asyncio.TimerHandle | None = None
-        self._resting: asyncio.TimerHandle | None = None
+        self._read_pause: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
         self._closed = False
         self._exit = self._loop.create_task(process.wait())
@@ -161,7 +161,7 @@ class Terminal:
     @property
     def paused(self) -> bool:
         """Whether the program is waiting for a reader."""
-        return any(reader.holds_up for reader in self._readers)
+        return any(reader.is_blocking for reader in self._readers)
 
     def attach(self, resume: int | None = None) -> TerminalReader:
         """Watch from byte `resume` on, or from the oldest that is available."""
@@ -223,7 +223,7 @@ class Terminal:
         self._end()
         try:
             await self._process.kill()
-            await asyncio.wait({self._exit}, timeout=CLOSE_S)
+            await asyncio.wait({self._exit}, timeout=CLOSE_TIMEOUT_S)
         finally:
             self._process.close()
             self._exit.cancel()
@@ -239,7 +239,7 @@ class Terminal:
 
     def regulate(self) -> None:
         """Read the terminal only while every reader can take more."""
-        wanted = not self.ended and self._resting is None and self._allowance() > 0
+        wanted = not self.ended and self._read_pause is None and self._allowance() > 0
         if wanted and not self._listening:
             self._loop.add_reader(self._fd, self._readable)
         elif self._listening and not wanted:
@@ -252,15 +252,15 @@ class Terminal:
         return min((reader.allowance(self.seq) for reader in self._readers), default=BATCH_BYTES)
 
     def _readable(self) -> None:
-        left = min(BATCH_BYTES, self._allowance())
+        remaining = min(BATCH_BYTES, self._allowance())
         try:
-            while left > 0:
-                count = self._ring.fill(self._fd, left)
-                left -= count
+            while remaining > 0:
+                count = self._ring.fill(self._fd, remaining)
+                remaining -= count
                 if not count or (self._last_seq is not None and self.seq >= self._last_seq):
                     self._end()
                     return
-                if count < AT_ONCE_BYTES and self._last_seq is None:
+                if count < KERNEL_READ_BYTES and self._last_seq is None:
                     break  # there is no more for now
         except BlockingIOError:
             if self._last_seq is not None:
@@ -273,22 +273,22 @@ class Terminal:
                 self._end()
                 return
             self._hung_up = True  # its last output may arrive only now: see `PipeReader.read`
-        if not left and not self._readers:
-            self._resting = self._loop.call_later(UNWATCHED_S, self._rested)
+        if not remaining and not self._readers:
+            self._read_pause = self._loop.call_later(UNWATCHED_DELAY_S, self._resume_reading)
         self.regulate()
         if self._listening:
             self._publish_soon()
         else:
             self._publish()  # no more will come to fill the batch
 
-    def _rested(self) -> None:
-        self._resting = None
+    def _resume_reading(self) -> None:
+        self._read_pause = None
         self.regulate()
 
     def _program_ended(self) -> None:
         if not self._exit.cancelled():
             self._exit.exception()  # retrieved, since there may be no waiter
-        self._last_seq = self.seq + LAST_BYTES
+        self._last_seq = self.seq + MAX_FINAL_BYTES
         if self._listening:
             self._readable()
 
@@ -302,7 +302,7 @@ class Terminal:
     def _publish_soon(self) -> None:
         """Publish immediately after a quiet moment, so that the echo of a key does not wait; otherwise in
         batches."""
-        if self.seq - self._published >= ENOUGH_BYTES or self._loop.time() - self._published_at >= BATCH_S:
+        if self.seq - self._published >= PUBLISH_BYTES or self._loop.time() - self._published_at >= BATCH_S:
             self._publish()
         elif self._publishing is None and self.seq > self._published:
             self._publishing = self._loop.call_at(self._published_at + BATCH_S, self._publish)

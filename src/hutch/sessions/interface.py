@@ -59,7 +59,7 @@ class Viewer(Protocol):
     def resize(self, columns: int, rows: int) -> None: ...
 
     @property
-    def held_up_s(self) -> float:
+    def blocking_s(self) -> float:
         """For how many seconds the program has been waiting for this viewer."""
         ...
 

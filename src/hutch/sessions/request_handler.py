@@ -17,9 +17,9 @@ from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import StreamName
-from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
-from hutch.jail.shell.result import Lost, Result
-from hutch.jail.stream_output import AT_ONCE_BYTES
+from hutch.jail.shell.background import PRECEDING_BYTES, BackgroundCommand
+from hutch.jail.shell.result import LostOutput, Result
+from hutch.jail.stream_output import INLINE_REDACTION_BYTES
 from hutch.sessions import requests
 from hutch.sessions.output_recorder import Make, OutputRecorder
 from hutch.sessions.peoples_commands import (
@@ -227,7 +227,7 @@ class RequestHandler:
         await self._record()
         if not result.running:
             await self._snapshot_for_undo(f"{AFTER_COMMAND}{request.shell}")
-        if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
+        if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             return self._result(result)
         return await asyncio.to_thread(self._result, result)
 
@@ -272,7 +272,7 @@ class RequestHandler:
         command = self._sandbox.shells.background.get(id)
         tape = command.read(offset)
         data, start = tape.before + tape.data, len(tape.before)
-        around = data[: start + ANSWER_BYTES + BEFORE_BYTES]
+        around = data[: start + ANSWER_BYTES + PRECEDING_BYTES]
         end = min(start + ANSWER_BYTES, len(data))
         if tape.running and len(around) == len(data):  # the rest of a secret may be about to come
             end = max(start, min(end, self._redactor.held_start(around)))
@@ -284,17 +284,17 @@ class RequestHandler:
         return requests.CommandOutput(**about, text=text, start=tape.start, end=printed)
 
     def _state(self, command: BackgroundCommand) -> requests.CommandState:
-        listed, result, clean = command.listed(), command.result(), self._redactor.redact
+        summary, result, clean = command.summary(), command.result(), self._redactor.redact
         return requests.CommandState(
-            id=listed.id,
-            shell=listed.shell,
-            command=clean(listed.command),
-            cwd=clean(listed.cwd),
-            running=listed.running,
-            exit_code=listed.exit_code,
+            id=summary.id,
+            shell=summary.shell,
+            command=clean(summary.command),
+            cwd=clean(summary.cwd),
+            running=summary.running,
+            exit_code=summary.exit_code,
             signal=result.signal,
             timed_out=result.timed_out,
-            duration_s=listed.duration_s,
+            duration_s=summary.duration_s,
         )
 
 
@@ -309,7 +309,7 @@ class ShellOutput:
     def add(self, stream: StreamName, data: bytes) -> None:
         self._output_recorder.add((self, stream), data, self._make(stream))
 
-    def omit(self, stream: StreamName, lost: Lost) -> None:
+    def omit(self, stream: StreamName, lost: LostOutput) -> None:
         """Note that bytes before the command's first output were dropped."""
         self._output_recorder.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
 

@@ -11,7 +11,7 @@ from hutch.jail.terminal import Terminal, TerminalReader
 
 # At the start of a ring buffer that has lost bytes: the rest of a secret may be there.
 UNKNOWN_BYTES = 16 * 1024
-AT_ONCE_BYTES = 4 * 1024  # are masked in the event loop; more in a thread
+INLINE_REDACTION_BYTES = 4 * 1024  # are masked in the event loop; more in a thread
 
 
 def first_masked(terminal: Terminal, resume: int | None) -> int:
@@ -59,7 +59,7 @@ class MaskedReader:
         """The held bytes, masked, and how many of them can be shown now."""
         before = self._before()
         data = before + self._held
-        if len(data) <= AT_ONCE_BYTES:
+        if len(data) <= INLINE_REDACTION_BYTES:
             masked, until = _hide(self._redactor, data)
         else:
             masked, until = await asyncio.to_thread(_hide, self._redactor, data)

@@ -112,8 +112,8 @@ class TerminalViewer:
         self._resized(self._held, _size(columns, rows))
 
     @property
-    def held_up_s(self) -> float:
-        return self._reader.held_up_s
+    def blocking_s(self) -> float:
+        return self._reader.blocking_s
 
     @property
     def exit_code(self) -> int | None:

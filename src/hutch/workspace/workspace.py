@@ -22,7 +22,7 @@ from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange, Move, Operation, Write
 from hutch.forge.git import Git
 from hutch.jail.interface import Jail
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
 from hutch.snapshots.directory import Directory, to_hutch_error
@@ -88,7 +88,7 @@ class Workspace:
         return self.mount.record
 
     @property
-    def place(self) -> Place:
+    def place(self) -> JailLocation:
         """Where to open a jail for it."""
         return self.mount.place
 

@@ -17,7 +17,7 @@ from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.shell.result import Result
 from hutch.jail.shell.shell import Shell
 from hutch.jail.shell.shells import Shells
-from hutch.jail.stream_output import AT_ONCE_BYTES
+from hutch.jail.stream_output import INLINE_REDACTION_BYTES
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output
@@ -64,7 +64,7 @@ class Bash:
         if output:
             await output.record(result)
         kept = await self._kept(Printed(plain(result.stdout), plain(result.stderr)).both, context)
-        if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
+        if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             printed = _printed(result, context)
         else:
             printed = await asyncio.to_thread(_printed, result, context)
@@ -166,7 +166,7 @@ class BashOutput:
         if given.wait_s and command.running:
             await command.wait(given.wait_s)
         tape = command.read()
-        missed = tape.start - tape.asked
+        missed = tape.start - tape.requested
 
         whole, start = tape.before + tape.data, len(tape.before)
         before, now = _clean(context, running=True), _clean(context, running=tape.running)

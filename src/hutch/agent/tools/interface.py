@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.result import Lost, Result
+from hutch.jail.shell.result import LostOutput, Result
 from hutch.jail.shell.shells import Shells
 from hutch.workspace.workspace import Workspace
 
@@ -46,7 +46,7 @@ class CommandOutput(Protocol):
         """The command has printed this."""
         ...
 
-    def omit(self, stream: StreamName, lost: Lost) -> None:
+    def omit(self, stream: StreamName, lost: LostOutput) -> None:
         """What it prints first on a stream follows this, which was not kept."""
         ...
 

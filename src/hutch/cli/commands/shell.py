@@ -182,7 +182,7 @@ async def _run(
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:
-                if linked := await jail.linked_out():
+                if linked := await jail.linked_outside():
                     _say(
                         f"{linked} files here are hard links of files elsewhere, which commands can change: "
                         "docs/security.md tells how to avoid it"

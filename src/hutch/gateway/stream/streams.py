@@ -74,7 +74,9 @@ class Stream:
         self.grant = grant
         self.slow_client_timeout_s = slow_client_timeout_s  # how long a client may not read
         self.heartbeat: Callable[[], Awaitable[None]] | None = None
-        self.held_up_s: Callable[[], float] = lambda: 0.0  # how long others have been waiting for this client
+        self.blocking_s: Callable[[], float] = lambda: (
+            0.0
+        )  # how long others have been waiting for this client
         self.renewed: Callable[[], None] = lambda: None  # called when the grant was renewed
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._send = send
@@ -128,7 +130,7 @@ class Stream:
         if self.grant.server.closing:
             self.end(CLOSING)
         elif (self._since is not None and now - self._since > self.slow_client_timeout_s) or (
-            self.held_up_s() > self.slow_client_timeout_s
+            self.blocking_s() > self.slow_client_timeout_s
         ):
             self.end(SLOW)
         elif now - self._renewed >= RENEW_INTERVAL_S:

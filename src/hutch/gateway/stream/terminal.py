@@ -90,7 +90,7 @@ class _Connection:
     async def run(self, mode: Mode) -> None:
         stream = self._stream
         self._renewed()
-        stream.held_up_s = lambda: self._viewer.held_up_s
+        stream.blocking_s = lambda: self._viewer.blocking_s
         stream.renewed = self._renewed
         self._writers.join(self._client, mode)
         if self._direct:

@@ -32,17 +32,17 @@ def server_name(received: bytes) -> str | None:
     hello.take(hello.number(1))  # session id
     hello.take(hello.number(2))  # cipher suites
     hello.take(hello.number(1))  # compression methods
-    if not hello.left:
+    if not hello.remaining:
         return None
     extensions = hello.sub(2)
     hello.end()
     found: list[str] = []
-    while extensions.left:
+    while extensions.remaining:
         kind, body = extensions.number(2), extensions.sub(2)
         if kind == _SERVER_NAME:
             names = body.sub(2)
             body.end()
-            while names.left:
+            while names.remaining:
                 if names.number(1) != 0:
                     raise BadRequest("TLS server name of an unknown kind. Send a host name.")
                 found.append(names.take(names.number(2)).decode("ascii", "replace"))
@@ -88,11 +88,11 @@ class _Bytes:
         self._at = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return len(self._data) - self._at
 
     def take(self, count: int) -> bytes:
-        if count > self.left:
+        if count > self.remaining:
             raise BadRequest("TLS client hello has a field longer than itself. Send it well-formed.")
         self._at += count
         return self._data[self._at - count : self._at]
@@ -104,5 +104,5 @@ class _Bytes:
         return _Bytes(self.take(self.number(width)))
 
     def end(self) -> None:
-        if self.left:
+        if self.remaining:
             raise BadRequest("TLS client hello has bytes after its end. Send it well-formed.")

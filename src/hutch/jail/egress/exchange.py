@@ -14,10 +14,10 @@ import h11
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, Unavailable
 from hutch.jail.egress.attempt import EgressAttempt, Report
 from hutch.jail.egress.forward import run_forward
-from hutch.jail.egress.streams import Side, open_side, while_busy
+from hutch.jail.egress.streams import Side, open_side, run_while_active
 from hutch.jail.egress.target import Target, parse_target
 from hutch.jail.egress.tunnel import run_tunnel
-from hutch.jail.egress.upstream import Guard, Way, connect
+from hutch.jail.egress.upstream import HostChecker, Route, connect
 
 _HEAD_CHUNK_BYTES = 8 * 1024
 
@@ -25,10 +25,10 @@ _HEAD_CHUNK_BYTES = 8 * 1024
 class Exchange:
     """Serves the one request of `client`."""
 
-    def __init__(self, client: Side, guard: Guard, report: Report, number: int) -> None:
+    def __init__(self, client: Side, checker: HostChecker, report: Report, number: int) -> None:
         self._client = client
-        self._guard = guard
-        self._limits = guard.limits
+        self._checker = checker
+        self._limits = checker.limits
         self._report = report
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes)
         self._attempt = EgressAttempt(number, datetime.now(UTC), "", "", 0, allowed=False, reason="")
@@ -40,10 +40,10 @@ class Exchange:
             request = await self._head()
             if request is None:
                 return
-            self._learn(method=request.method.decode("ascii")[:32])
+            self._set(method=request.method.decode("ascii")[:32])
             target = parse_target(request)
-            self._learn(host=target.host, port=target.port)
-            way = await self._guard.check(target.host, target.port)
+            self._set(host=target.host, port=target.port)
+            route = await self._checker.check(target.host, target.port)
         except HutchError as error:
             self._update(allowed=False, reason=str(error), duration_s=self._age_s())
             await self._answer(error)
@@ -52,44 +52,44 @@ class Exchange:
             if self._attempt.method:
                 self._update(allowed=False, reason="the jail was closed first", duration_s=self._age_s())
             raise
-        self._update(allowed=True, reason=f"allowed by {way.pattern}")
-        await self._go(request, target, way)
+        self._update(allowed=True, reason=f"allowed by {route.pattern}")
+        await self._connect_and_relay(request, target, route)
 
-    async def _go(self, request: h11.Request, target: Target, way: Way) -> None:
+    async def _connect_and_relay(self, request: h11.Request, target: Target, route: Route) -> None:
         """Connect and relay; the attempt is reported again when that has ended, in whatever way."""
         upstream: Side | None = None
         try:
-            connection, address = await connect(way, target.port, self._limits.connect_timeout_s)
-            self._learn(address=str(address))
+            connection, address = await connect(route, target.port, self._limits.connect_timeout_s)
+            self._set(address=str(address))
             upstream = await open_side(connection)
-            await self._relay(request, target, way, upstream)
+            await self._relay(request, target, route, upstream)
         except Denied as error:
-            self._learn(allowed=False, reason=str(error))
+            self._set(allowed=False, reason=str(error))
             await self._client.finish()
         except HutchError as error:
-            self._learn(reason=f"{self._attempt.reason}; {error}")
+            self._set(reason=f"{self._attempt.reason}; {error}")
             await self._answer(error)
         except (OSError, h11.ProtocolError) as error:
-            self._learn(reason=f"{self._attempt.reason}; broken off: {error}")
+            self._set(reason=f"{self._attempt.reason}; broken off: {error}")
             self._client.reset()
         finally:
             if upstream:
-                self._learn(bytes_up=upstream.sent_bytes, bytes_down=upstream.received_bytes)
+                self._set(bytes_up=upstream.sent_bytes, bytes_down=upstream.received_bytes)
                 await upstream.close()
             self._update(duration_s=self._age_s())
 
-    async def _relay(self, request: h11.Request, target: Target, way: Way, upstream: Side) -> None:
+    async def _relay(self, request: h11.Request, target: Target, route: Route, upstream: Side) -> None:
         if request.method == b"CONNECT":
             self._in_tunnel = True
             await self._client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             self._parser.next_event()  # the end of the request; later bytes belong to the tunnel
             first, _ = self._parser.trailing_data
             work = run_tunnel(
-                self._client, upstream, target.host, first=first, tls_only=way.pattern.port is None
+                self._client, upstream, target.host, first=first, tls_only=route.pattern.port is None
             )
         else:
             work = run_forward(self._client, upstream, self._parser, request, target, self._limits.head_bytes)
-        await while_busy(work, (self._client, upstream), self._limits.idle_timeout_s)
+        await run_while_active(work, (self._client, upstream), self._limits.idle_timeout_s)
         await self._client.finish()
 
     async def _head(self) -> h11.Request | None:
@@ -129,11 +129,11 @@ class Exchange:
         await self._client.write(head.encode("ascii") + body)
         await self._client.finish()
 
-    def _learn(self, **changes: object) -> None:
+    def _set(self, **changes: object) -> None:
         self._attempt = replace(self._attempt, **changes)  # type: ignore[arg-type]
 
     def _update(self, **changes: object) -> None:
-        self._learn(**changes)
+        self._set(**changes)
         self._report(self._attempt)
 
     def _age_s(self) -> float:

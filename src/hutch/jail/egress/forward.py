@@ -17,15 +17,22 @@ _CLOSE = (b"connection", b"close")
 
 
 async def run_forward(
-    client: Side, upstream: Side, asked: h11.Connection, request: h11.Request, target: Target, head_bytes: int
+    client: Side,
+    upstream: Side,
+    client_parser: h11.Connection,
+    request: h11.Request,
+    target: Target,
+    head_bytes: int,
 ) -> None:
     """Send the request up and the response down. BadRequest or Unavailable while the response has not
     started."""
-    asking = h11.Connection(h11.CLIENT, max_incomplete_event_size=head_bytes)
+    upstream_parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=head_bytes)
     headers = forwarded_headers(target, request)
-    upload = asyncio.create_task(_upload(client, upstream, asked, asking, request.method, headers, target))
+    upload = asyncio.create_task(
+        _upload(client, upstream, client_parser, upstream_parser, request.method, headers, target)
+    )
     try:
-        await _download(client, upstream, asked, asking, upload)
+        await _download(client, upstream, client_parser, upstream_parser, upload)
     finally:
         upload.cancel()
         await asyncio.gather(upload, return_exceptions=True)
@@ -34,46 +41,50 @@ async def run_forward(
 async def _upload(
     client: Side,
     upstream: Side,
-    asked: h11.Connection,
-    asking: h11.Connection,
+    client_parser: h11.Connection,
+    upstream_parser: h11.Connection,
     method: bytes,
     headers: list[tuple[bytes, bytes]],
     target: Target,
 ) -> None:
-    data = asking.send(h11.Request(method=method, target=target.path, headers=headers)) or b""
+    data = upstream_parser.send(h11.Request(method=method, target=target.path, headers=headers)) or b""
     try:
         while True:
             with contextlib.suppress(OSError):  # an upstream may answer and close before it has read all
                 await upstream.write(data)
-            event = await _next_event(client, asked)
+            event = await _next_event(client, client_parser)
             if isinstance(event, h11.EndOfMessage):
                 break
-            data = asking.send(event) or b""
+            data = upstream_parser.send(event) or b""
         with contextlib.suppress(OSError):
-            await upstream.write(asking.send(h11.EndOfMessage()) or b"")
+            await upstream.write(upstream_parser.send(h11.EndOfMessage()) or b"")
     except (OSError, h11.ProtocolError):
         upstream.reset()  # a partial request must not look complete
         raise
 
 
 async def _download(
-    client: Side, upstream: Side, asked: h11.Connection, asking: h11.Connection, upload: asyncio.Task[None]
+    client: Side,
+    upstream: Side,
+    client_parser: h11.Connection,
+    upstream_parser: h11.Connection,
+    upload: asyncio.Task[None],
 ) -> None:
     started = False
     try:
         while True:
-            event = await _next_event(upstream, asking)
+            event = await _next_event(upstream, upstream_parser)
             if isinstance(event, h11.InformationalResponse):
-                if (asked.their_http_version or b"1.0") >= b"1.1":
-                    await client.write(asked.send(event) or b"")
+                if (client_parser.their_http_version or b"1.0") >= b"1.1":
+                    await client.write(client_parser.send(event) or b"")
             elif isinstance(event, h11.Response):
                 started = True
-                await client.write(asked.send(_answer(event)) or b"")
+                await client.write(client_parser.send(_answer(event)) or b"")
             elif isinstance(event, h11.EndOfMessage):
-                await client.write(asked.send(h11.EndOfMessage()) or b"")
+                await client.write(client_parser.send(h11.EndOfMessage()) or b"")
                 return
             else:
-                await client.write(asked.send(event) or b"")
+                await client.write(client_parser.send(event) or b"")
     except (OSError, h11.ProtocolError) as error:
         if started:
             client.reset()

@@ -19,18 +19,18 @@ import structlog
 
 from hutch.jail.egress.attempt import EgressLimits
 
-_CLOSE_TRIES = 250
+_CLOSE_ATTEMPTS = 250
 
 logger = structlog.get_logger()
 
 # The connection ended or we are short of descriptors: the next one may succeed.
-_PASSING = {
+_TRANSIENT_ERRORS = {
     *(errno.EAGAIN, errno.EINTR, errno.ECONNABORTED, errno.EPERM, errno.EPROTO),
     *(errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM),
 }
 
 
-class Accepting:
+class Acceptor:
     """Passes accepted connections to the event loop, up to a maximum number and rate."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Accepting:
         self._listener.close()
 
     def _join(self) -> None:
-        for _ in range(_CLOSE_TRIES):
+        for _ in range(_CLOSE_ATTEMPTS):
             # Wakes poll and accept; repeated, because the jail may call listen() in between.
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -82,7 +82,7 @@ class Accepting:
                 connection, _ = self._listener.accept()
             except OSError as error:
                 self._slots.release()
-                if error.errno not in _PASSING:
+                if error.errno not in _TRANSIENT_ERRORS:
                     break
                 self._closed.wait(0.01)
                 continue

@@ -18,9 +18,9 @@ from hutch.jail.egress.addresses import parse_networks
 from hutch.jail.egress.allow_list import parse_allow_list
 from hutch.jail.egress.attempt import EgressLimits, Report
 from hutch.jail.egress.exchange import Exchange
-from hutch.jail.egress.listener import Accepting
+from hutch.jail.egress.listener import Acceptor
 from hutch.jail.egress.streams import open_side
-from hutch.jail.egress.upstream import Guard, Resolve, resolver
+from hutch.jail.egress.upstream import HostChecker, Resolve, resolver
 
 _RESOLVER_THREADS = 4
 
@@ -30,14 +30,14 @@ logger = structlog.get_logger()
 class Egress:
     """A running proxy."""
 
-    def __init__(self, listener: socket.socket, guard: Guard, report: Report) -> None:
+    def __init__(self, listener: socket.socket, checker: HostChecker, report: Report) -> None:
         self.port: int = listener.getsockname()[1]
-        self._guard = guard
+        self._checker = checker
         self._report = report
         self._attempts = 0
         self._exchanges: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._accepting = Accepting(listener, guard.limits, self._start)
+        self._acceptor = Acceptor(listener, checker.limits, self._start)
 
     @property
     def connections(self) -> int:
@@ -45,12 +45,12 @@ class Egress:
         return len(self._exchanges)
 
     def environment(self) -> dict[str, str]:
-        return environment(self.port, hopeless=not self._guard.allow.patterns)
+        return environment(self.port, refuses_all=not self._checker.allow.patterns)
 
     async def close(self) -> None:
         """Stop immediately: no new connections, and open ones are cut."""
         self._closed = True
-        await self._accepting.close()
+        await self._acceptor.close()
         for exchange in self._exchanges:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
@@ -67,7 +67,7 @@ class Egress:
     async def _serve(self, connection: socket.socket, number: int) -> None:
         client = await open_side(connection)
         try:
-            await Exchange(client, self._guard, self._report, number).serve()
+            await Exchange(client, self._checker, self._report, number).serve()
         except OSError:
             logger.debug("egress.client_left", number=number)
         finally:
@@ -76,7 +76,7 @@ class Egress:
     def _finished(self, task: asyncio.Task[None], connection: socket.socket) -> None:
         connection.close()  # a task cancelled before its first step has not closed it
         self._exchanges.discard(task)
-        self._accepting.release()
+        self._acceptor.release()
         if not task.cancelled() and (error := task.exception()):
             logger.error("egress.exchange_failed", exc_info=error)
 
@@ -100,8 +100,8 @@ async def serve_egress(
         _check_listener(listener)
         allow_list, networks = parse_allow_list(allow), parse_networks(also_allow_networks)
         threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="egress-resolve")
-        guard = Guard(allow_list, networks, resolve or resolver(threads), limits or EgressLimits())
-        egress = Egress(listener, guard, report)
+        checker = HostChecker(allow_list, networks, resolve or resolver(threads), limits or EgressLimits())
+        egress = Egress(listener, checker, report)
         try:
             yield egress
         finally:
@@ -109,8 +109,8 @@ async def serve_egress(
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def environment(port: int, *, hopeless: bool = False) -> dict[str, str]:
-    """The variables that make pip, npm, yarn, git, apt, curl, cargo and Go use the proxy. `hopeless` marks
+def environment(port: int, *, refuses_all: bool = False) -> dict[str, str]:
+    """The variables that make pip, npm, yarn, git, apt, curl, cargo and Go use the proxy. `refuses_all` marks
     one that refuses everything, so that programs do not retry."""
     proxy = f"http://127.0.0.1:{port}"
     local = "localhost,127.0.0.1,::1"
@@ -124,7 +124,11 @@ def environment(port: int, *, hopeless: bool = False) -> dict[str, str]:
         "YARN_HTTP_PROXY": proxy,
         "YARN_HTTPS_PROXY": proxy,
         "NODE_USE_ENV_PROXY": "1",
-        **({"PIP_RETRIES": "0", "npm_config_fetch_retries": "0", "CARGO_NET_RETRY": "0"} if hopeless else {}),
+        **(
+            {"PIP_RETRIES": "0", "npm_config_fetch_retries": "0", "CARGO_NET_RETRY": "0"}
+            if refuses_all
+            else {}
+        ),
     }
 
 

@@ -50,9 +50,9 @@ class Side:
         self.end()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LINGER_S):
-                left = LINGER_BYTES
-                while left > 0 and (data := await self.read()):
-                    left -= len(data)
+                remaining = LINGER_BYTES
+                while remaining > 0 and (data := await self.read()):
+                    remaining -= len(data)
 
     def reset(self) -> None:
         """Abort the connection, so that the other end cannot take partial data for complete."""
@@ -78,7 +78,7 @@ async def open_side(connection: socket.socket) -> Side:
     return Side(reader, writer)
 
 
-async def while_busy(work: Coroutine[Any, Any, None], sides: tuple[Side, Side], idle_s: float) -> None:
+async def run_while_active(work: Coroutine[Any, Any, None], sides: tuple[Side, Side], idle_s: float) -> None:
     """Run `work` while bytes move; LimitReached when none moved for `idle_s`."""
     task = asyncio.create_task(work)
     try:

@@ -63,8 +63,8 @@ def parse_target(request: h11.Request) -> Target:
 def forwarded_headers(target: Target, request: h11.Request) -> Headers:
     """The headers for the upstream: without those of this hop, and with Host as parsed here."""
     host = join_authority(target.host, None if target.port == 80 else target.port).encode()
-    kept = [(name, value) for name, value in end_to_end(list(request.headers)) if name != b"host"]
-    return [(b"host", host), *kept, *framing(list(request.headers)), (b"connection", b"close")]
+    passed = [(name, value) for name, value in end_to_end(list(request.headers)) if name != b"host"]
+    return [(b"host", host), *passed, *framing(list(request.headers)), (b"connection", b"close")]
 
 
 def end_to_end(headers: Headers) -> Headers:

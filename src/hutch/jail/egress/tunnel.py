@@ -30,7 +30,7 @@ async def run_tunnel(
 
 
 async def _upward(client: Side, upstream: Side, host: str, first: bytes, tls_only: bool) -> None:
-    await upstream.write(await _opening(client, host, first, tls_only))
+    await upstream.write(await _first_bytes(client, host, first, tls_only))
     await _pump(client, upstream)
 
 
@@ -40,7 +40,7 @@ async def _pump(source: Side, sink: Side) -> None:
     sink.end()
 
 
-async def _opening(client: Side, host: str, first: bytes, tls_only: bool) -> bytes:
+async def _first_bytes(client: Side, host: str, first: bytes, tls_only: bool) -> bytes:
     """The client's first bytes, after checking that they are for this host."""
     opening = first or await client.read()
     if not opening:

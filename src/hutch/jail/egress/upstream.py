@@ -25,7 +25,7 @@ MAX_ADDRESSES = 8  # of a name; others are not tried
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """The pattern that allowed a host, and the addresses that passed the check."""
 
     pattern: Pattern
@@ -33,7 +33,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class HostChecker:
     """Decides whether a host may be reached, and by which addresses."""
 
     allow: AllowList
@@ -41,13 +41,13 @@ class Guard:
     resolve: Resolve
     limits: EgressLimits
 
-    async def check(self, host: str, port: int) -> Way:
+    async def check(self, host: str, port: int) -> Route:
         pattern = self.allow.find(host, port)
-        wanted = join_authority(host, None if port in (80, 443) else port)
+        authority = join_authority(host, None if port in (80, 443) else port)
         if not pattern:
             raise Denied(
                 f"{host!r} (port {port}) is not on this jail's list of allowed hosts. "
-                f"To allow it, start with: --net {wanted}"
+                f"To allow it, start with: --net {authority}"
             )
         addresses = await self._addresses(host, port)
         refusals = {address: refusal(address, self.also_allow) for address in addresses}
@@ -58,7 +58,7 @@ class Guard:
                 f"{host!r} is allowed, but it resolves to {address}, a {reason} address that jails may not "
                 f"reach. {_exempt(address)}"
             )
-        return Way(pattern, passed)
+        return Route(pattern, passed)
 
     async def _addresses(self, host: str, port: int) -> list[Address]:
         literal = as_address(host)
@@ -107,14 +107,14 @@ def resolver(threads: ThreadPoolExecutor) -> Resolve:
     return resolve
 
 
-async def connect(way: Way, port: int, timeout_s: float) -> tuple[socket.socket, Address]:
+async def connect(route: Route, port: int, timeout_s: float) -> tuple[socket.socket, Address]:
     """A connection to the first of the checked addresses that answers."""
     failures: list[str] = []
-    for address in way.addresses:
+    for address in route.addresses:
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         try:
-            async with asyncio.timeout(timeout_s / len(way.addresses)):
+            async with asyncio.timeout(timeout_s / len(route.addresses)):
                 await asyncio.get_running_loop().sock_connect(connection, (str(address), port))
             return connection, address
         except OSError as error:  # TimeoutError is one

@@ -23,16 +23,16 @@ from hutch.jail.limits.oom import Scores
 INLINE_BYTES = 60_000  # a longer request goes through a file
 REPLY_BYTES = 512
 MAX_DESCRIPTORS = 4
-FRAMES_AT_ONCE = 16
+MAX_FRAMES_PER_READ = 16
 CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
 ANSWER = re.compile(rb"(socket|done)\0(\d{1,18})\0(\d{1,5})")
 # Only a warden that hangs takes so long: one that fails says so immediately, and a starved one will run.
-READY_S = ANSWER_S = CLEAR_S = 60.0
-CONNECT_S = 10.0
+READY_TIMEOUT_S = ANSWER_TIMEOUT_S = CLEAR_TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 10.0
 # Another process of the user, in a jail or not, has used up the kernel's memory for messages.
-PASSING = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
-PASSING_S, RETRY_S = 1.0, 0.02
+TRANSIENT_ERRORS = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
+TRANSIENT_TIMEOUT_S, RETRY_DELAY_S = 1.0, 0.02
 
 
 class Control:
@@ -45,19 +45,21 @@ class Control:
         self.broken: str | None = None
         self._sock = sock
         # Requests about the jail must get through while no reaper takes commands: each has its own queue.
-        self._requests = Lane(sock)
-        self._commands = Lane(work)  # there are no replies on it
+        self._requests = MessageSocket(sock)
+        self._commands = MessageSocket(work)  # there are no replies on it
         self._uid = uid
         self._on_broken = on_broken  # may return a better reason
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, its future)
+        self._pending: dict[
+            int, tuple[bytes, asyncio.Future[Any]]
+        ] = {}  # number: (kind of answer, its future)
         self._number = 0
         self._loop.add_reader(sock.fileno(), self._readable)
 
     async def ready(self) -> int:
         """Wait for the warden's first message; returns its pid on the host."""
-        async with asyncio.timeout(READY_S):
+        async with asyncio.timeout(READY_TIMEOUT_S):
             await self._ready
         return self.warden_pid
 
@@ -65,12 +67,12 @@ class Control:
         """Send one request about the jail."""
         await self._send(self._requests, b"\0".join(fields), ())
 
-    async def give_scores(self, scores: Scores) -> None:
+    async def send_scores(self, scores: Scores) -> None:
         """Tell the warden which processes the kernel should prefer to kill."""
         frame = b"score\0%d\0%d" % (scores.warden, scores.commands)
         await self._send(self._requests, frame, [scores.fd])
 
-    async def put(self, *fields: bytes, fds: Sequence[int]) -> None:
+    async def send_command(self, *fields: bytes, fds: Sequence[int]) -> None:
         """Send one command. The descriptors are copied; the caller still owns them."""
         frame = b"\0".join(fields)
         if len(frame) <= INLINE_BYTES:
@@ -87,31 +89,33 @@ class Control:
     async def tcp(self, operation: bytes, host: str, port: int) -> socket.socket:
         """Get a TCP socket from inside; raises the OSError that happened there."""
         try:
-            async with asyncio.timeout(ANSWER_S):
-                sock: socket.socket = await self._ask(b"socket", operation, host.encode(), b"%d" % port)
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                sock: socket.socket = await self._request(b"socket", operation, host.encode(), b"%d" % port)
         except TimeoutError:
-            raise Unavailable(f"The jail has not answered in {ANSWER_S:g} s. Close it.") from None
+            raise Unavailable(f"The jail has not answered in {ANSWER_TIMEOUT_S:g} s. Close it.") from None
         return sock
 
     async def clear(self) -> None:
         """Have everything inside killed."""
         try:
-            async with asyncio.timeout(CLEAR_S):
-                await self._ask(b"done", b"clear")
+            async with asyncio.timeout(CLEAR_TIMEOUT_S):
+                await self._request(b"done", b"clear")
         except TimeoutError:
-            self._break(f"The jail was ended: its warden has not answered in {CLEAR_S:g} s. Open a new one.")
+            self._break(
+                f"The jail was ended: its warden has not answered in {CLEAR_TIMEOUT_S:g} s. Open a new one."
+            )
             raise Unavailable(self.broken) from None
 
-    async def _ask(self, kind: bytes, operation: bytes, *fields: bytes) -> Any:
+    async def _request(self, kind: bytes, operation: bytes, *fields: bytes) -> Any:
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._asked[number] = (kind, answer)
+        self._pending[number] = (kind, answer)
         try:
             await self.send(operation, b"%d" % number, *fields)
             return await answer
         finally:
-            del self._asked[number]
+            del self._pending[number]
 
     def close(self) -> None:
         if self._sock.fileno() >= 0:
@@ -120,31 +124,31 @@ class Control:
         self._requests.close()
         self._commands.close()
 
-    async def _send(self, lane: "Lane", frame: bytes, fds: Sequence[int]) -> None:
+    async def _send(self, outgoing: "MessageSocket", frame: bytes, fds: Sequence[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        deadline = self._loop.time() + PASSING_S
+        deadline = self._loop.time() + TRANSIENT_TIMEOUT_S
         while True:
-            async with lane.turn:
+            async with outgoing.lock:
                 if self.broken is not None:
                     raise Unavailable(self.broken)
                 try:
-                    lane.sock.sendmsg([frame], rights)
+                    outgoing.sock.sendmsg([frame], rights)
                     return
                 except BlockingIOError:
-                    await lane.room()
+                    await outgoing.wait_writable()
                     continue
                 except OSError as error:
-                    if error.errno not in PASSING:
+                    if error.errno not in TRANSIENT_ERRORS:
                         self._break(f"The jail has ended: {error}. Open a new one.")
                         continue
                     if self._loop.time() > deadline:
                         raise Unavailable(
                             f"The kernel refuses messages to the jail: {error.strerror}. Try again."
                         ) from None
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(RETRY_DELAY_S)
 
     def _readable(self) -> None:
-        for _ in range(FRAMES_AT_ONCE):
+        for _ in range(MAX_FRAMES_PER_READ):
             try:
                 frame, passed, flags, _ = self._sock.recvmsg(
                     REPLY_BYTES,
@@ -161,12 +165,14 @@ class Control:
                 if not frame:
                     self._break("The jail has ended: its first process is gone. Open a new one.")
                     return
-                self._take(frame, fds, sender, whole=not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC))
+                self._process_frame(
+                    frame, fds, sender, whole=not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
+                )
             finally:
                 for fd in fds:
                     os.close(fd)
 
-    def _take(self, frame: bytes, fds: list[int], sender: tuple[int, int], *, whole: bool) -> None:
+    def _process_frame(self, frame: bytes, fds: list[int], sender: tuple[int, int], *, whole: bool) -> None:
         """Check one frame. Descriptors that are used are removed from `fds`."""
         pid, uid = sender
         if not self.warden_pid:
@@ -175,12 +181,12 @@ class Control:
                 if not self._ready.done():
                     self._ready.set_result(None)
                 return
-        elif pid == self.warden_pid and whole and (said := ANSWER.fullmatch(frame)):
-            number, failed = int(said[2]), int(said[3])
-            kind, answer = self._asked.get(number, (b"", None))
+        elif pid == self.warden_pid and whole and (match := ANSWER.fullmatch(frame)):
+            number, failed = int(match[2]), int(match[3])
+            kind, answer = self._pending.get(number, (b"", None))
             if answer is None and number <= self._number:
                 return  # the caller has stopped waiting
-            if answer is not None and not answer.done() and kind == said[1]:
+            if answer is not None and not answer.done() and kind == match[1]:
                 if failed and not fds:
                     answer.set_exception(OSError(failed, os.strerror(failed)))
                     return
@@ -199,7 +205,7 @@ class Control:
 
     def _fail(self, reason: str) -> None:
         self.broken = self.broken or reason
-        waiting: list[asyncio.Future[Any]] = [self._ready, *(answer for _, answer in self._asked.values())]
+        waiting: list[asyncio.Future[Any]] = [self._ready, *(answer for _, answer in self._pending.values())]
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(Unavailable(self.broken))
@@ -208,16 +214,16 @@ class Control:
         self._commands.wake()
 
 
-class Lane:
+class MessageSocket:
     """A socket for outgoing messages, one at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None  # of the current sender
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Wait until the socket accepts more, or is closed."""
         self._waiter = self._loop.create_future()
         self._loop.add_writer(self.sock.fileno(), self.wake)
@@ -270,7 +276,7 @@ async def ready_to_write(sock: socket.socket) -> None:
 async def connected(sock: socket.socket) -> None:
     """Wait until a started connection is made. OSError when it fails, TimeoutError when it takes too long:
     for a server that does not accept, the kernel would try for minutes."""
-    async with asyncio.timeout(CONNECT_S):
+    async with asyncio.timeout(CONNECT_TIMEOUT_S):
         await ready_to_write(sock)
     failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:

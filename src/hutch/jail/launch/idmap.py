@@ -40,13 +40,13 @@ class MountAttributes(ctypes.Structure):
 
 
 @contextmanager
-def mapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[Path]]:
+def idmapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[Path]]:
     """Make directories appear to this thread, and to what it starts, as owned by `uid` and `gid`.
 
     All but the first are read-only. Restores the thread's mount namespace in the end. The thread must not
     be shared with other work.
     """
-    with own_mounts() as stage:
+    with own_mount_namespace() as stage:
         names = ["workspace", *(f"beside-{number}" for number in range(1, len(directories)))]
         targets = [stage / name for name in names]
         for directory, target in zip(directories, targets, strict=True):
@@ -61,10 +61,10 @@ def mapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[
 
 
 @contextmanager
-def own_mounts() -> Iterator[Path]:
+def own_mount_namespace() -> Iterator[Path]:
     """A mount namespace for this thread, with an empty directory to mount on. A descriptor of the
     namespace keeps its mounts; what the host mounts or unmounts later happens there too."""
-    with _back_home():
+    with _restored_namespace():
         _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
         _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None), "make mounts private")
         STAGE.mkdir(mode=0o711, exist_ok=True)
@@ -73,23 +73,23 @@ def own_mounts() -> Iterator[Path]:
 
 
 @contextmanager
-def entered(namespace: int) -> Iterator[None]:
+def in_mount_namespace(namespace: int) -> Iterator[None]:
     """Move this thread into a mount namespace for the block."""
-    with _back_home():
+    with _restored_namespace():
         _check(_libc.unshare(CLONE_FS), "separate the root directory of one thread")
         _check(_libc.setns(namespace, CLONE_NEWNS), "enter a mount namespace")
         yield
 
 
 @contextmanager
-def _back_home() -> Iterator[None]:
-    home = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+def _restored_namespace() -> Iterator[None]:
+    original = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
     finally:
-        back = _libc.setns(home, CLONE_NEWNS)
-        os.close(home)
-        _check(back, "return to the mount namespace")
+        restored = _libc.setns(original, CLONE_NEWNS)
+        os.close(original)
+        _check(restored, "return to the mount namespace")
 
 
 def mount(kind: str, target: Path, options: str) -> None:

@@ -24,9 +24,9 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.identity import KERNEL_ROOT, Identity
-from hutch.jail.launch.idmap import entered, mapped
+from hutch.jail.launch.idmap import idmapped, in_mount_namespace
 from hutch.jail.launch.system import this_system
-from hutch.jail.location import Namespaces, Place
+from hutch.jail.location import JailLocation, Namespaces
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 
 SETPRIV = "/usr/bin/setpriv"
@@ -51,7 +51,7 @@ class Launched:
     control: socket.socket
     work: socket.socket
     process: "subprocess.Popen[bytes]"
-    complaints: int
+    stderr_fd: int
 
     def discard(self) -> None:
         """End a warden that is not needed any more."""
@@ -59,14 +59,16 @@ class Launched:
         self.process.wait()
         self.control.close()
         self.work.close()
-        os.close(self.complaints)
+        os.close(self.stderr_fd)
 
 
 async def launch(
-    place: Place, policy: Policy, identity: Identity, *, counted: bool, rlimits: str
+    location: JailLocation, policy: Policy, identity: Identity, *, has_cgroup: bool, rlimits: str
 ) -> Launched:
     """Start bubblewrap with a warden in it. `rlimits` apply to commands that come without their own."""
-    return await _in_launcher(lambda: _launch(place, policy, identity, counted=counted, rlimits=rlimits))
+    return await _in_launcher(
+        lambda: _launch(location, policy, identity, has_cgroup=has_cgroup, rlimits=rlimits)
+    )
 
 
 async def launch_unsafe(workspace: Path, *, rlimits: str) -> Launched:
@@ -74,7 +76,9 @@ async def launch_unsafe(workspace: Path, *, rlimits: str) -> Launched:
     return await _in_launcher(lambda: _launch_unsafe(workspace, rlimits))
 
 
-def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, rlimits: str) -> Launched:
+def _launch(
+    location: JailLocation, policy: Policy, identity: Identity, *, has_cgroup: bool, rlimits: str
+) -> Launched:
     path = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
     if path is None:
         raise Unavailable(
@@ -83,24 +87,24 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
         )
     system = this_system()
     with ExitStack() as stack:
-        shown, prefix = [place.directory, *place.beside], way_in(place.namespaces)
+        visible, prefix = [location.directory, *location.beside], nsenter_prefix(location.namespaces)
         if os.geteuid() == KERNEL_ROOT:
-            if place.namespaces is None:
-                shown = stack.enter_context(mapped(shown, uid=identity.uid, gid=identity.gid))
+            if location.namespaces is None:
+                visible = stack.enter_context(idmapped(visible, uid=identity.uid, gid=identity.gid))
             else:
-                stack.enter_context(entered(place.namespaces.mount))
+                stack.enter_context(in_mount_namespace(location.namespaces.mount))
         files = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
         fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
-        filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), counted=counted))
+        filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=has_cgroup))
         options = arguments(
             policy,
             system,
-            workspace=str(shown[0]),
+            workspace=str(visible[0]),
             uid=identity.uid,
             gid=identity.gid,
             files=fds,
             seccomp_fd=filter_fd,
-            beside=list(zip(map(str, shown[1:]), map(str, place.beside), strict=True)),
+            beside=list(zip(map(str, visible[1:]), map(str, location.beside), strict=True)),
         )
         options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
         return _start(
@@ -112,7 +116,7 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
         )
 
 
-def way_in(namespaces: Namespaces | None) -> list[str]:
+def nsenter_prefix(namespaces: Namespaces | None) -> list[str]:
     """The prefix of a command line that starts a program in those namespaces, without a descriptor of
     them."""
     if namespaces is None or namespaces.user is None:
@@ -132,16 +136,16 @@ def fixed_rlimits(open_files: int) -> str:
     process that may open fewer than there are: a jail must be refused before we are."""
     ours = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     values = INHERITED | {resource.RLIMIT_NOFILE: min(open_files, ours * 3 // 4)}
-    return " ".join(f"{kind}:{most}:{most}" for kind, most in values.items())
+    return " ".join(f"{kind}:{maximum}:{maximum}" for kind, maximum in values.items())
 
 
 def raise_open_files() -> None:
     """Raise our own limit: each command takes descriptors of ours, and the default of 1,024 is for
     programs that use `select`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    maximum = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < maximum:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, hard))
 
 
 def _launch_unsafe(workspace: Path, rlimits: str) -> Launched:
@@ -171,15 +175,15 @@ def _start(
     # From the first frame on, the kernel adds which process sent it.
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     ours.setblocking(False)
-    complaints, said = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    stderr_fd, stderr_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         process = subprocess.Popen(
-            [*_as(identity), *argv, str(theirs.fileno()), str(their_work.fileno()), *words],
+            [*_setpriv_prefix(identity), *argv, str(theirs.fileno()), str(their_work.fileno()), *words],
             env={},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=stderr_end,
             pass_fds=(*pass_fds, theirs.fileno(), their_work.fileno()),
             umask=0o022,
             # Not in our process group: a Ctrl-C meant for us would end the jail.
@@ -188,7 +192,7 @@ def _start(
     except OSError as error:
         ours.close()
         work.close()
-        os.close(complaints)
+        os.close(stderr_fd)
         who = f" as uid {identity.uid}" if identity else ""
         raise Unavailable(
             f"Cannot start {argv[0]}{who}: {error}. `hutch doctor` shows what is missing."
@@ -196,11 +200,11 @@ def _start(
     finally:
         theirs.close()
         their_work.close()
-        os.close(said)
-    return Launched(ours, work, process, complaints)
+        os.close(stderr_end)
+    return Launched(ours, work, process, stderr_fd)
 
 
-def _as(identity: Identity | None) -> tuple[str, ...]:
+def _setpriv_prefix(identity: Identity | None) -> tuple[str, ...]:
     """The prefix of a command line that drops privileges to another user.
 
     Python could drop them itself, but would then copy all its page tables for the new process, of which a
@@ -226,23 +230,23 @@ class Launcher:
     """The thread that starts jails, one after the other."""
 
     def __init__(self) -> None:
-        self._asked: queue.SimpleQueue[tuple[Work, Future[Launched]]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Work, Future[Launched]]] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._work, name="hutch-launcher", daemon=True)
         self.thread.start()
 
-    def ask(self, work: Work) -> "Future[Launched]":
-        answer: Future[Launched] = Future()
-        self._asked.put((work, answer))
-        return answer
+    def submit(self, work: Work) -> "Future[Launched]":
+        future: Future[Launched] = Future()
+        self._queue.put((work, future))
+        return future
 
     def _work(self) -> None:
         while True:
-            work, answer = self._asked.get()
-            if answer.set_running_or_notify_cancel():
+            work, future = self._queue.get()
+            if future.set_running_or_notify_cancel():
                 try:
-                    answer.set_result(work())
+                    future.set_result(work())
                 except BaseException as error:  # noqa: BLE001 (raised where the future is awaited)
-                    answer.set_exception(error)
+                    future.set_exception(error)
 
 
 _starting = threading.Lock()
@@ -255,14 +259,14 @@ async def _in_launcher(work: Work) -> Launched:
         if _launcher is None or not _launcher.thread.is_alive():  # a forked process has lost the thread
             raise_open_files()
             _launcher = Launcher()
-    answer = _launcher.ask(work)
+    future = _launcher.submit(work)
     try:
-        return await asyncio.wrap_future(answer)
+        return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
-        answer.add_done_callback(_discard)
+        future.add_done_callback(_discard)
         raise
 
 
-def _discard(answer: "Future[Launched]") -> None:
-    if not answer.cancelled() and answer.exception() is None:
-        answer.result().discard()
+def _discard(future: "Future[Launched]") -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result().discard()

@@ -108,8 +108,8 @@ def this_machine() -> Machine:
     raise Unavailable(f"There is no system call filter for '{name}'. Run Hutch on x86_64 or aarch64.")
 
 
-def program(machine: Machine, *, counted: bool) -> bytes:
-    """The filter in the kernel's format. `counted` says that a cgroup counts the jail's memory."""
+def program(machine: Machine, *, has_cgroup: bool) -> bytes:
+    """The filter in the kernel's format. `has_cgroup` says that a cgroup counts the jail's memory."""
     codes: list[Code] = [
         (LOAD, 0, 0, ARCHITECTURE),
         (EQUAL, 1, 0, ARCHITECTURES[machine]),
@@ -120,9 +120,9 @@ def program(machine: Machine, *, counted: bool) -> bytes:
         codes += [(ABOVE_OR_EQUAL, 0, 1, X32_BIT), (RETURN, 0, 0, KILL)]
     # First the calls that depend on their arguments: the kernel runs the program for them each time, while it
     # caches which of the others are always allowed.
-    for call, block in _looked_at(counted=counted):
+    for call, block in _looked_at(has_cgroup=has_cgroup):
         codes += _when(call.on(machine), [*block, (RETURN, 0, 0, ALLOW)])
-    absent = ABSENT if counted else ABSENT | UNCOUNTED
+    absent = ABSENT if has_cgroup else ABSENT | UNCOUNTED
     for table, error in ((REFUSED, EPERM), (absent, ENOSYS)):
         for numbers in table.values():
             codes += _when(Call(*numbers).on(machine), [(RETURN, 0, 0, ERRNO | error)])
@@ -130,7 +130,7 @@ def program(machine: Machine, *, counted: bool) -> bytes:
     return b"".join(struct.pack("<HBBI", *code) for code in codes)
 
 
-def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
+def _looked_at(*, has_cgroup: bool) -> list[tuple[Call, list[Code]]]:
     """The calls that depend on their arguments, the frequent ones first."""
     rules = [
         (Call(257, 56), _created(2, 3)),  # openat
@@ -160,7 +160,7 @@ def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
         (Call(141, 140), [*_must_be(0, PRIO_PROCESS), *_must_be(1, MYSELF)]),  # setpriority
         (Call(251, 30), [*_must_be(0, IOPRIO_WHO_PROCESS), *_must_be(1, MYSELF)]),  # ioprio_set
     ]
-    if not counted:
+    if not has_cgroup:
         rules += [
             (Call(29, 194), _up_to(1, SMALL_SEGMENT_BYTES, EINVAL)),  # shmget
             (Call(64, 190), _up_to(1, SMALL_SET, EINVAL)),  # semget

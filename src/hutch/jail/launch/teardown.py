@@ -15,8 +15,8 @@ import subprocess
 
 from hutch.jail.jail_processes import kill_if_inside, members
 
-AT_ONCE_S = 0.25  # the kernel alone mostly needs less
-ROUND_S = 0.1
+KERNEL_WAIT_S = 0.25  # the kernel alone mostly needs less
+KILL_INTERVAL_S = 0.1
 
 
 class Teardown:
@@ -37,16 +37,16 @@ class Teardown:
         except ProcessLookupError:
             pass
 
-    async def wait(self, most_s: float, *, warden_pid: int) -> bool:
+    async def wait(self, max_s: float, *, warden_pid: int) -> bool:
         """Whether all have ended within that time. `warden_pid` is 0 where there are none to kill."""
-        deadline = self._loop.time() + most_s
-        round_s = min(AT_ONCE_S, most_s)
-        while not await self._gone(round_s):
+        deadline = self._loop.time() + max_s
+        round_s = min(KERNEL_WAIT_S, max_s)
+        while not await self._wait_gone(round_s):
             if self._loop.time() >= deadline:
                 return False
             if warden_pid:
                 await asyncio.to_thread(self._kill_all, warden_pid)
-            round_s = ROUND_S
+            round_s = KILL_INTERVAL_S
         return True
 
     def _kill_all(self, warden_pid: int) -> None:
@@ -56,10 +56,10 @@ class Teardown:
         for each in members(warden_pid):
             kill_if_inside(each.pid, warden=warden_pid)
 
-    async def _gone(self, most_s: float) -> bool:
+    async def _wait_gone(self, max_s: float) -> bool:
         outer = os.pidfd_open(self._process.pid) if self._process.poll() is None else -1
         try:
-            async with asyncio.timeout(most_s):
+            async with asyncio.timeout(max_s):
                 for fd in (self._warden, outer):
                     if fd >= 0:
                         await self._readable(fd)

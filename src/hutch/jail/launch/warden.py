@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FRAME_BYTES, MOST_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
+FRAME_BYTES, MAX_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGCHLD, SIGCONT, SIGSTOP = 2, 9, 17, 18, 19
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot prevent it from forking
-HUNT_S, HUNT_ROUNDS, STOP_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
-NICER = 5  # commands than the warden, which must get processor time among hundreds of them
+KILL_S, KILL_ROUNDS, STOP_TIMEOUT_S, IDLE_TIMEOUT_S, RETRY_MS, MAX_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
+NICENESS = 5  # of commands, above the warden's, which must get processor time among hundreds of them
 
 _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type]
 
@@ -67,8 +67,8 @@ class Warden:
         self.leaders: dict[int, int] = {}  # reaper's pid: pid of its command, a process group leader
         self.doomed: dict[bytes, None] = {}  # nonces of commands to kill once they are seen or started
         self.score, self.scores = -1, [b"", b""]  # descriptor of our OOM score; our score, commands' score
-        self.heard = False  # whether reapers reported since the last check
-        self.news, self.tell = os.pipe()
+        self.reported = False  # whether reapers reported since the last check
+        self.inbox, self.report = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
 
@@ -76,31 +76,31 @@ class Warden:
         _signal.signal(SIGCHLD, lambda *_: None)
         _signal.set_wakeup_fd(self.alarm, warn_on_full_buffer=False)
         poll = select.poll()
-        for fd in (self.control.fileno(), self.wake, self.news):
+        for fd in (self.control.fileno(), self.wake, self.inbox):
             poll.register(fd, select.POLLIN)
-        posted = self.post()
+        has_idle = self.fork_reaper()
         self.control.sendmsg([b"ready"])
         while True:
-            ready = {fd for fd, _ in poll.poll(0 if self.heard else None if posted else RETRY_MS)}
-            if self.news in ready:
-                self.hear()
+            ready = {fd for fd, _ in poll.poll(0 if self.reported else None if has_idle else RETRY_MS)}
+            if self.inbox in ready:
+                self.read_reports()
             if self.wake in ready:
-                self.bury()
+                self.collect_children()
             if self.control.fileno() in ready and not self.answer():
                 return
-            posted = b"" in self.reapers.values() or self.post()
-            doomed, self.heard = self.doomed.keys() & self.reapers.values() if self.heard else (), False
-            for nonce in doomed:  # not in `hear`: `kill` would recurse, and wake what it stopped
+            has_idle = b"" in self.reapers.values() or self.fork_reaper()
+            doomed, self.reported = self.doomed.keys() & self.reapers.values() if self.reported else (), False
+            for nonce in doomed:  # not in `read_reports`: `kill` would recurse, and wake what it stopped
                 self.kill(nonce)
 
-    def post(self) -> bool:
+    def fork_reaper(self) -> bool:
         """Fork a reaper. If the process limit forbids it, the caller retries later."""
         attempt(os.write, self.score, self.scores[1])  # inherited: the kernel then kills commands first
         pid = attempt(os.fork)
         if pid == 0:
             try:
                 self.control.close()
-                reap(self.work, self.tell, self.limits)
+                reap(self.work, self.report, self.limits)
             finally:
                 os._exit(1)
         attempt(os.write, self.score, self.scores[0])
@@ -108,24 +108,24 @@ class Warden:
             self.reapers[pid] = b""
         return pid is not None
 
-    def hear(self) -> None:
+    def read_reports(self) -> None:
         """Read which reaper has taken which command, and which is free again."""
-        lines = os.read(self.news, 65536).splitlines() if select.select([self.news], [], [], 0)[0] else []
-        self.heard = self.heard or bool(lines)
+        lines = os.read(self.inbox, 65536).splitlines() if select.select([self.inbox], [], [], 0)[0] else []
+        self.reported = self.reported or bool(lines)
         for reaper, nonce, leader in (line.split(b" ") for line in lines):
             if (pid := int(reaper)) in self.reapers:
                 if not nonce:
                     self.doomed.pop(self.reapers[pid], None)
                 self.reapers[pid], self.leaders[pid] = nonce, int(leader)
 
-    def bury(self) -> None:
+    def collect_children(self) -> None:
         """Collect the exit of every dead child; if a reaper was killed, kill the processes below it."""
         os.read(self.wake, 4096)
         orphaned = False
         while (dead := attempt(os.wait4, -1, os.WNOHANG)) and dead[0]:
             orphaned |= self.reapers.pop(dead[0], None) is not None and os.WIFSIGNALED(dead[1])
         if orphaned:
-            self.hunt(self.me, spare=set(self.reapers))
+            self.kill_below(self.me, spare=set(self.reapers))
 
     def answer(self) -> bool:
         frame, fds = receive(self.control)
@@ -137,18 +137,18 @@ class Warden:
         elif operation == b"signal":
             attempt(os.kill, -int(fields[0]), int(fields[1]))
         elif operation == b"clear":
-            self.hunt(self.me, spare=set(self.reapers), through=True)
-            self.rouse()  # not before: a process that stops them existed until now
+            self.kill_below(self.me, spare=set(self.reapers), through=True)
+            self.resume_reapers()  # not before: a process that stops them existed until now
             self.control.sendmsg([b"done\0%s\x000" % fields[0]])
-        elif operation == b"rouse":  # no reaper takes a command: something has stopped them
-            self.rouse()
+        elif operation == b"resume":  # no reaper takes a command: something has stopped them
+            self.resume_reapers()
         elif operation in (b"connect", b"listen"):
             self.tcp(operation, *fields)
         elif operation == b"score":
             self.score, self.scores = fds[0], fields
         return True
 
-    def rouse(self) -> None:
+    def resume_reapers(self) -> None:
         for pid in self.reapers:
             attempt(os.kill, pid, SIGCONT)
 
@@ -156,45 +156,45 @@ class Warden:
         """Kill one command with all it started. Its reaper is stopped meanwhile: it might finish this
         command and take the next, and the wrong one would be killed. `end` is for a reaper that is
         blocked."""
-        self.hear()
+        self.read_reports()
         for pid, name in list(self.reapers.items()):
             if name == nonce:
                 attempt(os.kill, pid, SIGSTOP)
-                deadline = time.monotonic() + STOP_S
-                while look(str(pid))[:1] == [b"R"] and time.monotonic() < deadline:
+                deadline = time.monotonic() + STOP_TIMEOUT_S
+                while read_stat(str(pid))[:1] == [b"R"] and time.monotonic() < deadline:
                     pass  # a sleeping reaper will stop before it does anything else
-                self.hear()
+                self.read_reports()
                 if self.reapers.get(pid) == nonce:
-                    if look(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
+                    if read_stat(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
                         # Immediately: listing hundreds of processes takes long.
                         attempt(os.kill, -self.leaders[pid], SIGKILL)
-                    self.hunt(pid, spare=set())
+                    self.kill_below(pid, spare=set())
                     # The host takes the reaper's end for that of all below it, so they must be dead by then.
                     attempt(os.kill, pid, SIGKILL if end and not below(pid, set(), False)[0] else SIGCONT)
                 attempt(os.kill, pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen or started yet: its reaper will report it
-        if len(self.doomed) > MOST_DOOMED:
+        if len(self.doomed) > MAX_DOOMED:
             del self.doomed[next(iter(self.doomed))]
 
-    def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
+    def kill_below(self, root: int, spare: set[int], through: bool = False) -> None:
         """Kill all processes below `root`. A process that was sent SIGKILL cannot fork any more. So
         nothing is left when a listing shows no new process, not even a zombie of one that forked and ended
         meanwhile. Processes in `spare` are not killed, nor those below them unless `through`."""
-        deadline, before = time.monotonic() + HUNT_S, [0]
+        deadline, before = time.monotonic() + KILL_S, [0]
         killed: set[tuple[int, bytes]] = set()
         for rounds in itertools.count():
-            living, everybody = below(root, spare, through)
-            prey = [each for each in living if each not in killed]
-            if not prey and everybody == before:
+            living, all_pids = below(root, spare, through)
+            targets = [each for each in living if each not in killed]
+            if not targets and all_pids == before:
                 return
-            before = everybody
-            if self.jailed and rounds > HUNT_ROUNDS and time.monotonic() > deadline:
+            before = all_pids
+            if self.jailed and rounds > KILL_ROUNDS and time.monotonic() > deadline:
                 os.kill(-1, SIGKILL)  # reapers too: the host then considers all ended, so they must be
                 list(iter(lambda: attempt(os.wait4, -1, 0), None))
                 return self.reapers.clear()
-            for pid, _ in prey:
+            for pid, _ in targets:
                 attempt(os.kill, pid, SIGKILL)
-            killed.update(prey)
+            killed.update(targets)
 
     def tcp(self, operation: bytes, number: bytes, host: bytes, port: bytes) -> None:
         """Send the host a listening socket, or one that is connecting; the host waits for the rest."""
@@ -220,7 +220,7 @@ class Warden:
 
 def receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
     """One frame and the descriptors that came with it, none of which a command will inherit."""
-    frame, passed, *_ = sock.recvmsg(FRAME_BYTES, _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
+    frame, passed, *_ = sock.recvmsg(FRAME_BYTES, _socket.CMSG_SPACE(4 * MAX_DESCRIPTORS), MSG_CMSG_CLOEXEC)
     fds = [
         int.from_bytes(data[at : at + 4], sys.byteorder)
         for level, kind, data in passed
@@ -233,7 +233,7 @@ def receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
     return frame, fds
 
 
-def look(pid: str) -> list[bytes]:
+def read_stat(pid: str) -> list[bytes]:
     """The fields of a process in /proc, from its state on; [] when it has ended."""
     try:
         with open("/proc/" + pid + "/stat", "rb", 0) as file:
@@ -248,7 +248,7 @@ def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, by
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit() and (seen := look(name)):
+        if name.isdigit() and (seen := read_stat(name)):
             pid = int(name)
             children.setdefault(int(seen[1]), []).append(pid)
             if seen[0] not in b"ZX":
@@ -265,16 +265,16 @@ def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, by
     return found, queue
 
 
-def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
+def reap(work: _socket.socket, report: int, limits: bytes) -> None:
     """Wait for a command, start it, be its parent until its last descendant has ended; repeat."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     _signal.set_wakeup_fd(-1)
     _signal.signal(SIGCHLD, _signal.SIG_DFL)
     # A careless `pkill -f` or `kill -TERM -1` inside must not end the reaper.
     _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
-    os.nice(NICER)
+    os.nice(NICENESS)
     limit(limits)
-    rehearse()
+    warm_up()
     me, used = os.getpid(), False
     while True:
         try:
@@ -288,10 +288,10 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
         used = True
         nonce, own_limits, rest = frame.split(b"\0", 2)
         status = fds.pop(0)
-        os.write(tell, b"%d %s 0\n" % (me, nonce))
+        os.write(report, b"%d %s 0\n" % (me, nonce))
         # After this message no other reaper gets the command; if it cannot be sent, that was withdrawn.
         pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken %d\n" % me) else 0
-        os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found no process
+        os.write(report, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found no process
         for fd in fds:
             os.close(fd)
         while dead := attempt(os.wait4, -1, 0):
@@ -300,12 +300,12 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
                 cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
                 attempt(os.write, status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
         os.close(status)  # first: a kill no longer reaches a reaper that counts as free
-        os.write(tell, b"%d  0\n" % me)
+        os.write(report, b"%d  0\n" % me)
         if own_limits:  # which also apply to us, and cannot be undone
             return
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Start a command that does not exist: after a fork each first write to a page costs a fault, and all
     of them together as much as starting a command."""
     null = os.open("/dev/null", os.O_WRONLY)
@@ -339,20 +339,20 @@ def limit(limits: bytes) -> None:
     """Set limits, which everything started from here inherits."""
     for each in limits.split():
         number, soft, hard = (int(part) for part in each.split(b":"))
-        most = resource.getrlimit(number)[1]
-        if most != resource.RLIM_INFINITY:  # the host's own hard limit cannot be exceeded
-            soft, hard = min(soft, most), min(hard, most)
+        maximum = resource.getrlimit(number)[1]
+        if maximum != resource.RLIM_INFINITY:  # the host's own hard limit cannot be exceeded
+            soft, hard = min(soft, maximum), min(hard, maximum)
         resource.setrlimit(number, (soft, hard))
 
 
-def stdio(given: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
+def stdio(pipes: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
     """The file actions for descriptors 0, 1 and 2 of the command."""
     if terminal:  # opened by a new session's leader, it becomes the controlling terminal
-        opened = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
-        return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+        terminal_action = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
+        return [terminal_action, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
     return [
-        (os.POSIX_SPAWN_DUP2, given[kind], target)
-        if kind in given
+        (os.POSIX_SPAWN_DUP2, pipes[kind], target)
+        if kind in pipes
         else (os.POSIX_SPAWN_OPEN, target, b"/dev/null", os.O_RDWR, 0)
         for target, kind in enumerate("ioe")
     ]
@@ -362,8 +362,8 @@ def start(argv: list[bytes], env: dict[bytes, bytes], actions: "list[tuple[objec
     """Start the first program of that name on PATH, with posix_spawn, since it does not copy our memory."""
     path = argv[0]
     if b"/" not in path:
-        places = env.get(b"PATH", b"/usr/bin:/bin").split(b":")
-        found = [name for place in places if os.access(name := place + b"/" + path, os.F_OK)]
+        directories = env.get(b"PATH", b"/usr/bin:/bin").split(b":")
+        found = [name for directory in directories if os.access(name := directory + b"/" + path, os.F_OK)]
         path = next((name for name in found if os.access(name, os.X_OK)), (found or [b"/nowhere"])[0])
     # No signal stays ignored: Python and the warden ignore some, and Hutch inherits more, as from nohup.
     return os.posix_spawn(
@@ -377,13 +377,13 @@ def main() -> None:
     limits, jailed = os.fsencode(sys.argv[4]), sys.argv[5] == "jailed"
     _signal.signal(SIGINT, _signal.SIG_IGN)  # otherwise a SIGINT from inside would end Python
     if jailed:
-        most = processes + SPARE_PROCESSES
-        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        maximum = processes + SPARE_PROCESSES
+        resource.setrlimit(resource.RLIMIT_NPROC, (maximum, maximum))
     else:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control_fd)
     work = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, work_fd)
-    idle = IDLE_S.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
+    idle = IDLE_TIMEOUT_S.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
     work.setsockopt(_socket.SOL_SOCKET, SO_RCVTIMEO, idle)
     null = os.open("/dev/null", os.O_RDWR)
     for target in range(3):
@@ -394,7 +394,7 @@ def main() -> None:
         warden.serve()
     finally:
         if not jailed:
-            warden.hunt(warden.me, spare=set())
+            warden.kill_below(warden.me, spare=set())
 
 
 main()

@@ -7,10 +7,10 @@ has allocated, written or forked, and the watcher may sleep on.
 import os
 from collections.abc import Iterable
 
-MAX_COUNT = 64  # threads to follow; a larger jail is always inspected in full
+MAX_THREADS = 64  # threads to follow; a larger jail is always inspected in full
 
 
-class Pulse:
+class ThreadActivity:
     """Follows the clocks of a jail's threads."""
 
     def __init__(self) -> None:
@@ -19,14 +19,14 @@ class Pulse:
 
     def follow(self, threads: Iterable[tuple[int, int]]) -> None:
         """Follow exactly these threads, which must be all threads of the jail."""
-        wanted = set(threads)
-        if len(wanted) > MAX_COUNT:
+        current = set(threads)
+        if len(current) > MAX_THREADS:
             self.close()
             return
-        for gone in self._clocks.keys() - wanted:
+        for gone in self._clocks.keys() - current:
             os.close(self._clocks.pop(gone))
         try:
-            for pid, thread in wanted - self._clocks.keys():
+            for pid, thread in current - self._clocks.keys():
                 fd = os.open(f"/proc/{pid}/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
                 self._clocks[pid, thread] = fd
         except OSError:
@@ -34,7 +34,7 @@ class Pulse:
             return
         self._spent_ns = self._read()
 
-    def moved_ns(self) -> int | None:
+    def cpu_time_ns(self) -> int | None:
         """Processor time since the last call; None when it is unknown."""
         before, self._spent_ns = self._spent_ns, self._read()
         return None if before is None or self._spent_ns is None else self._spent_ns - before

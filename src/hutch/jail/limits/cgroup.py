@@ -26,17 +26,17 @@ PREFIX = "hutch"
 LEAF = "hutch-self"  # for this process in version 2: a group whose children have limits has no processes
 NEEDED = frozenset({"memory", "pids"})
 PERIOD_US = 100_000
-USUAL_WEIGHT = {1: 1024, 2: 100}  # an ordinary program's, by version
-SERVER_TIMES = 16  # a server's weight, in ordinary programs
+DEFAULT_WEIGHT = {1: 1024, 2: 100}  # an ordinary program's, by version
+SERVER_WEIGHT_FACTOR = 16  # a server's weight, in ordinary programs
 WEIGHT_FILE = {1: "cpu.shares", 2: "cpu.weight"}
-WARDENS = 2  # bubblewrap's outer process and the warden
-GO_S = 10.0  # killed processes of a starved jail may take long to end
+OUR_PROCESSES = 2  # bubblewrap's outer process and the warden
+REMOVE_TIMEOUT_S = 10.0  # killed processes of a starved jail may take long to end
 
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ParentGroups:
     """The groups in which groups for jails can be made: one directory for all controllers, or one for
     each."""
 
@@ -94,10 +94,10 @@ class Cgroup:
             os.close(self._pids)
             os.close(self._usage)
         for directory in set(self._directories.values()):
-            _remove(directory, patience_s=GO_S)
+            _remove(directory, timeout_s=REMOVE_TIMEOUT_S)
 
 
-def find_home(root: Path = Path("/")) -> Home | None:
+def find_parent_groups(root: Path = Path("/")) -> ParentGroups | None:
     """Our own group, if we may make groups below it."""
     version1: dict[str, Path] = {}
     version2: Path | None = None
@@ -110,92 +110,100 @@ def find_home(root: Path = Path("/")) -> Home | None:
             continue
         for number, controllers, path in own:
             inside = os.path.relpath(path, top)
-            place = root / mount.lstrip("/") / inside
-            if inside.startswith("..") or not place.is_dir():
+            group_path = root / mount.lstrip("/") / inside
+            if inside.startswith("..") or not group_path.is_dir():
                 continue
             if kind == "cgroup2" and number == "0":
-                version2 = place
+                version2 = group_path
             elif kind == "cgroup" and controllers:
                 for name in set(controllers.split(",")) & set(options.split(",")):
-                    version1[name] = place
+                    version1[name] = group_path
     if version2 is not None and set(_read(version2 / "cgroup.controllers").split()) >= NEEDED:
-        return Home(2, dict.fromkeys(("memory", "pids", "cpu"), version2)) if _ours(version2) else None
-    if version1.keys() >= NEEDED and all(_ours(version1[name]) for name in NEEDED):
-        wanted = {name: path for name, path in version1.items() if name in ("memory", "pids", "cpu")}
-        return Home(1, {name: path for name, path in wanted.items() if _ours(path)})
+        return (
+            ParentGroups(2, dict.fromkeys(("memory", "pids", "cpu"), version2))
+            if _is_writable(version2)
+            else None
+        )
+    if version1.keys() >= NEEDED and all(_is_writable(version1[name]) for name in NEEDED):
+        controllers_needed = {
+            name: path for name, path in version1.items() if name in ("memory", "pids", "cpu")
+        }
+        return ParentGroups(
+            1, {name: path for name, path in controllers_needed.items() if _is_writable(path)}
+        )
     return None
 
 
-def make(home: Home, limits: Limits) -> Cgroup | None:
+def make(parents: ParentGroups, limits: Limits) -> Cgroup | None:
     """Make a group with the jail's limits; None when the kernel refuses."""
     name = f"{PREFIX}.{own_mark()}.{next(_numbers)}"
-    directories = {controller: path / name for controller, path in home.directories.items()}
+    directories = {controller: path / name for controller, path in parents.directories.items()}
     try:
-        if home.version == 2:
-            _delegate(home.directories["memory"])
+        if parents.version == 2:
+            _delegate(parents.directories["memory"])
         for directory in set(directories.values()):
             directory.mkdir()
-        for controller, values in settings(home.version, limits).items():
+        for controller, values in settings(parents.version, limits).items():
             for key, value in values.items():
                 if controller in directories and (directories[controller] / key).exists():
                     (directories[controller] / key).write_text(value)
-        return Cgroup(home.version, directories)
+        return Cgroup(parents.version, directories)
     except OSError:
         for directory in set(directories.values()):
-            _remove(directory, patience_s=0)
+            _remove(directory, timeout_s=0)
         return None
 
 
-def prefer_self(home: Home) -> Path | None:
+def prefer_self(parents: ParentGroups) -> Path | None:
     """Give this process, and all it starts outside of jails, a larger share of the processor than a jail
     has.
 
     Returns the group that it is in then, or None when that is not possible.
     """
-    own = home.directories.get("cpu")
+    own = parents.directories.get("cpu")
     if own is None:
         return None
     try:
-        if home.version == 2:
+        if parents.version == 2:
             _delegate(own)
             group = own / LEAF
         else:
             group = own / f"{PREFIX}.{own_mark()}.self"
             group.mkdir(exist_ok=True)
-        weight = USUAL_WEIGHT[home.version] * SERVER_TIMES
-        (group / WEIGHT_FILE[home.version]).write_text(str(weight))
+        weight = DEFAULT_WEIGHT[parents.version] * SERVER_WEIGHT_FACTOR
+        (group / WEIGHT_FILE[parents.version]).write_text(str(weight))
         (group / "cgroup.procs").write_text(str(os.getpid()))
     except OSError:
         return None
     return group
 
 
-def stop_preferring(home: Home, group: Path) -> None:
+def stop_preferring(parents: ParentGroups, group: Path) -> None:
     """Undo `prefer_self`. In version 2 the process stays in its group, as every process of ours does."""
     try:
-        if home.version == 2:
-            (group / WEIGHT_FILE[2]).write_text(str(USUAL_WEIGHT[2]))
+        if parents.version == 2:
+            (group / WEIGHT_FILE[2]).write_text(str(DEFAULT_WEIGHT[2]))
         else:
             (group.parent / "cgroup.procs").write_text(str(os.getpid()))
-            _remove(group, patience_s=0)
+            _remove(group, timeout_s=0)
     except OSError:
         return  # the next start removes it
 
 
-def sweep(home: Home) -> None:
+def sweep(parents: ParentGroups) -> None:
     """Remove groups left behind by Hutch processes that crashed; their jails died with them."""
-    for parent in set(home.directories.values()):
+    for parent in set(parents.directories.values()):
         for directory in parent.glob(f"{PREFIX}.*"):
             mark = directory.name.removeprefix(f"{PREFIX}.").rpartition(".")[0]
             if is_left_over(mark):
-                _remove(directory, patience_s=0)
+                _remove(directory, timeout_s=0)
 
 
 def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
     """The values to write to the files of a jail's group, by controller."""
-    memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + WARDENS)}
+    memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + OUR_PROCESSES)}
     quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
-    weight = {WEIGHT_FILE[version]: str(USUAL_WEIGHT[version])}
+    weight = {WEIGHT_FILE[version]: str(DEFAULT_WEIGHT[version])}
     if version == 2:
         cpu = weight | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
         return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
@@ -207,18 +215,18 @@ def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
 
 def _delegate(own: Path) -> None:
     """Allow groups below ours to have limits; for that, ours must contain no process."""
-    wanted = NEEDED | ({"cpu"} & set(_read(own / "cgroup.controllers").split()))
-    if set(_read(own / "cgroup.subtree_control").split()) >= wanted:
+    controllers_needed = NEEDED | ({"cpu"} & set(_read(own / "cgroup.controllers").split()))
+    if set(_read(own / "cgroup.subtree_control").split()) >= controllers_needed:
         return
     leaf = own / LEAF
     leaf.mkdir(exist_ok=True)
     for pid in _read(own / "cgroup.procs").split():
         (leaf / "cgroup.procs").write_text(pid)
-    (own / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(wanted)))
+    (own / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(controllers_needed)))
 
 
-def _remove(directory: Path, *, patience_s: float) -> None:
-    deadline = time.monotonic() + patience_s
+def _remove(directory: Path, *, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             directory.rmdir()
@@ -229,7 +237,7 @@ def _remove(directory: Path, *, patience_s: float) -> None:
             time.sleep(0.002)
 
 
-def _ours(directory: Path) -> bool:
+def _is_writable(directory: Path) -> bool:
     return os.access(directory, os.W_OK) and os.access(directory / "cgroup.procs", os.W_OK)
 
 

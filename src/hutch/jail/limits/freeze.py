@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 from hutch.jail.jail_processes import Member, is_below, members, read
 
-STAND_S = 1.0  # for all processes to stop
-NAP_S = 0.001
+FREEZE_TIMEOUT_S = 1.0  # for all processes to stop
+POLL_DELAY_S = 0.001
 
 
 @contextlib.contextmanager
-def standstill(warden: int) -> Iterator[bool]:
+def freeze(warden: int) -> Iterator[bool]:
     """Stop all processes below the warden except reapers. Yields whether all of them stopped. Blocks."""
     stopped: dict[int, int] = {}  # pid: descriptor, in the order in which they were stopped
     try:
@@ -32,7 +32,7 @@ def standstill(warden: int) -> Iterator[bool]:
 
 
 def _stop(warden: int, stopped: dict[int, int]) -> bool:
-    began, quiet = time.monotonic(), 0
+    started_at, quiet = time.monotonic(), 0
     while quiet < 2:  # twice: while the first look was taken, one may have woken another
         running = {
             each.pid: parent
@@ -40,15 +40,15 @@ def _stop(warden: int, stopped: dict[int, int]) -> bool:
             if not each.trusted and (parent := _running_below(each, stopped)) is not None
         }
         quiet = 0 if running else quiet + 1
-        took_s = time.monotonic() - began
+        elapsed_s = time.monotonic() - started_at
         for pid, parent in running.items():
-            if parent not in running or took_s > STAND_S / 2:
+            if parent not in running or elapsed_s > FREEZE_TIMEOUT_S / 2:
                 with contextlib.suppress(OSError):  # it is gone
                     _stop_one(pid, warden, stopped)
         if running:
-            if took_s > STAND_S:
+            if elapsed_s > FREEZE_TIMEOUT_S:
                 return False
-            time.sleep(NAP_S)
+            time.sleep(POLL_DELAY_S)
     return True
 
 
@@ -64,9 +64,9 @@ def _stop_one(pid: int, warden: int, stopped: dict[int, int]) -> None:
 
 def _running_below(member: Member, stopped: dict[int, int]) -> int | None:
     """Its parent, if it runs; not if it is stopped or dead, or will be stopped when the kernel is done."""
-    still = b"TtZX" + (b"D" if member.pid in stopped else b"")
+    stopped_states = b"TtZX" + (b"D" if member.pid in stopped else b"")
     for thread in member.threads:
-        told = read(f"/proc/{member.pid}/task/{thread}/stat").rpartition(b") ")[2].split(b" ", 2)
-        if len(told) > 1 and told[0] not in still:
-            return int(told[1])
+        fields = read(f"/proc/{member.pid}/task/{thread}/stat").rpartition(b") ")[2].split(b" ", 2)
+        if len(fields) > 1 and fields[0] not in stopped_states:
+            return int(fields[1])
     return None

@@ -21,11 +21,14 @@ from dataclasses import dataclass
 from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
 MAX_DEPTH = 200  # a deeper tree counts as over any limit; no project needs one
-REST_S = 1.0  # between walks without a reason: space freed by others hides growth
-CONFIRM, CONFIRM_S = 5, 0.02  # checks of a condition that may be temporary, and the delay between them
+WALK_INTERVAL_S = 1.0  # between walks without a reason: space freed by others hides growth
+CONFIRM_ATTEMPTS, CONFIRM_DELAY_S = (
+    5,
+    0.02,
+)  # checks of a condition that may be temporary, and the delay between them
 MAX_LINKED = 200_000  # hard-linked files to remember
-COARSE = 5  # CLOCK_REALTIME_COARSE, which the kernel stamps files with
-SHARE = 50  # a walk that costs a second of processor time runs at most every 50 seconds
+FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE, which the kernel stamps files with
+PAUSE_FACTOR = 50  # a walk that costs a second of processor time runs at most every 50 seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,14 @@ class Measure:
     whole: bool  # False when some directory could not be read
     too_deep: bool
     steady: bool  # False when a file changed before the walk reached it
-    linked_out: int = 0  # files with more names than were found, if requested
+    linked_outside: int = 0  # files with more names than were found, if requested
 
 
 def measure(directory: int, *, links: bool = False) -> Measure:
     """Walk a directory descriptor and add up the disk space of its files; `links` counts hard links that
     lead out."""
     total, files, whole, too_deep, steady = 0, 0, True, False, True
-    began_ns = time.clock_gettime_ns(COARSE)
+    began_ns = time.clock_gettime_ns(FILE_CLOCK)
     missing: dict[tuple[int, int], int] = {}  # number of a file's names that were not found yet
     stack = [os.scandir(directory)]
     fds: list[int] = []
@@ -86,8 +89,8 @@ def measure(directory: int, *, links: bool = False) -> Measure:
             scan.close()
         for fd in fds:
             os.close(fd)
-    linked_out = sum(names > 0 for names in missing.values())
-    return Measure(total, files, whole, too_deep, steady, linked_out)
+    linked_outside = sum(names > 0 for names in missing.values())
+    return Measure(total, files, whole, too_deep, steady, linked_outside)
 
 
 class Growth:
@@ -97,38 +100,38 @@ class Growth:
         self,
         directory: int,
         *,
-        most_bytes: int,
-        most_files: int,
+        max_bytes: int,
+        max_files: int,
         find_unlinked_files: Callable[[], UnlinkedFiles] = lambda: UnlinkedFiles(0, maybe_more=False),
-        standstill: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
+        freeze: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
     ) -> None:
         self._directory = directory
-        self._standstill = standstill
+        self._freeze = freeze
         self._unlinked_files = find_unlinked_files
-        self._most_bytes = most_bytes
-        self._most_files = most_files
-        self._full = _full(directory)
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._used_bytes = _used_bytes(directory)
         self._others: int | None = None  # the minimum that others used of the file system
-        self._inodes = _inodes(directory)
+        self._used_inodes = _used_inodes(directory)
         self._walked = time.monotonic()
         self._base: Measure | None = None
         self._grown = (0, 0)
         self._cost_s = 0.0
-        self.linked_out = 0  # files that also had names outside at the start
-        self.owed = False  # whether files may have been written since the last walk
+        self.linked_outside = 0  # files that also had names outside at the start
+        self.is_outdated = False  # whether files may have been written since the last walk
 
     def grown(self) -> tuple[int, int]:
         """Bytes and files by which the directory has grown, as far as known. Walks only when necessary."""
         if self._base is None:
             self._base = self._walk(links=True)
-            self.linked_out = self._base.linked_out
+            self.linked_outside = self._base.linked_outside
             self._unexplained(self._base)
             return self._grown
         since_s = time.monotonic() - self._walked
-        is_due = since_s > max(REST_S, SHARE * self._cost_s)
-        is_urgent = self._is_filling() and since_s > min(REST_S, SHARE * self._cost_s)
-        self.owed = not (is_due or is_urgent)
-        return self._grown if self.owed else self.measured()
+        is_due = since_s > max(WALK_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
+        is_urgent = self._is_filling() and since_s > min(WALK_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
+        self.is_outdated = not (is_due or is_urgent)
+        return self._grown if self.is_outdated else self.measured()
 
     def measured(self) -> tuple[int, int]:
         """The same, from a walk that runs now."""
@@ -136,71 +139,71 @@ class Growth:
         seen, hidden = self._walk(), self._unlinked_files()
         base = self._base = self._base or seen
         if not seen.steady and (
-            seen.bytes - base.bytes > self._most_bytes or self._unexplained(seen) > self._most_bytes // 4
+            seen.bytes - base.bytes > self._max_bytes or self._unexplained(seen) > self._max_bytes // 4
         ):
-            seen, hidden = self._walk_in_peace()
+            seen, hidden = self._walk_frozen()
         grown = seen.bytes - base.bytes + hidden.bytes
         unexplained = self._unexplained(seen)
-        if (unexplained > self._most_bytes // 4 and not seen.whole) or (
-            unexplained > self._most_bytes and (not seen.steady or (hidden.maybe_more and self._is_hiding()))
+        if (unexplained > self._max_bytes // 4 and not seen.whole) or (
+            unexplained > self._max_bytes and (not seen.steady or (hidden.maybe_more and self._is_hiding()))
         ):
             grown = max(grown, unexplained)
         if seen.too_deep:
-            grown = max(grown, self._most_bytes + 1)
+            grown = max(grown, self._max_bytes + 1)
         self._grown, self._cost_s = (grown, seen.files - base.files), time.thread_time() - began_s
         return self._grown
 
-    def _walk_in_peace(self) -> tuple[Measure, UnlinkedFiles]:
+    def _walk_frozen(self) -> tuple[Measure, UnlinkedFiles]:
         """Walk while the jail is frozen. If everything was seen, the rest of the file system belongs to
         others."""
-        with self._standstill():
-            for _ in range(CONFIRM):
-                time.sleep(CONFIRM_S)  # the clock that stamps files ticks slowly
+        with self._freeze():
+            for _ in range(CONFIRM_ATTEMPTS):
+                time.sleep(CONFIRM_DELAY_S)  # the clock that stamps files ticks slowly
                 seen = self._walk()
                 if seen.steady:
                     break
             hidden = self._unlinked_files()
         if seen.steady and seen.whole and not hidden.maybe_more:
-            self._others = self._full - seen.bytes - hidden.bytes
+            self._others = self._used_bytes - seen.bytes - hidden.bytes
         return seen, hidden
 
     def _is_hiding(self) -> bool:
         """Whether some process can never be inspected. A starting command cannot be inspected for a moment
         either, and is not to blame for what others write to the same disk."""
-        for _ in range(CONFIRM):
-            time.sleep(CONFIRM_S)
+        for _ in range(CONFIRM_ATTEMPTS):
+            time.sleep(CONFIRM_DELAY_S)
             if not self._unlinked_files().maybe_more:
                 return False
         return True
 
     def _is_filling(self) -> bool:
         """Whether the file system has filled up by enough to matter, or the limit was already exceeded."""
-        room = self._most_bytes - self._grown[0]
-        filled = _full(self._directory) - self._full
-        made = _inodes(self._directory) - self._inodes
-        return room < 0 or filled > room // 2 or made > self._most_files // 2
+        remaining = self._max_bytes - self._grown[0]
+        filled = _used_bytes(self._directory) - self._used_bytes
+        made = _used_inodes(self._directory) - self._used_inodes
+        return remaining < 0 or filled > remaining // 2 or made > self._max_files // 2
 
     def _unexplained(self, seen: Measure) -> int:
         """Bytes by which the file system is fuller that are not in the tree."""
-        others = self._full - seen.bytes
+        others = self._used_bytes - seen.bytes
         if self._others is None or seen.steady:  # else files may have been counted twice
             self._others = others if self._others is None else min(self._others, others)
         return others - self._others
 
     def _walk(self, *, links: bool = False) -> Measure:
         began_s = time.thread_time()
-        self._full, self._inodes = _full(self._directory), _inodes(self._directory)
+        self._used_bytes, self._used_inodes = _used_bytes(self._directory), _used_inodes(self._directory)
         seen = measure(self._directory, links=links)
         self._walked, self._cost_s = time.monotonic(), time.thread_time() - began_s
         return seen
 
 
-def _full(directory: int) -> int:
+def _used_bytes(directory: int) -> int:
     """Bytes in use on the file system of a directory."""
-    about = os.fstatvfs(directory)
-    return (about.f_blocks - about.f_bfree) * about.f_frsize
+    status = os.fstatvfs(directory)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize
 
 
-def _inodes(directory: int) -> int:
-    about = os.fstatvfs(directory)
-    return about.f_files - about.f_ffree
+def _used_inodes(directory: int) -> int:
+    status = os.fstatvfs(directory)
+    return status.f_files - status.f_ffree

@@ -45,24 +45,24 @@ class Suspect:
         return self.reaper in cause.reapers and (self.is_lost or not is_older)
 
 
-class Hits:
+class LimitHits:
     """The limits hit in one jail, in order. Callers remember the count to find what is new."""
 
     def __init__(self) -> None:
         self.noted: list[tuple[LimitHit, Cause]] = []
-        self._asked = 0
+        self._window_start = 0
 
     def note(self, hits: Iterable[LimitHit], cause: Cause = UNKNOWN) -> None:
         self.noted += [(hit, cause) for hit in hits]
 
     def note_once(self, hit: LimitHit, cause: Cause = UNKNOWN) -> None:
-        """Note a hit that is seen many times only once per caller of `ask`."""
-        if (hit, cause) not in self.noted[self._asked :]:
+        """Note a hit that is seen many times only once per caller of `start_window`."""
+        if (hit, cause) not in self.noted[self._window_start :]:
             self.noted.append((hit, cause))
 
-    def ask(self) -> None:
+    def start_window(self) -> None:
         """Start a new window for `note_once`: a caller wants to know every hit from here on."""
-        self._asked = len(self.noted)
+        self._window_start = len(self.noted)
 
 
 def now() -> float:

@@ -23,16 +23,16 @@ from hutch.jail.jail_processes import Member, read, tables
 
 LIST = "/proc/locks"
 MAX_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks
-LIST_S = 0.5
-FRESH_S = 0.1
-REST_S = 5.0  # between two reads without a sign of new locks
-GROWN_KIB = 512  # of the kernel's own memory: some 2,500 locks
+LIST_TIMEOUT_S = 0.5
+MAX_AGE_S = 0.1
+LIST_INTERVAL_S = 5.0  # between two reads without a sign of new locks
+GROWTH_KIB = 512  # of the kernel's own memory: some 2,500 locks
 UNRECLAIMABLE = re.compile(rb"^SUnreclaim: +(\d+)", re.MULTILINE)
 LINE = re.compile(rb"^\d+: (?:-> )?\w+ +\S+ +\S+ +(-?\d+) (\w+):(\w+):(\d+) ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedFile:
     """A file, and the process that has locks on it; -1 if the kernel names none."""
 
     pid: int
@@ -40,59 +40,59 @@ class Locked:
     inode: int
 
 
-def listed(*, rest_s: float = REST_S) -> Counter[Locked]:
+def list_locks(*, interval_s: float = LIST_INTERVAL_S) -> Counter[LockedFile]:
     """Count the locks on the machine, the newest first if there are too many to read. Blocks."""
-    global _list, _read_at, _grown_from
+    global _list, _read_at, _baseline_kib
     with _reading:
         age_s = time.monotonic() - _read_at
-        if age_s > FRESH_S:
+        if age_s > MAX_AGE_S:
             kernel_kib = _kernel_kib()
-            if age_s > rest_s or kernel_kib - _grown_from > GROWN_KIB:
+            if age_s > interval_s or kernel_kib - _baseline_kib > GROWTH_KIB:
                 _list = _read()
-                _read_at, _grown_from = time.monotonic(), kernel_kib
-            _grown_from = min(_grown_from, kernel_kib)
+                _read_at, _baseline_kib = time.monotonic(), kernel_kib
+            _baseline_kib = min(_baseline_kib, kernel_kib)
         return _list
 
 
-def locks(
+def count_locks(
     jail: Sequence[Member],
-    seen: Counter[Locked],
+    seen: Counter[LockedFile],
     *,
-    most: int,
+    limit: int,
     devices: Collection[int],
-    hides: Callable[[], bool] = lambda: False,
+    may_hide_files: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Count the locks of a jail that alone uses the `devices`; a count above `most` is exact. `hides`
-    returns whether the jail may have open files that cannot be seen."""
+    """Count the locks of a jail that alone uses the `devices`; a count above `limit` is exact.
+    `may_hide_files` returns whether the jail may have open files that cannot be seen."""
     pids = {member.pid for member in jail}
-    count, others = 0, Counter[Locked]()
+    count, others = 0, Counter[LockedFile]()
     for key, number in seen.items():
         if key.pid in pids or key.device in devices:
             count += number
         else:
             others[key] = number
-    if not count <= most < count + others.total():  # the usual case: the owners of the others do not matter
+    if not count <= limit < count + others.total():  # the usual case: the owners of the others do not matter
         return count
     unclear: Counter[int] = Counter()
     for key, number in others.items():
-        if key.pid < 0 or not _is_there(key.pid):
+        if key.pid < 0 or not _exists(key.pid):
             unclear[key.inode] += number
-    if most < count + unclear.total():
-        opened = unclear.keys() if hides() else _opened(jail)
-        count += sum(number for inode, number in unclear.items() if inode in opened)
+    if limit < count + unclear.total():
+        open_inodes = unclear.keys() if may_hide_files() else _open_inodes(jail)
+        count += sum(number for inode, number in unclear.items() if inode in open_inodes)
     return count
 
 
-def _read() -> Counter[Locked]:
-    seen: Counter[Locked] = Counter()
-    left, deadline, rest = MAX_LIST_BYTES, time.monotonic() + LIST_S, b""
+def _read() -> Counter[LockedFile]:
+    seen: Counter[LockedFile] = Counter()
+    remaining, deadline, rest = MAX_LIST_BYTES, time.monotonic() + LIST_TIMEOUT_S, b""
     fd = os.open(LIST, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        while left > 0 and time.monotonic() < deadline and (part := os.read(fd, 65536)):
-            left -= len(part)
+        while remaining > 0 and time.monotonic() < deadline and (part := os.read(fd, 65536)):
+            remaining -= len(part)
             whole, end, rest = (rest + part).rpartition(b"\n")
             seen.update(
-                Locked(int(pid), os.makedev(int(major, 16), int(minor, 16)), int(inode))
+                LockedFile(int(pid), os.makedev(int(major, 16), int(minor, 16)), int(inode))
                 for pid, major, minor, inode in LINE.findall(whole + end)
             )
     finally:
@@ -106,32 +106,32 @@ def _kernel_kib() -> int:
     return int(found[1]) if found else 0
 
 
-def _opened(jail: Sequence[Member]) -> set[int]:
+def _open_inodes(jail: Sequence[Member]) -> set[int]:
     """The inodes of the files that a jail has open. Not their devices, since some file systems report
     others than the list does."""
     inodes = set()
     for member in jail:
         for thread in tables(member):
-            place = f"/proc/{member.pid}/task/{thread}/fd"
+            directory = f"/proc/{member.pid}/task/{thread}/fd"
             try:
-                names = os.listdir(place)  # noqa: PTH208
+                names = os.listdir(directory)  # noqa: PTH208
             except OSError:
                 continue
             for name in names:
                 try:
-                    about = os.stat(f"{place}/{name}")  # noqa: PTH116
+                    status = os.stat(f"{directory}/{name}")  # noqa: PTH116
                 except OSError:
                     continue
-                if stat.S_ISREG(about.st_mode):
-                    inodes.add(about.st_ino)
+                if stat.S_ISREG(status.st_mode):
+                    inodes.add(status.st_ino)
     return inodes
 
 
-def _is_there(pid: int) -> bool:
+def _exists(pid: int) -> bool:
     return os.path.lexists(f"/proc/{pid}")
 
 
 _reading = threading.Lock()
-_list: Counter[Locked] = Counter()
+_list: Counter[LockedFile] = Counter()
 _read_at = float("-inf")
-_grown_from = 0
+_baseline_kib = 0

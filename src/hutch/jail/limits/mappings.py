@@ -14,36 +14,38 @@ from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member
 
-READ_S = 0.25  # of processor time
-WAIT_S = 1.0  # of real time, however busy the machine is
-CHUNK = 32_768
+READ_CPU_S = 0.25  # of processor time
+READ_TIMEOUT_S = 1.0  # of real time, however busy the machine is
+CHUNK_BYTES = 32_768
 MAPPING_BYTES = 256  # of kernel memory
 MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedMemory:
     """Unnamed shared memory, and the number of mappings that were counted to find it."""
 
     bytes: int
     mappings: int
 
 
-def shared(holders: Sequence[tuple[Member, int]], *, device: int, most_mappings: int) -> Shared:
+def measure_shared_memory(
+    holders: Sequence[tuple[Member, int]], *, device: int, max_mappings: int
+) -> SharedMemory:
     """Measure unnamed shared memory by its mappings, since its pages stay even when no page table shows
     them. Each holder comes with an upper bound of its memory; the largest are read first."""
     name = b"%02x:%02x" % (os.major(device), os.minor(device))
     sizes: dict[bytes, int] = {}
     lines: dict[int, int] = {}
-    unread = {member.pid: most for member, most in holders}
+    unread = {member.pid: maximum for member, maximum in holders}
 
-    def look() -> None:
-        until = time.thread_time() + READ_S
+    def read_all() -> None:
+        cpu_deadline = time.thread_time() + READ_CPU_S
         for member, _ in sorted(holders, key=lambda holder: holder[1], reverse=True):
             lines[member.pid] = 0
             for part in _any_thread(member):
                 lines[member.pid] += part.count(b"\n")
-                if time.thread_time() > until or sum(lines.values()) > most_mappings:
+                if time.thread_time() > cpu_deadline or sum(lines.values()) > max_mappings:
                     return
                 if name in part:
                     for start, end, offset, where, inode in MAPPED.findall(part):
@@ -53,18 +55,18 @@ def shared(holders: Sequence[tuple[Member, int]], *, device: int, most_mappings:
             if lines[member.pid]:
                 unread.pop(member.pid, None)
 
-    aside(look, WAIT_S)
-    return Shared(sum(dict(sizes).values()) + sum(dict(unread).values()), sum(dict(lines).values()))
+    run_in_thread(read_all, READ_TIMEOUT_S)
+    return SharedMemory(sum(dict(sizes).values()) + sum(dict(unread).values()), sum(dict(lines).values()))
 
 
-def parts(place: str) -> Iterator[bytes]:
+def read_mappings(task: str) -> Iterator[bytes]:
     """Yield a process's list of mappings in chunks of whole lines. OSError if it cannot be read."""
-    fd = os.open(f"{place}/maps", os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(f"{task}/maps", os.O_RDONLY | os.O_CLOEXEC)
     rest = b""
     try:
-        while part := os.read(fd, CHUNK):
+        while part := os.read(fd, CHUNK_BYTES):
             rest += part
-            if len(rest) >= CHUNK:
+            if len(rest) >= CHUNK_BYTES:
                 whole, end, rest = rest.rpartition(b"\n")
                 yield whole + end
         yield rest
@@ -72,7 +74,7 @@ def parts(place: str) -> Iterator[bytes]:
         os.close(fd)
 
 
-def aside(work: Callable[[], object], seconds: float) -> bool:
+def run_in_thread(work: Callable[[], object], seconds: float) -> bool:
     """Run `work` in a thread and wait for it at most `seconds`, since a process of the jail can block it."""
     done = threading.Event()
 
@@ -90,7 +92,7 @@ def _any_thread(member: Member) -> Iterator[bytes]:
     for thread in member.threads:
         try:
             found = False
-            for part in parts(f"/proc/{member.pid}/task/{thread}"):
+            for part in read_mappings(f"/proc/{member.pid}/task/{thread}"):
                 found |= bool(part)
                 yield part
         except OSError:

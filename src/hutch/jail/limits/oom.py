@@ -20,7 +20,7 @@ from hutch.jail.jail_processes import is_below
 from hutch.jail.policy import MIB
 
 WARDEN_BYTES = 32 * MIB  # more than the warden ever uses
-MOST_HIGHER, MOST = 500, 1000
+MAX_INCREASE, MAX_SCORE = 500, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Scores:
     commands: int
 
 
-def higher(memory_bytes: int) -> int:
+def score_increase(memory_bytes: int) -> int:
     """How much higher the score of commands is.
 
     As if a command had a warden's memory on top of its own, and no more. A score is a thousandth of the
     group's memory, or of the machine's when that runs out: with a high score, small commands would be
     killed for memory that a large process outside has taken.
     """
-    return min(-(-1000 * WARDEN_BYTES // memory_bytes), MOST_HIGHER)
+    return min(-(-1000 * WARDEN_BYTES // memory_bytes), MAX_INCREASE)
 
 
 def prefer_commands(warden: int, *, memory_bytes: int) -> Scores | None:
@@ -50,27 +50,27 @@ def prefer_commands(warden: int, *, memory_bytes: int) -> Scores | None:
     except OSError:
         return None
     own = int(os.read(fd, 16))
-    commands = min(max(own, 0) + higher(memory_bytes), MOST)
+    commands = min(max(own, 0) + score_increase(memory_bytes), MAX_SCORE)
     with contextlib.suppress(OSError):
         for pid in Path(f"/proc/{warden}/task/{warden}/children").read_text().split():
             Path(f"/proc/{pid}/oom_score_adj").write_text(str(commands))
     return Scores(fd, own, commands)
 
 
-class Raising:
+class ScoreRaiser:
     """Raises the score of a jail's commands above that of its reapers, which are as large as many
     commands."""
 
     def __init__(self, warden: int, *, memory_bytes: int) -> None:
         self._warden = warden
         own = int(Path(f"/proc/{warden}/oom_score_adj").read_text())
-        self._score = b"%d" % min(max(own, 0) + 2 * higher(memory_bytes), MOST)
-        self._known: set[int] = set()
+        self._score = b"%d" % min(max(own, 0) + 2 * score_increase(memory_bytes), MAX_SCORE)
+        self._raised: set[int] = set()
 
     def follow(self, commands: Iterable[int]) -> None:
         """Raise the commands that are new since the last call. Blocks."""
         now = set(commands)
-        for pid in now - self._known:
+        for pid in now - self._raised:
             with contextlib.suppress(OSError):  # it has ended, or we may not
                 fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
                 try:
@@ -78,4 +78,4 @@ class Raising:
                         os.write(fd, self._score)
                 finally:
                     os.close(fd)
-        self._known = now
+        self._raised = now

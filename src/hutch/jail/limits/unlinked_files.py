@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
-from hutch.jail.limits.mappings import READ_S, aside, parts
+from hutch.jail.limits.mappings import READ_CPU_S, read_mappings, run_in_thread
 
-WAIT_S = 0.5  # of real time, however busy the machine is
+SEARCH_TIMEOUT_S = 0.5  # of real time, however busy the machine is
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
 
 
@@ -29,7 +29,7 @@ class UnlinkedFiles:
 def find_unlinked_files(jail: Sequence[Member], *, skip: Collection[int]) -> UnlinkedFiles:
     """Find files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
     search = _Search(skip)
-    in_time = aside(lambda: search.look(jail), WAIT_S)
+    in_time = run_in_thread(lambda: search.inspect(jail), SEARCH_TIMEOUT_S)
     return UnlinkedFiles(sum(dict(search.sizes).values()), search.maybe_more or not in_time)
 
 
@@ -41,17 +41,17 @@ class _Search:
         self.maybe_more = False
         self._skip = skip
 
-    def look(self, jail: Sequence[Member]) -> None:
-        until = time.thread_time() + READ_S
+    def inspect(self, jail: Sequence[Member]) -> None:
+        cpu_deadline = time.thread_time() + READ_CPU_S
         for member in jail:
             for thread in () if member.trusted else tables(member):
-                place = f"/proc/{member.pid}/task/{thread}"
+                task = f"/proc/{member.pid}/task/{thread}"
                 try:
-                    for name in os.listdir(f"{place}/fd"):  # noqa: PTH208
-                        self._look_at_descriptor(place, name)
-                    for part in parts(place):
-                        self._look_at_mappings(member.pid, part)
-                        if time.thread_time() > until:
+                    for name in os.listdir(f"{task}/fd"):  # noqa: PTH208
+                        self._inspect_descriptor(task, name)
+                    for part in read_mappings(task):
+                        self._inspect_mappings(member.pid, part)
+                        if time.thread_time() > cpu_deadline:
                             self.maybe_more = True
                             return
                 except PermissionError:
@@ -59,17 +59,17 @@ class _Search:
                 except OSError:
                     continue
 
-    def _look_at_descriptor(self, place: str, name: str) -> None:
+    def _inspect_descriptor(self, task: str, name: str) -> None:
         try:
-            about = os.stat(f"{place}/fd/{name}")  # noqa: PTH116
+            status = os.stat(f"{task}/fd/{name}")  # noqa: PTH116
         except OSError:
             return
-        if stat.S_ISSOCK(about.st_mode):  # it may hold files in flight
-            self.maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{place}/fdinfo/{name}"), re.M) is None
-        elif stat.S_ISREG(about.st_mode) and not about.st_nlink and about.st_dev not in self._skip:
-            self.sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
+        if stat.S_ISSOCK(status.st_mode):  # it may hold files in flight
+            self.maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{task}/fdinfo/{name}"), re.M) is None
+        elif stat.S_ISREG(status.st_mode) and not status.st_nlink and status.st_dev not in self._skip:
+            self.sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
 
-    def _look_at_mappings(self, pid: int, lines: bytes) -> None:
+    def _inspect_mappings(self, pid: int, lines: bytes) -> None:
         for start, end, _, device, inode in DELETED.findall(lines) if b"(deleted)" in lines else ():
             key = (os.makedev(*(int(part, 16) for part in device.split(b":"))), int(inode))
             if key[0] in self._skip or key in self.sizes:

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
-from hutch.jail.limits.mappings import MAPPING_BYTES, shared
+from hutch.jail.limits.mappings import MAPPING_BYTES, measure_shared_memory
 
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's smallest buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
 TCP_SOCKET_BYTES = 4096
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
-CLOSER_S, LONGEST_S = 0.1, 2.0  # for finding out which pages processes share
+ROLLUP_INTERVAL_S, MAX_ROLLUP_S = 0.1, 2.0  # for finding out which pages processes share
 STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
 ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
 
@@ -39,32 +39,32 @@ class Usage:
 
 
 @dataclass(slots=True)
-class _Held:
+class _MemoryUse:
     member: Member
     own_bytes: int  # its pages and page tables, including pages shared by fork
     mapped_bytes: int  # possible shared memory, and the kernel's list of mappings
 
 
 def usage(
-    warden: int, jail: Sequence[Member], *, most_bytes: int, most_descriptors: int, most_mappings: int
+    warden: int, jail: Sequence[Member], *, max_bytes: int, max_descriptors: int, max_mappings: int
 ) -> Usage:
     """Add up the resources of the processes. Sums above a limit are exact; sums below it are upper bounds."""
-    every = [_held(member) for member in jail]
+    uses = [_memory_use(member) for member in jail]
     descriptors = sum(_descriptors(member) for member in jail)
-    if descriptors > most_descriptors:
+    if descriptors > max_descriptors:
         descriptors = sum(_descriptors(member, shared=True) for member in jail)
     unix, tcp = _sockets(warden)
     known = descriptors * DESCRIPTOR_BYTES + unix * _unix_bytes() + tcp * TCP_SOCKET_BYTES
-    total, mappings = known + sum(held.own_bytes for held in every), 0
-    if total + sum(held.mapped_bytes for held in every) + tcp * TCP_BYTES > most_bytes:
-        holders = [(held.member, held.mapped_bytes) for held in every if held.mapped_bytes]
-        found = shared(holders, device=shared_memory_device(), most_mappings=most_mappings)
+    total, mappings = known + sum(held.own_bytes for held in uses), 0
+    if total + sum(held.mapped_bytes for held in uses) + tcp * TCP_BYTES > max_bytes:
+        holders = [(held.member, held.mapped_bytes) for held in uses if held.mapped_bytes]
+        found = measure_shared_memory(holders, device=shared_memory_device(), max_mappings=max_mappings)
         mappings = found.mappings
         known += found.bytes + mappings * MAPPING_BYTES + (_tcp_bytes(warden) if tcp else 0)
-        if mappings <= most_mappings and known + sum(held.own_bytes for held in every) > most_bytes:
-            _look_closer(every, most_bytes=most_bytes - known)
-        total = known + sum(held.own_bytes for held in every)
-    commands = [held for held in every if not held.member.trusted]
+        if mappings <= max_mappings and known + sum(held.own_bytes for held in uses) > max_bytes:
+            _subtract_shared_pages(uses, max_bytes=max_bytes - known)
+        total = known + sum(held.own_bytes for held in uses)
+    commands = [held for held in uses if not held.member.trusted]
     biggest = max(commands, key=lambda held: held.own_bytes, default=None)
     return Usage(
         processes=sum(max(1, len(member.threads)) for member in jail),
@@ -79,8 +79,8 @@ def usage(
 
 def tmpfs_use(directory: int) -> tuple[int, int]:
     """The bytes and files in the tmpfs of a descriptor."""
-    about = os.fstatvfs(directory)
-    return (about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree
+    status = os.fstatvfs(directory)
+    return (status.f_blocks - status.f_bfree) * status.f_frsize, status.f_files - status.f_ffree
 
 
 def shared_memory_device() -> int:
@@ -92,20 +92,20 @@ def shared_memory_device() -> int:
         os.close(fd)
 
 
-def _held(member: Member) -> _Held:
+def _memory_use(member: Member) -> _MemoryUse:
     for thread in member.threads:  # the first thread may have exited while others still use the memory
-        told = {
+        fields = {
             key: int(value) for key, value in STATUS.findall(read(f"/proc/{member.pid}/task/{thread}/status"))
         }
-        if b"VmSize" in told:
-            own = told.get(b"RssAnon", 0) + told.get(b"VmPTE", 0) + told.get(b"VmSwap", 0)
-            mapped = max(0, told[b"VmSize"] - told.get(b"VmData", 0) - told.get(b"VmStk", 0))
-            listed = min(_max_mappings(), told[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
-            return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024 + listed)
-    return _Held(member, 0, 0)
+        if b"VmSize" in fields:
+            own = fields.get(b"RssAnon", 0) + fields.get(b"VmPTE", 0) + fields.get(b"VmSwap", 0)
+            mapped = max(0, fields[b"VmSize"] - fields.get(b"VmData", 0) - fields.get(b"VmStk", 0))
+            listed = min(_max_mappings(), fields[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
+            return _MemoryUse(member, own * 1024, 0 if member.trusted else mapped * 1024 + listed)
+    return _MemoryUse(member, 0, 0)
 
 
-def _by_command(commands: Sequence[_Held]) -> dict[int, int]:
+def _by_command(commands: Sequence[_MemoryUse]) -> dict[int, int]:
     """Bytes by reaper. Pages shared by fork are shared below one reaper only, so they are free when that
     command ends."""
     total: dict[int, int] = {}
@@ -114,38 +114,40 @@ def _by_command(commands: Sequence[_Held]) -> dict[int, int]:
     return total
 
 
-def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
+def _subtract_shared_pages(uses: Sequence[_MemoryUse], *, max_bytes: int) -> None:
     """Count pages only once that processes share by fork, largest process first.
 
     Reading may block on a process, so a thread does it for a short time. On a busy machine it may take
     longer, while it makes progress and the known sum is within the limit. Processes that were not read
     keep their upper bound.
     """
-    twice: dict[int, int] = {}
-    own = {held.member.pid: held.own_bytes for held in every}
+    shared_bytes: dict[int, int] = {}
+    own = {held.member.pid: held.own_bytes for held in uses}
     done = threading.Event()
-    began = time.monotonic()
+    started_at = time.monotonic()
 
-    def look() -> None:
+    def read_rollups() -> None:
         for pid in sorted(own, key=own.__getitem__, reverse=True):
             rollup = read(f"/proc/{pid}/smaps_rollup")
-            told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
-            twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
-            if time.monotonic() - began > LONGEST_S:
+            fields = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
+            shared_bytes[pid] = min(
+                own[pid], max(0, fields.get(b"Anonymous", 0) - fields.get(b"Pss_Anon", 0))
+            )
+            if time.monotonic() - started_at > MAX_ROLLUP_S:
                 return
         done.set()
 
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
+    reader = threading.Thread(target=read_rollups, daemon=True)
+    reader.start()
     before = 0
-    while not done.wait(CLOSER_S) and time.monotonic() - began < LONGEST_S:
-        known = dict(twice)
-        waits = len(known) == before and not _is_runnable(looking)
-        if waits or sum(own[pid] - shared for pid, shared in known.items()) > most_bytes:
+    while not done.wait(ROLLUP_INTERVAL_S) and time.monotonic() - started_at < MAX_ROLLUP_S:
+        known = dict(shared_bytes)
+        waits = len(known) == before and not _is_runnable(reader)
+        if waits or sum(own[pid] - shared for pid, shared in known.items()) > max_bytes:
             break
         before = len(known)
-    known = dict(twice)
-    for held in every:
+    known = dict(shared_bytes)
+    for held in uses:
         held.own_bytes -= known.get(held.member.pid, 0)
 
 
@@ -159,14 +161,14 @@ def _descriptors(member: Member, *, shared: bool = False) -> int:
     counts a shared table once."""
     count = 0
     for thread in tables(member) if shared else member.threads:
-        place = f"/proc/{member.pid}/task/{thread}"
+        task = f"/proc/{member.pid}/task/{thread}"
         with contextlib.suppress(OSError):
-            listed = os.stat(f"{place}/fd").st_size  # noqa: PTH116
+            listed = os.stat(f"{task}/fd").st_size  # noqa: PTH116
             if not listed:  # before Linux 6.2
                 try:
-                    listed = len(os.listdir(f"{place}/fd"))  # noqa: PTH208
+                    listed = len(os.listdir(f"{task}/fd"))  # noqa: PTH208
                 except PermissionError:
-                    listed = dict(STATUS.findall(read(f"{place}/status"))).get(b"FDSize", 0)
+                    listed = dict(STATUS.findall(read(f"{task}/status"))).get(b"FDSize", 0)
             count += int(listed)
     return count
 
@@ -189,8 +191,8 @@ def _tcp_bytes(warden: int) -> int:
     total = 0
     for name in ("tcp", "tcp6"):
         for line in read(f"/proc/{warden}/net/{name}").splitlines()[1:]:
-            waiting, _, come = line.split()[4].partition(b":")
-            total += 2 * (int(waiting, 16) + int(come, 16))
+            waiting, _, received = line.split()[4].partition(b":")
+            total += 2 * (int(waiting, 16) + int(received, 16))
     return total
 
 

@@ -16,16 +16,16 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
-from hutch.jail.limits.inspection import Look
+from hutch.jail.limits.inspection import Inspector
 
 POLL_INTERVAL_S = 0.2
 CLOSE_POLL_INTERVAL_S = 0.05  # at first, and while memory grows or is more than half used
-CALM_S = 0.002
+START_POLL_INTERVAL_S = 0.002
 IDLE_POLL_INTERVAL_S = 1.0  # the maximum, while almost nothing runs; doubled where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
-LOOKERS = 8
-LONG_S = 0.05
-SPREAD = 0.7  # minimum share of a pause: spreads inspections of jails that started together
+MAX_THREADS = 8
+MAX_TURN_S = 0.05
+MIN_PAUSE_SHARE = 0.7  # minimum share of a pause: spreads inspections of jails that started together
 
 T = TypeVar("T")
 
@@ -35,57 +35,59 @@ class Watch:
 
     def __init__(
         self,
-        look: Look,
+        inspector: Inspector,
         *,
         memory_bytes: int,
-        counted: bool,
+        has_cgroup: bool,
         clear: Callable[[], Awaitable[None]],
         end_commands: Callable[[frozenset[int]], Awaitable[bool]],
     ) -> None:
-        self.look = look
-        self._most_bytes = memory_bytes
-        self._idle_s = 2 * IDLE_POLL_INTERVAL_S if counted else IDLE_POLL_INTERVAL_S
+        self.inspector = inspector
+        self._max_bytes = memory_bytes
+        self._idle_s = 2 * IDLE_POLL_INTERVAL_S if has_cgroup else IDLE_POLL_INTERVAL_S
         self._clear = clear
         self._end_commands = end_commands  # of these reapers; False if the whole jail must be cleared instead
         self._busy = asyncio.Event()
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
-        self._in_thread: asyncio.Future[Any] | None = None
+        self._thread_work: asyncio.Future[Any] | None = None
         self._running = 0
         self._is_stale = False  # a command ended during an inspection, which may still blame another for it
-        self._has_begun = False  # whether the initial size of the workspace was measured
+        self._has_started = False  # whether the initial size of the workspace was measured
         self._fault: BaseException | None = None
         self._clearing: asyncio.Future[None] | None = None
         self._task = asyncio.create_task(self._watch())
         self._task.add_done_callback(self._ended)
 
-    async def calm(self) -> None:
+    async def wait_until_startable(self) -> None:
         """Wait until a command may start.
 
         Not before the workspace was measured, or files of the command would count as part of the initial
         size. Not while the jail is being cleared, nor during an inspection that has seen a command which
         has ended since, or the new command would be stopped for what another did.
         """
-        while not self._has_begun or self.look.is_clearing or self._is_stale:  # noqa: ASYNC110 (set by a thread, and rare)
-            await asyncio.sleep(CALM_S)
+        while not self._has_started or self.inspector.is_clearing or self._is_stale:  # noqa: ASYNC110 (set by a thread, and rare)
+            await asyncio.sleep(START_POLL_INTERVAL_S)
         if self._fault is not None:
             raise Unavailable(
                 f"The watcher of this jail has failed ({self._fault!r}), so nothing may run in it. Close it."
             )
-        if self.look.is_beyond() is not None:
+        if self.inspector.exhausted_limit() is not None:
             async with self._settling:
-                await self._aside(self.look.settle)  # files may have been deleted by now
-                if (hit := self.look.is_beyond()) is not None:
+                await self._run_in_thread(
+                    self.inspector.record_leftovers
+                )  # files may have been deleted by now
+                if (hit := self.inspector.exhausted_limit()) is not None:
                     raise LimitReached(
                         f"The workspace exceeded {hit} repeatedly; no more commands run in it. "
                         f"Delete files there from outside, or raise {hit.limit}.",
                         limit=hit.limit,
                     )
 
-    def busy(self, running: int) -> None:
+    def set_running(self, running: int) -> None:
         """Set the number of running commands. With none there is nothing to inspect."""
-        self.stir()
-        if running < self._running and self._in_thread is not None and not self._in_thread.done():
+        self.inspect_soon()
+        if running < self._running and self._thread_work is not None and not self._thread_work.done():
             self._is_stale = True
         self._running = running
         if running:
@@ -93,7 +95,7 @@ class Watch:
         else:
             self._busy.clear()
 
-    def stir(self) -> None:
+    def inspect_soon(self) -> None:
         """Inspect soon, because a command is about to run."""
         if self._waking is not None:
             _resolve(self._waking, True)
@@ -101,65 +103,69 @@ class Watch:
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._in_thread is None or self._in_thread.done():
-            self.look.close()
+        if self._thread_work is None or self._thread_work.done():
+            self.inspector.close()
         else:  # a walk may take long, and needs its descriptors until then
-            self._in_thread.add_done_callback(lambda _: self.look.close())
+            self._thread_work.add_done_callback(lambda _: self.inspector.close())
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Kill everything in the jail when the watcher itself failed: nothing may run unwatched."""
         self._fault = None if task.cancelled() else task.exception()
         if self._fault is not None:
-            self._clearing = asyncio.ensure_future(self._cleared())
+            self._clearing = asyncio.ensure_future(self._clear_safely())
 
-    async def _cleared(self) -> None:
+    async def _clear_safely(self) -> None:
         with contextlib.suppress(HutchError):  # the jail is gone
             await self._clear()
 
     async def _watch(self) -> None:
         try:
-            await self._aside(self.look.look)
+            await self._run_in_thread(self.inspector.inspect)
         finally:
-            self._has_begun, self.look.is_clearing = True, False
-        pause_s, looked, before_bytes = CLOSE_POLL_INTERVAL_S, time.monotonic(), 0
+            self._has_started, self.inspector.is_clearing = True, False
+        pause_s, inspected_at, before_bytes = CLOSE_POLL_INTERVAL_S, time.monotonic(), 0
         while True:
             if not self._busy.is_set():
                 await self._busy.wait()
-                pause_s = max(CLOSE_POLL_INTERVAL_S, POLL_INTERVAL_S - (time.monotonic() - looked))
-            await self._pause(pause_s * random.uniform(SPREAD, 1))
-            since_s, looked = time.monotonic() - looked, time.monotonic()
-            moved_ns = self.look.pulse.moved_ns()
-            is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9
+                pause_s = max(CLOSE_POLL_INTERVAL_S, POLL_INTERVAL_S - (time.monotonic() - inspected_at))
+            await self._pause(pause_s * random.uniform(MIN_PAUSE_SHARE, 1))
+            since_s, inspected_at = time.monotonic() - inspected_at, time.monotonic()
+            cpu_time_ns = self.inspector.activity.cpu_time_ns()
+            is_calm = cpu_time_ns is not None and cpu_time_ns < since_s * IDLE_SHARE * 1e9
             pause_s = min(2 * pause_s, self._idle_s) if is_calm else POLL_INTERVAL_S
-            if moved_ns == 0 and not self.look.growth.owed:
+            if cpu_time_ns == 0 and not self.inspector.growth.is_outdated:
                 continue
             async with _turn() if is_calm else contextlib.nullcontext():
-                is_over, memory_bytes = await self._aside(self.look.look)
-            most = self._most_bytes
-            if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
+                is_over, memory_bytes = await self._run_in_thread(self.inspector.inspect)
+            limit_bytes = self._max_bytes
+            if not is_calm and (
+                memory_bytes > limit_bytes // 2 or memory_bytes - before_bytes > limit_bytes // 16
+            ):
                 pause_s = CLOSE_POLL_INTERVAL_S
             before_bytes = memory_bytes
             if is_over:
                 pause_s = CLOSE_POLL_INTERVAL_S
                 try:
-                    ending = self.look.reapers_to_end
+                    ending = self.inspector.reapers_to_end
                     if not ending or not await self._end_commands(ending):
                         if ending:
-                            self.look.note_memory()
+                            self.inspector.note_memory_hit()
                         await self._clear()
-                        await self._aside(self.look.settle)
+                        await self._run_in_thread(self.inspector.record_leftovers)
                 except HutchError:
                     return  # the jail is gone
                 finally:
-                    self.look.is_clearing = False
+                    self.inspector.is_clearing = False
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
-        self._in_thread = future
-        future.add_done_callback(self._looked)  # after any work, since the next inspection may be far off
+        self._thread_work = future
+        future.add_done_callback(
+            self._unset_stale
+        )  # after any work, since the next inspection may be far off
         return await asyncio.shield(future)
 
-    def _looked(self, _: "asyncio.Future[T]") -> None:
+    def _unset_stale(self, _: "asyncio.Future[T]") -> None:
         self._is_stale = False
 
     async def _pause(self, pause_s: float) -> None:
@@ -184,7 +190,7 @@ async def _turn() -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     turn = _turns.setdefault(loop, asyncio.Lock())
     await turn.acquire()
-    timer = loop.call_later(LONG_S, turn.release)
+    timer = loop.call_later(MAX_TURN_S, turn.release)
     try:
         yield
     finally:
@@ -194,7 +200,7 @@ async def _turn() -> AsyncIterator[None]:
 
 
 # Separate threads: a jail that keeps all other threads busy must still be watched.
-_threads = ThreadPoolExecutor(LOOKERS, thread_name_prefix="jail-look")
+_threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="jail-look")
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 

@@ -17,30 +17,30 @@ from hutch.jail.interface import StreamName
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.shell.job import Job
 from hutch.jail.shell.pipes import discard
-from hutch.jail.shell.process import shown
+from hutch.jail.shell.process import displayed_path
 from hutch.jail.shell.result import Ended, Result
-from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
+from hutch.jail.stream_output import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
 
-KEPT_ENDED = 100  # that can still be queried
-KEPT_WHOLE = 4  # the last of them, with all their output
-KEPT_BYTES = 16 * 1024  # output of the others, head and tail
-BEFORE_BYTES = AROUND_BYTES  # preceding output, for redaction
+MAX_ENDED = 100  # that can still be queried
+MAX_WHOLE = 4  # the last of them, with all their output
+SHRUNK_BYTES = 16 * 1024  # output of the others, head and tail
+PRECEDING_BYTES = CONTEXT_BYTES  # preceding output, for redaction
 
 
 @dataclass(frozen=True, slots=True)
-class Tape:
+class OutputRange:
     """Output from one offset to another, both streams in order of arrival."""
 
     data: bytes
     start: int  # after the requested offset, if that is no longer buffered
     end: int  # the offset to continue from
     running: bool
-    asked: int = 0  # the requested offset
+    requested: int = 0  # the requested offset
     before: bytes = b""  # output just before `start`: never displayed, but needed for redaction
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class CommandSummary:
     """One line of the list of background commands."""
 
     id: str
@@ -55,17 +55,17 @@ class Listed:
 class BackgroundCommand:
     """A command that runs in the background."""
 
-    def __init__(self, id_: str, job: Job, *, shell: str, most_bytes: int) -> None:
+    def __init__(self, id_: str, job: Job, *, shell: str, max_bytes: int) -> None:
         self.id = id_
         self.shell = shell
         self._job: Job | None = job  # None after it has ended
-        self._command, self._cwd = job.command, shown(job.cwd)
-        self._most = most_bytes
+        self._command, self._cwd = job.command, displayed_path(job.cwd)
+        self._max_bytes = max_bytes
         self._result: Result | None = None
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         first = job.finish(None)
         # The offset of the first byte that can be read, and the bytes from shortly before it on.
-        self._start, self._kept = _tape(first.stdout_output, first.stderr_output)
+        self._start, self._buffer = _initial_buffer(first.stdout_output, first.stderr_output)
         self._first = replace(
             first,
             id=id_,
@@ -73,9 +73,9 @@ class BackgroundCommand:
             "and exported variables; other variables and functions stayed with the command.",
         )
         # The next offset to read: the first result contains everything before.
-        self._read = first.stdout_output.total_bytes + first.stderr_output.total_bytes
+        self._next_offset = first.stdout_output.total_bytes + first.stderr_output.total_bytes
         self._ended = asyncio.Event()
-        self._also, job.on_output = job.on_output, self._hear
+        self._forward_to, job.on_output = job.on_output, self._on_output
 
     @property
     def running(self) -> bool:
@@ -85,17 +85,17 @@ class BackgroundCommand:
         """The final result, or the one from when it went to the background."""
         return self._result or self._first
 
-    def read(self, offset: int | None = None) -> Tape:
+    def read(self, offset: int | None = None) -> OutputRange:
         """Output since the last read without an offset, or since the offset."""
-        begin = self._start - min(self._start, BEFORE_BYTES)  # of the buffered output
-        end = begin + len(self._kept)
-        asked = min(self._read if offset is None else offset, end)
-        start = max(asked, self._start)
+        begin = self._start - min(self._start, PRECEDING_BYTES)  # of the buffered output
+        end = begin + len(self._buffer)
+        requested = min(self._next_offset if offset is None else offset, end)
+        start = max(requested, self._start)
         if offset is None:
-            self._read = end
-        place = start - begin
-        before = bytes(self._kept[max(0, place - BEFORE_BYTES) : place])
-        return Tape(bytes(self._kept[place:]), start, end, self.running, asked, before)
+            self._next_offset = end
+        index = start - begin
+        before = bytes(self._buffer[max(0, index - PRECEDING_BYTES) : index])
+        return OutputRange(bytes(self._buffer[index:]), start, end, self.running, requested, before)
 
     async def wait(self, timeout_s: float | None = None) -> Result:
         """Wait for the result; one with `running` if the command has not ended in that time."""
@@ -124,10 +124,10 @@ class BackgroundCommand:
                 await self._job.stop()
             await self._ended.wait()
 
-    def listed(self) -> Listed:
+    def summary(self) -> CommandSummary:
         result = self.result()
-        duration_s = self._first.duration_s + time.monotonic() - self._began
-        return Listed(
+        duration_s = self._first.duration_s + time.monotonic() - self._started_at
+        return CommandSummary(
             self.id,
             self.shell,
             self._command,
@@ -158,37 +158,37 @@ class BackgroundCommand:
     def shrink(self) -> None:
         """Retain only head and tail of the output, when later commands have ended too."""
         if self._result is not None:
-            stdout = self._result.stdout_output.shortened(KEPT_BYTES)
-            stderr = self._result.stderr_output.shortened(KEPT_BYTES)
-            cut = self._result.truncated or bool(stdout.left_out_bytes or stderr.left_out_bytes)
+            stdout = self._result.stdout_output.shortened(SHRUNK_BYTES)
+            stderr = self._result.stderr_output.shortened(SHRUNK_BYTES)
+            cut = self._result.truncated or bool(stdout.omitted_bytes or stderr.omitted_bytes)
             self._result = replace(self._result, stdout_output=stdout, stderr_output=stderr, truncated=cut)
-            self._most = KEPT_BYTES
+            self._max_bytes = SHRUNK_BYTES
             self._take("stdout", b"")
 
-    def _hear(self, name: StreamName, data: bytes) -> None:
+    def _on_output(self, name: StreamName, data: bytes) -> None:
         self._take(name, data)
-        if self._also is not None:
-            self._also(name, data)
+        if self._forward_to is not None:
+            self._forward_to(name, data)
 
     def _take(self, name: StreamName, data: bytes) -> None:
-        end = self._start - min(self._start, BEFORE_BYTES) + len(self._kept) + len(data)
-        self._kept += data
-        self._start = max(self._start, end - self._most)
-        del self._kept[: len(self._kept) - (end - self._start) - min(self._start, BEFORE_BYTES)]
+        end = self._start - min(self._start, PRECEDING_BYTES) + len(self._buffer) + len(data)
+        self._buffer += data
+        self._start = max(self._start, end - self._max_bytes)
+        del self._buffer[: len(self._buffer) - (end - self._start) - min(self._start, PRECEDING_BYTES)]
 
     def _writer(self) -> PipeWriter:
-        lender = self._job.stdin if self._job is not None else None
-        if lender is None or lender.stdin is None:
+        holder = self._job.stdin if self._job is not None else None
+        if holder is None or holder.stdin is None:
             raise BadRequest(f"{self.id} has no standard input to write to. Start it with stdin=PIPE.")
-        return lender.stdin
+        return holder.stdin
 
 
 class Background:
     """All background commands of a jail."""
 
-    def __init__(self, *, most_bytes: int, on_end: Callable[[str, Result], None] | None = None) -> None:
+    def __init__(self, *, max_bytes: int, on_end: Callable[[str, Result], None] | None = None) -> None:
         self.on_end = on_end  # called with the id and the result of each that ends
-        self._most = most_bytes
+        self._max_bytes = max_bytes
         self._commands: dict[str, BackgroundCommand] = {}
         self._following: set[asyncio.Task[None]] = set()
         self._whole: deque[BackgroundCommand] = deque()  # the last that ended
@@ -196,7 +196,7 @@ class Background:
 
     def add(self, job: Job, *, shell: str, on_end: Callable[[Result], None]) -> BackgroundCommand:
         self._number += 1
-        command = BackgroundCommand(f"bg_{self._number}", job, shell=shell, most_bytes=self._most)
+        command = BackgroundCommand(f"bg_{self._number}", job, shell=shell, max_bytes=self._max_bytes)
         self._commands[command.id] = command
         self._forget()
         task = asyncio.get_running_loop().create_task(self._follow(command, on_end))
@@ -204,8 +204,8 @@ class Background:
         task.add_done_callback(self._following.discard)
         return command
 
-    def list(self) -> "list[Listed]":
-        return [command.listed() for command in self._commands.values()]
+    def list(self) -> "list[CommandSummary]":
+        return [command.summary() for command in self._commands.values()]
 
     def __iter__(self) -> Iterator[BackgroundCommand]:
         return iter(tuple(self._commands.values()))
@@ -230,7 +230,7 @@ class Background:
     async def _follow(self, command: BackgroundCommand, on_end: Callable[[Result], None]) -> None:
         result = await command.follow()
         self._whole.append(command)
-        if len(self._whole) > KEPT_WHOLE:
+        if len(self._whole) > MAX_WHOLE:
             self._whole.popleft().shrink()
         on_end(result)
         if self.on_end is not None:
@@ -238,22 +238,22 @@ class Background:
 
     def _forget(self) -> None:
         ended = [id_ for id_, command in self._commands.items() if not command.running]
-        for id_ in ended[:-KEPT_ENDED]:
+        for id_ in ended[:-MAX_ENDED]:
             del self._commands[id_]
 
 
-def _tape(stdout: StreamOutput, stderr: StreamOutput) -> tuple[int, bytearray]:
-    """The start offset of a command's readable output so far, and the bytes from BEFORE_BYTES before it
+def _initial_buffer(stdout: StreamOutput, stderr: StreamOutput) -> tuple[int, bytearray]:
+    """The start offset of a command's readable output so far, and the bytes from PRECEDING_BYTES before it
     on. It starts after the last gap: next to one there may be half of a secret."""
-    if stderr.left_out_bytes:
-        before, shown = stderr.before_tail, stderr.tail
+    if stderr.omitted_bytes:
+        before, readable = stderr.before_tail, stderr.tail
     elif stderr.before_head:
-        before, shown = stderr.before_head, stderr.head
-    elif stdout.left_out_bytes:
-        before, shown = stdout.before_tail, stdout.tail + stderr.head
+        before, readable = stderr.before_head, stderr.head
+    elif stdout.omitted_bytes:
+        before, readable = stdout.before_tail, stdout.tail + stderr.head
     elif stdout.before_head:
-        before, shown = stdout.before_head, stdout.head + stderr.head
+        before, readable = stdout.before_head, stdout.head + stderr.head
     else:
         return 0, bytearray(stdout.head + stderr.head)
-    start = stdout.total_bytes + stderr.total_bytes - len(shown)
-    return start, bytearray(before[-BEFORE_BYTES:].rjust(min(start, BEFORE_BYTES), b"\n") + shown)
+    start = stdout.total_bytes + stderr.total_bytes - len(readable)
+    return start, bytearray(before[-PRECEDING_BYTES:].rjust(min(start, PRECEDING_BYTES), b"\n") + readable)

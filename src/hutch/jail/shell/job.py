@@ -19,13 +19,13 @@ from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
 from hutch.jail.shell import result
-from hutch.jail.shell.process import ShellProcess, shown
+from hutch.jail.shell.process import ShellProcess, displayed_path
 from hutch.jail.shell.protocol import NULL
-from hutch.jail.shell.result import Ended, Ending, Lost, OnLost, Result
+from hutch.jail.shell.result import CommandEnd, Ended, LostOutput, OnLostOutput, Result
 
 SIGINT, SIGKILL = 2, 9
-LENDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
-START_S = 10.0
+STDIN_HOLDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
+START_TIMEOUT_S = 10.0
 
 
 class Job:
@@ -39,7 +39,7 @@ class Job:
         *,
         timeout_s: float | None,
         on_output: OnOutput | None,
-        on_lost: OnLost | None = None,
+        on_lost: OnLostOutput | None = None,
     ) -> None:
         limits: Limits = jail.policy.limits
         self.process = process
@@ -49,14 +49,14 @@ class Job:
         self.on_output, self.on_lost = on_output, on_lost
         self.stdin: Command | None = None  # the process whose standard input the command reads
         self._jail = jail
-        self._mark = jail.mark(stir=False)  # limits hit until now belong to other commands
+        self._mark = jail.mark(inspect_soon=False)  # limits hit until now belong to other commands
         self._timeout_s = timeout_s
-        self._began = time.monotonic()
-        self._done: Ending | None = None
+        self._started_at = time.monotonic()
+        self._done: CommandEnd | None = None
         self._chatter = process.chatter(command)
         self._signal: int | None = None  # the last one sent to it
         self._capture = Capture(
-            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=jail.outputs
+            max_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=jail.outputs
         )
 
     def begin(self, env: Mapping[str, str] | None, stdin: str = NULL, *, status: int = 0) -> None:
@@ -64,38 +64,40 @@ class Job:
         self.process.output.sink = self.take
         self._done = self.process.call(self.command, env=env, stdin=stdin, status=status)
 
-    async def begin_with(
+    async def begin_with_stdin(
         self, env: Mapping[str, str] | None, stdin: bytes | Pipe, *, status: int = 0
     ) -> None:
         """Send the command to the shell, with a standard input."""
-        self.stdin, pid = await lend(self._jail, stdin)
+        self.stdin, pid = await start_stdin_holder(self._jail, stdin)
         self.begin(env, f"/proc/{pid}/fd/0", status=status)
 
     def take(self, name: StreamName, data: bytes) -> None:
         if name == "stderr" and self._chatter is not None:
             data = self._chatter.add(data)
         if data:
-            self._keep(name, data)
+            self._record(name, data)
 
-    def _keep(self, name: StreamName, data: bytes) -> None:
+    def _record(self, name: StreamName, data: bytes) -> None:
         self._capture.add(name, data)
         if self.on_output is not None:
             self.on_output(name, data)
 
-    def lost_output(self, name: StreamName, lost: Lost) -> None:
+    def lost_output(self, name: StreamName, lost: LostOutput) -> None:
         """Note that output of the command was dropped before its first bytes."""
         self._capture.is_incomplete = True
         self._capture.continue_after(name, lost.end)
         if self.on_lost is not None:
             self.on_lost(name, lost)
 
-    async def wait(self, most_s: float | None) -> Ended | None:
-        """Wait for the end or the timeout; None if that takes longer than `most_s`."""
+    async def wait(self, max_s: float | None) -> Ended | None:
+        """Wait for the end or the timeout; None if that takes longer than `max_s`."""
         assert self._done is not None
-        left_s = None if self._timeout_s is None else self._began + self._timeout_s - time.monotonic()
-        out_of_time = left_s is not None and (most_s is None or left_s <= most_s)
-        ended = await self._done.until(left_s if out_of_time else most_s)
-        if ended is None and out_of_time:
+        remaining_s = (
+            None if self._timeout_s is None else self._started_at + self._timeout_s - time.monotonic()
+        )
+        has_timeout = remaining_s is not None and (max_s is None or remaining_s <= max_s)
+        ended = await self._done.wait(remaining_s if has_timeout else max_s)
+        if ended is None and has_timeout:
             self.timed_out = True
             return await self.stop()
         return ended
@@ -120,8 +122,8 @@ class Job:
             elif self._signal and ended.exit_code in (128 + SIGINT, 128 + self._signal):
                 ended = Ended(None, self._signal, ended.lost)
             self.process.output.drain()
-            if self._chatter is not None and (rest := self._chatter.end(left=bool(ended.lost))):
-                self._keep("stderr", rest)
+            if self._chatter is not None and (rest := self._chatter.end(has_ended=bool(ended.lost))):
+                self._record("stderr", rest)
             self.close()
         hit = None
         if self.timed_out:
@@ -133,8 +135,8 @@ class Job:
             stdout_output=self._capture.output("stdout"),
             stderr_output=self.process.clean(stderr, ended) if ended else stderr,
             timed_out=self.timed_out,
-            cwd=shown(self.process.cwd),
-            duration_s=time.monotonic() - self._began,
+            cwd=displayed_path(self.process.cwd),
+            duration_s=time.monotonic() - self._started_at,
             truncated=self._capture.truncated,
             output_path=self._capture.path,
             output_cut=self._capture.cut,
@@ -161,15 +163,15 @@ class Job:
                 why = f"The command replaced the shell (exec) and was killed{after}."
             case result.KILLED:
                 why = f"The shell did not return after its command was stopped; both were killed{after}."
-            case result.LEFT:
+            case result.EXITED:
                 why = f"The command ended the shell (exit, exec or set -e), with exit code {ended.exit_code}."
             case result.SIGNALLED:
                 why = f"The shell process was killed by signal {ended.signal}."
             case other:
                 why = f"The shell was lost: {other}."
         return (
-            f"{why} The next command gets a new shell in {shown(self.process.cwd)}, with the variables that "
-            "were exported before this command. Other variables, functions, options, and a change of "
+            f"{why} The next command gets a new shell in {displayed_path(self.process.cwd)}, with the "
+            "variables that were exported before this command. Other variables, functions, options, and a change of "
             "directory by this command are lost."
         )
 
@@ -177,31 +179,31 @@ class Job:
         """Release the output file and the input process, when both are no longer needed."""
         self._capture.close()
         if self.stdin is not None:
-            lender, self.stdin = self.stdin, None
-            self._ending = asyncio.get_running_loop().create_task(dismiss(lender))
+            holder, self.stdin = self.stdin, None
+            self._ending = asyncio.get_running_loop().create_task(end_stdin_holder(holder))
 
 
-async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
+async def start_stdin_holder(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
     """Start the process that holds the standard input; returns it with its pid inside."""
-    lender: Command | None = None
+    holder: Command | None = None
     try:
-        async with asyncio.timeout(START_S):
-            lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
-            assert lender.stdout is not None
-            return lender, int(await lender.stdout.read(32))
+        async with asyncio.timeout(START_TIMEOUT_S):
+            holder = await jail.spawn(STDIN_HOLDER, stdin=stdin, cwd="/")
+            assert holder.stdout is not None
+            return holder, int(await holder.stdout.read(32))
     except BaseException as error:
-        if lender is not None:  # even when the caller was cancelled
-            await asyncio.shield(asyncio.ensure_future(dismiss(lender)))
+        if holder is not None:  # even when the caller was cancelled
+            await asyncio.shield(asyncio.ensure_future(end_stdin_holder(holder)))
         if not isinstance(error, TimeoutError | ValueError):
             raise
     raise Unavailable("The jail has reached its process limit. End some processes.")
 
 
-async def dismiss(lender: Command) -> None:
+async def end_stdin_holder(holder: Command) -> None:
     """End the process that held the standard input, when its pipes are open in the command or no longer
     needed."""
     try:
         with contextlib.suppress(HutchError):  # the jail has ended, and the process with it
-            await lender.kill()
+            await holder.kill()
     finally:
-        lender.close()
+        holder.close()

@@ -14,7 +14,7 @@ import termios
 from collections.abc import Callable
 
 from hutch.jail.interface import StreamName
-from hutch.jail.pipes import WIDE_BYTES, PipeWriter, widen
+from hutch.jail.pipes import WIDE_PIPE_BYTES, PipeWriter, widen
 
 CHUNK_BYTES = 256 * 1024
 Sink = Callable[[StreamName, bytes], None]
@@ -25,25 +25,25 @@ class ShellInput:
 
     def __init__(self, writer: PipeWriter) -> None:
         self._writer = writer
-        self._unsaid = b""
-        self._saying: asyncio.Task[None] | None = None
+        self._unsent = b""
+        self._sending: asyncio.Task[None] | None = None
 
-    def say(self, text: bytes) -> None:
+    def send(self, text: bytes) -> None:
         if self._writer.fd < 0:
             return
-        if self._unsaid:
-            self._unsaid += text
+        if self._unsent:
+            self._unsent += text
             return
         try:
-            self._unsaid = text[self._writer.write_some(text) :]
+            self._unsent = text[self._writer.write_some(text) :]
         except BrokenPipeError:
             return  # it has ended, which is reported soon
-        if self._unsaid:
-            self._saying = asyncio.get_running_loop().create_task(self._say_rest())
+        if self._unsent:
+            self._sending = asyncio.get_running_loop().create_task(self._send_rest())
 
     def unread(self) -> bool | None:
         """Whether the shell has input left to read; None when that is unknown."""
-        if self._unsaid or self._writer.fd < 0:
+        if self._unsent or self._writer.fd < 0:
             return None
         waiting = fcntl.ioctl(self._writer.fd, termios.TIOCOUTQ, bytes(4))
         return bool(struct.unpack("i", waiting)[0])
@@ -51,14 +51,14 @@ class ShellInput:
     def close(self) -> None:
         self._writer.close()
 
-    async def _say_rest(self) -> None:
-        while self._unsaid:
-            part = self._unsaid[:CHUNK_BYTES]
+    async def _send_rest(self) -> None:
+        while self._unsent:
+            part = self._unsent[:CHUNK_BYTES]
             try:
                 await self._writer.write(part)
             except BrokenPipeError:
-                part = self._unsaid
-            self._unsaid = self._unsaid[len(part) :]
+                part = self._unsent
+            self._unsent = self._unsent[len(part) :]
 
 
 def discard(name: StreamName, data: bytes) -> None:
@@ -95,9 +95,9 @@ class ShellOutput:
     def drain(self) -> None:
         """Read what is in the pipes now, without waiting for processes that still have the other ends."""
         for fd, _ in self._waiting.poll(0) if self._pipes else ():
-            rest = WIDE_BYTES
-            while rest > 0 and fd in self._pipes and (taken := self._readable(fd, self._pipes[fd])):
-                rest -= taken
+            rest = WIDE_PIPE_BYTES
+            while rest > 0 and fd in self._pipes and (count := self._readable(fd, self._pipes[fd])):
+                rest -= count
 
     def close(self) -> None:
         """Stop reading, when no process that could write remains."""

@@ -26,19 +26,19 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
-from hutch.jail.shell.protocol import NULL, Chatter, Dialect, Hearing, dialect, without_chatter
-from hutch.jail.shell.result import KILLED, LEFT, REPLACED, SIGNALLED, Alarm, Ended, Ending
-from hutch.jail.shell.signal_scripts import HUNT, PASS_ON
+from hutch.jail.shell.protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
+from hutch.jail.shell.result import EXITED, KILLED, REPLACED, SIGNALLED, CommandEnd, Ended, SharedTimer
+from hutch.jail.shell.signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
 from hutch.jail.stream_output import StreamOutput
 
 DELETED = " (deleted)"
-START_S = 10.0
-PROBE_S = 0.25
-ROUSE_AT = {2**n for n in range(1, 16)}  # checks at which a stopped shell is woken
+START_TIMEOUT_S = 10.0
+PROBE_INTERVAL_S = 0.25
+WAKE_AT_CHECKS = {2**n for n in range(1, 16)}  # checks at which a stopped shell is woken
 TICK_S = 0.01  # start times of processes are rounded down to this
-HUNT_S = 8.0
-PASS_ON_S = 10.0
-ANSWER_S = 2.0
+KILL_SCRIPT_TIMEOUT_S = 8.0
+SIGNAL_SCRIPT_TIMEOUT_S = 10.0
+REPLY_TIMEOUT_S = 2.0
 SIGINT = 2
 
 
@@ -71,7 +71,7 @@ class ShellCwd:
             self._process = -1
 
 
-def shown(cwd: str) -> str:
+def displayed_path(cwd: str) -> str:
     """The same as text for people and logs."""
     return cwd if cwd.isascii() else cwd.encode(errors="surrogateescape").decode(errors="replace")
 
@@ -86,18 +86,18 @@ class ShellProcess:
         self._program = program
         self._dialect: Dialect = dialect(program)
         self._loop = asyncio.get_running_loop()
-        self._hearing = Hearing(self._dialect.mark)
+        self._parser = ReplyParser(self._dialect.reply_prefix)
         self._nonce = b""
-        self._alarm = Alarm(self._loop)
-        self._done = Ending(self._loop, self._alarm)
-        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._shared_timer = SharedTimer(self._loop)
+        self._done = CommandEnd(self._loop, self._shared_timer)
+        self._started_at = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._background_pid = self._earlier_pid = 0
         self._is_probed = False  # a blank line was sent after everything else was read
         self._is_stopping = False  # signals may make the shell drop the status query
         self._probe: asyncio.TimerHandle | None = None
-        self._looks = 0
+        self._checks = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._answers = -1
+        self._reply_fd = -1
         self._cwd = ShellCwd(-1)
         self.output: ShellOutput
         self._input: ShellInput
@@ -108,7 +108,7 @@ class ShellProcess:
         ready is discarded."""
         words = [self._program, *self._dialect.arguments]
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(START_TIMEOUT_S):
                 self._process = await self._jail.spawn(words, stdin=SOCKET, cwd="/")
         except TimeoutError:
             raise Unavailable("Cannot start a shell: the jail accepts no commands. Clear it.") from None
@@ -125,16 +125,18 @@ class ShellProcess:
         assert process.stdout and process.stderr and process.stdin
         self.output = ShellOutput(process.stdout.fd, process.stderr.fd)
         self._input = ShellInput(process.stdin)
-        self._answers = process.stdin.fd  # a socket, on which the shell also replies
-        self._loop.add_reader(self._answers, self._answered)
+        self._reply_fd = process.stdin.fd  # a socket, on which the shell also replies
+        self._loop.add_reader(self._reply_fd, self._replies_readable)
         self._spawn_task(self._await_end())
         process.on_gone(self.close)
         nonce = self._begin()
         fallback = self._jail.workspace
-        self._input.say(self._dialect.setup(cwd=cwd, fallback=fallback, exports=exports, nonce=nonce))
-        ended = await self._done.until(START_S) or Ended(None, lost=f"no answer in {START_S:g} s")
+        self._input.send(self._dialect.setup(cwd=cwd, fallback=fallback, exports=exports, nonce=nonce))
+        ended = await self._done.wait(START_TIMEOUT_S) or Ended(
+            None, lost=f"no answer in {START_TIMEOUT_S:g} s"
+        )
         if not ended.lost:
-            self._cwd = ShellCwd(self._jail.proc(await process.begun()))
+            self._cwd = ShellCwd(self._jail.proc(await process.wait_started()))
             self.cwd = self._cwd.read() or self.cwd
             if process.is_gone:  # then we were closed already
                 self._cwd.close()
@@ -145,10 +147,10 @@ class ShellProcess:
 
     def call(
         self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL, status: int = 0
-    ) -> Ending:
+    ) -> CommandEnd:
         """Run a command, which sees `status` as `$?`; one at a time."""
         nonce = self._begin()
-        self._input.say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin, status=status))
+        self._input.send(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin, status=status))
         return self._done
 
     async def interrupt(self, number: int = SIGINT) -> None:
@@ -159,8 +161,8 @@ class ShellProcess:
         if number == SIGINT:
             await self._process.signal(number)
         else:  # interactive shells ignore other signals, so their loops would continue
-            await self._run_hunter(PASS_ON, PASS_ON_S, str(number))
-        self._ask_again()
+            await self._run_script(SIGNAL_SCRIPT, SIGNAL_SCRIPT_TIMEOUT_S, str(number))
+        self._repeat_query()
 
     async def stop_command(self) -> Ended:
         """Kill the command's processes. The shell survives if possible, with the jobs of earlier commands."""
@@ -168,12 +170,12 @@ class ShellProcess:
         self._is_stopping = True
         if self._is_replaced and done.ended is None:
             self.lost = self.lost or REPLACED
-        if done.ended is None and await self._run_hunter(HUNT, HUNT_S):
-            self._ask_again()
-            await done.until(ANSWER_S)
+        if done.ended is None and await self._run_script(KILL_SCRIPT, KILL_SCRIPT_TIMEOUT_S):
+            self._repeat_query()
+            await done.wait(REPLY_TIMEOUT_S)
         if done.ended is None:
             await self.kill()
-        ended = await done.until(None)
+        ended = await done.wait(None)
         assert ended is not None
         return ended
 
@@ -186,85 +188,90 @@ class ShellProcess:
 
     def retire(self) -> None:
         """Accept no more commands: the shell ends when it reads on, its background jobs continue."""
-        self._stop_hearing()
+        self._stop_reading_replies()
         self._input.close()
 
-    def chatter(self, command: str) -> Chatter | None:
+    def chatter(self, command: str) -> ChatterFilter | None:
         """A filter that removes the shell's additions from a command's standard error as it arrives."""
-        return Chatter(command) if self._dialect.chatty else None
+        return ChatterFilter(command) if self._dialect.is_chatty else None
 
     def clean(self, stderr: StreamOutput, ended: Ended) -> StreamOutput:
         """A command's standard error without the shell's additions."""
-        if not self._dialect.chatty or not stderr:
+        if not self._dialect.is_chatty or not stderr:
             return stderr
-        jobs_began, left = self._background_pid != self._earlier_pid or bool(ended.lost), bool(ended.lost)
+        jobs_started, has_ended = (
+            self._background_pid != self._earlier_pid or bool(ended.lost),
+            bool(ended.lost),
+        )
 
-        def clean(part: bytes, *, left: bool) -> bytes:
-            return without_chatter(part, nonce=self._nonce, jobs_began=jobs_began, left=left)
+        def clean(part: bytes, *, has_ended: bool) -> bytes:
+            return remove_chatter(part, nonce=self._nonce, jobs_started=jobs_started, has_ended=has_ended)
 
-        if not stderr.left_out_bytes:
-            return replace(stderr, head=clean(stderr.head, left=left))
-        return replace(stderr, head=clean(stderr.head, left=False), tail=clean(stderr.tail, left=left))
+        if not stderr.omitted_bytes:
+            return replace(stderr, head=clean(stderr.head, has_ended=has_ended))
+        return replace(
+            stderr, head=clean(stderr.head, has_ended=False), tail=clean(stderr.tail, has_ended=has_ended)
+        )
 
     def close(self) -> None:
         """Close the pipes, when no process that could write to them remains."""
         self.output.close()
         self._lose(Exit(None, 9))
-        self._stop_hearing()
+        self._stop_reading_replies()
         if self._probe is not None:
             self._probe.cancel()
-        self._alarm.close()
+        self._shared_timer.close()
         self._cwd.close()
         self._process.close()
 
     def _begin(self) -> bytes:
         self._nonce = b2a_hex(os.urandom(16))
-        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._done = Ending(self._loop, self._alarm)
+        self._started_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._done = CommandEnd(self._loop, self._shared_timer)
         self._earlier_pid = self._background_pid
         self._is_probed = self._is_stopping = False
-        self._looks = 0
+        self._checks = 0
         if self._probe is None:
-            self._probe = self._loop.call_later(PROBE_S, self._look)
+            self._probe = self._loop.call_later(PROBE_INTERVAL_S, self._check)
         if self.lost:
             self._lose(Exit(None, 9))
         return self._nonce
 
-    def _answered(self) -> None:
+    def _replies_readable(self) -> None:
         try:
-            data = os.read(self._answers, CHUNK_BYTES)
+            data = os.read(self._reply_fd, CHUNK_BYTES)
         except BlockingIOError:
             return
         except ConnectionResetError:  # the shell ended with input unread
             data = b""
         if not data:
-            self._stop_hearing()
+            self._stop_reading_replies()
             return
-        answer = self._hearing.hear(data, self._nonce)
-        if answer is not None and self._done.ended is None:
+        reply = self._parser.feed(data, self._nonce)
+        if reply is not None and self._done.ended is None:
             self.cwd = self._cwd.read() or self.cwd
-            self._background_pid = answer.background_pid
-            self._done.set(Ended(answer.exit_code))
-        elif self._hearing.flooded:
-            self._stop_hearing()
+            self._background_pid = reply.background_pid
+            self._done.set(Ended(reply.exit_code))
+        elif self._parser.flooded:
+            self._stop_reading_replies()
             self.lost = self.lost or "a process flooded the socket on which the shell replies"
             self._spawn_task(self.kill())
 
-    def _ask_again(self) -> None:
+    def _repeat_query(self) -> None:
         """Repeat the status query, since a signal may have made the shell drop the first one."""
         self._is_probed = self._is_stopping = False
         if not self._is_replaced:
-            self._input.say(self._dialect.question(self._nonce))
+            self._input.send(self._dialect.status_query(self._nonce))
 
     @property
     def _is_replaced(self) -> bool:
         """Whether the command replaced the shell."""
-        return self._answers < 0
+        return self._reply_fd < 0
 
-    def _stop_hearing(self) -> None:
-        if self._answers >= 0:
-            self._loop.remove_reader(self._answers)
-            self._answers = -1
+    def _stop_reading_replies(self) -> None:
+        if self._reply_fd >= 0:
+            self._loop.remove_reader(self._reply_fd)
+            self._reply_fd = -1
 
     @property
     def reaper(self) -> int:
@@ -288,7 +295,7 @@ class ShellProcess:
     @property
     def exports(self) -> bytes:
         """Text that gives another shell the environment that this one had after its last finished command."""
-        return self._hearing.exports()
+        return self._parser.exports()
 
     async def _await_end(self) -> None:
         try:
@@ -299,38 +306,38 @@ class ShellProcess:
         self._lose(ended)
 
     def _lose(self, ended: Exit) -> None:
-        if self._answers >= 0:
-            self._answered()  # a reply sent just before counts, and so do the exported variables
-        self.lost = self.lost or (LEFT if ended.signal is None else SIGNALLED)
+        if self._reply_fd >= 0:
+            self._replies_readable()  # a reply sent just before counts, and so do the exported variables
+        self.lost = self.lost or (EXITED if ended.signal is None else SIGNALLED)
         self._done.set(Ended(ended.code, ended.signal, self.lost))
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check whether the shell still works on the command; see above. One timer serves many short
         commands."""
         self._probe = None
         if self._done.ended is not None:
             return
-        self._probe = self._loop.call_later(PROBE_S, self._look)
-        self._looks += 1
-        if self._looks in ROUSE_AT:
-            self._spawn_task(self._rouse())
+        self._probe = self._loop.call_later(PROBE_INTERVAL_S, self._check)
+        self._checks += 1
+        if self._checks in WAKE_AT_CHECKS:
+            self._spawn_task(self._wake())
         if self._is_replaced or self._is_stopping or self._input.unread() is not False:
             return
         if not self._is_probed:
-            self._input.say(b"\n")
+            self._input.send(b"\n")
             self._is_probed = True
             return
-        self._answered()  # the shell has read on, so any reply has been sent
-        if self._done.ended is None and self._answers >= 0:
+        self._replies_readable()  # the shell has read on, so any reply has been sent
+        if self._done.ended is None and self._reply_fd >= 0:
             self.lost = "it no longer reported the end of a command"
             self._spawn_task(self.kill())
 
-    async def _run_hunter(self, script: str, timeout_s: float, *more: str) -> bool:
+    async def _run_script(self, script: str, timeout_s: float, *more: str) -> bool:
         """Run a script inside that finds the processes started after the command; True when it succeeds."""
         python = sys.executable if self._jail.unsafe else WARDEN_PROGRAM
         words = (
             str(self._process.pid),
-            f"{self._began - TICK_S:.4f}",
+            f"{self._started_at - TICK_S:.4f}",
             str(self._background_pid),
             str(int(self._is_replaced)),
         )
@@ -340,10 +347,12 @@ class ShellProcess:
         except HutchError:
             return False
 
-    async def _rouse(self) -> None:
+    async def _wake(self) -> None:
         """Wake the shell: one that was stopped (`kill -STOP $$`) would wait for ever."""
         with contextlib.suppress(HutchError):
-            await self._jail.run(["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=HUNT_S)
+            await self._jail.run(
+                ["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=KILL_SCRIPT_TIMEOUT_S
+            )
 
     def _spawn_task(self, work: Coroutine[object, object, None]) -> None:
         task = self._loop.create_task(work)

@@ -34,14 +34,14 @@ from hutch.jail.request import check_text
 NULL = "/dev/null"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STATUS_REPORT = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
-MAX_REPORTED = 24
-EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % STATUS_REPORT.pattern)
+MAX_REPORT_BYTES = 24
+EARLIER_REPLY = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % STATUS_REPORT.pattern)
 MAX_BYTES = 4 * 1024 * 1024  # more than any environment of a program
-TERMINAL_MISSED = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
-LEFT = b"exit\n"
+NO_TERMINAL = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
+EXIT_WORD = b"exit\n"
 # bash writes the message in several parts, and "exit" only when it ends
-UNSURE = re.compile(rb"(?:bash: (?:\[[^\n]{0,200})?|^exit\n)\Z", re.MULTILINE)
-JOB_BEGAN = re.compile(rb"^\[\d+\] \d+\n", re.MULTILINE)
+PARTIAL_CHATTER = re.compile(rb"(?:bash: (?:\[[^\n]{0,200})?|^exit\n)\Z", re.MULTILINE)
+JOB_STARTED = re.compile(rb"^\[\d+\] \d+\n", re.MULTILINE)
 BACKGROUND = re.compile(r"(?<![&<>|])&(?![&>])")  # in a command
 
 
@@ -50,20 +50,20 @@ class Dialect:
     """How one kind of shell is started and controlled."""
 
     arguments: tuple[str, ...]
-    aside: str  # moves its initial descriptors to numbers that only we use
-    chatty: bool  # adds messages to a command's standard error
+    move_descriptors: str  # moves its initial descriptors to numbers that only we use
+    is_chatty: bool  # adds messages to a command's standard error
     redirections: bytes  # of a command's standard output and error
-    mark: bytes  # precedes the nonce in a reply
-    asking: tuple[bytes, ...]  # surrounds the nonce in a status query
+    reply_prefix: bytes  # precedes the nonce in a reply
+    query: tuple[bytes, ...]  # surrounds the nonce in a status query
 
     def setup(self, *, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
         """The first lines to send."""
         return b"".join(
             (
-                f"PS1= PS2= PS4='+ '\n{self.aside}\n".encode(),
+                f"PS1= PS2= PS4='+ '\n{self.move_descriptors}\n".encode(),
                 b"\\command \\eval %s\n" % quoted(exports) if exports else b"",
                 b"\\cd -- %s || \\cd -- %s; \\unset OLDPWD\n" % (_text(cwd), _text(fallback)),
-                self.question(nonce),
+                self.status_query(nonce),
             )
         )
 
@@ -73,20 +73,22 @@ class Dialect:
         """The lines that run a command and report its end. The command sees `status` as `$?`."""
         # A failing part of an `&&` neither ends a shell with `set -e`, nor triggers an error trap.
         before = b"(\\command \\exit %d) && \\command \\:\n" % status if status else b""
-        given = b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items())
+        assignments = b"".join(
+            b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items()
+        )
         return b"%s%s\\command \\eval %s %s <%s\n%s" % (
             before,
-            given,
+            assignments,
             _text(command),
             self.redirections,
             stdin.encode(),
-            nonce.join(self.asking),
+            nonce.join(self.query),
         )
 
-    def question(self, nonce: bytes) -> bytes:
+    def status_query(self, nonce: bytes) -> bytes:
         """A line that makes the shell report its exports, its last exit code and its last background
-        process; see `Hearing`."""
-        return nonce.join(self.asking)
+        process; see `ReplyParser`."""
+        return nonce.join(self.query)
 
 
 # While a command runs, a shell saves redirected descriptors above 9, closed on exec. Dash cannot name
@@ -146,56 +148,58 @@ def _text(text: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """A shell's reply at the end of a command."""
 
     exit_code: int
     background_pid: int  # of the last background process, 0 if there is none
 
 
-class Hearing:
+class ReplyParser:
     """Scans for the reply with a nonce. The shell's exports come before it and are parsed only when
     needed."""
 
-    def __init__(self, mark: bytes, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, reply_prefix: bytes, max_bytes: int = MAX_BYTES) -> None:
         self.flooded = False  # more has come than a reply can contain
-        self._mark = mark  # precedes the nonce
-        self._heard = bytearray()
-        self._looked = 0  # no reply starts before this offset
+        self._prefix = reply_prefix  # precedes the nonce
+        self._buffer = bytearray()
+        self._scanned = 0  # no reply starts before this offset
         self._before = b""
         self._exports = b""
-        self._most = most_bytes
+        self._max_bytes = max_bytes
 
-    def hear(self, data: bytes, nonce: bytes) -> Answer | None:
-        heard: bytes | bytearray = data
-        if self._heard:
-            self._heard += data
-            heard = self._heard
-        mark = self._mark + nonce
-        unsure = -1
-        at = heard.find(mark, self._looked)
-        while at >= 0:
-            end = at + len(mark)
-            told = STATUS_REPORT.match(heard, end)
-            if told is not None:
-                self._before = bytes(heard[:at])
-                self._heard, self._looked = bytearray(heard[told.end() :]), 0
-                return Answer(int(told[2] or told[4]), int(told[3] or told[5]))
-            if unsure < 0 and len(heard) - end < MAX_REPORTED:
-                unsure = at  # the rest may follow
-            at = heard.find(mark, at + 1)  # skip the traces of our own lines by `set -x` and `set -v`
-        self._looked = unsure if unsure >= 0 else max(0, len(heard) - len(mark) + 1)
-        if len(heard) > self._most:
+    def feed(self, data: bytes, nonce: bytes) -> Reply | None:
+        buffer: bytes | bytearray = data
+        if self._buffer:
+            self._buffer += data
+            buffer = self._buffer
+        reply_prefix = self._prefix + nonce
+        partial = -1
+        start = buffer.find(reply_prefix, self._scanned)
+        while start >= 0:
+            end = start + len(reply_prefix)
+            match = STATUS_REPORT.match(buffer, end)
+            if match is not None:
+                self._before = bytes(buffer[:start])
+                self._buffer, self._scanned = bytearray(buffer[match.end() :]), 0
+                return Reply(int(match[2] or match[4]), int(match[3] or match[5]))
+            if partial < 0 and len(buffer) - end < MAX_REPORT_BYTES:
+                partial = start  # the rest may follow
+            start = buffer.find(
+                reply_prefix, start + 1
+            )  # skip the traces of our own lines by `set -x` and `set -v`
+        self._scanned = partial if partial >= 0 else max(0, len(buffer) - len(reply_prefix) + 1)
+        if len(buffer) > self._max_bytes:
             self.flooded = True
-            self._heard, self._looked = bytearray(), 0
-        elif heard is data:
-            self._heard = bytearray(data)
+            self._buffer, self._scanned = bytearray(), 0
+        elif buffer is data:
+            self._buffer = bytearray(data)
         return None
 
     def exports(self) -> bytes:
         """The exports from the last reply, or from the last one that had any."""
         past = 0
-        for earlier in EARLIER.finditer(self._before):  # a reply may have come twice
+        for earlier in EARLIER_REPLY.finditer(self._before):  # a reply may have come twice
             past = earlier.end()
         self._exports = _exports(self._before[past:]) or self._exports
         return self._exports
@@ -209,36 +213,36 @@ def _exports(text: bytes) -> bytes:
     return text[start : text.rfind(b"\n") + 1] if start >= 0 else b""
 
 
-class Chatter:
+class ChatterFilter:
     """Removes bash's additions from output that arrives in chunks."""
 
     def __init__(self, command: str) -> None:
         self._has_jobs = BACKGROUND.search(command) is not None
-        self._held = b""
+        self._held_back = b""
 
     def add(self, data: bytes) -> bytes:
         """The data without bash's additions; a possible beginning of one is held back."""
-        data = self._held + data
-        self._held = b""
+        data = self._held_back + data
+        self._held_back = b""
         if b"bash: " in data:
-            data = TERMINAL_MISSED.sub(b"", data)
-        if (data.endswith(LEFT) or b"bash: " in data) and (unsure := UNSURE.search(data)):
-            data, self._held = data[: unsure.start()], unsure[0]
-        return JOB_BEGAN.sub(b"", data) if self._has_jobs else data
+            data = NO_TERMINAL.sub(b"", data)
+        if (data.endswith(EXIT_WORD) or b"bash: " in data) and (partial := PARTIAL_CHATTER.search(data)):
+            data, self._held_back = data[: partial.start()], partial[0]
+        return JOB_STARTED.sub(b"", data) if self._has_jobs else data
 
-    def end(self, *, left: bool) -> bytes:
-        """The data that was held back when no more came; `left`: the shell has ended."""
-        held, self._held = self._held, b""
-        return b"" if left and held == LEFT else held
+    def end(self, *, has_ended: bool) -> bytes:
+        """The data that was held back when no more came; `has_ended`: the shell has ended."""
+        held_back, self._held_back = self._held_back, b""
+        return b"" if has_ended and held_back == EXIT_WORD else held_back
 
 
-def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
+def remove_chatter(stderr: bytes, *, nonce: bytes, jobs_started: bool, has_ended: bool) -> bytes:
     """A command's standard error without bash's additions, and without a reply that was written there
     because the command closed its pipe."""
-    stderr = TERMINAL_MISSED.sub(b"", stderr)
-    if jobs_began:
-        stderr = JOB_BEGAN.sub(b"", stderr)
-    if left:
-        stderr = stderr.removesuffix(LEFT)
+    stderr = NO_TERMINAL.sub(b"", stderr)
+    if jobs_started:
+        stderr = JOB_STARTED.sub(b"", stderr)
+    if has_ended:
+        stderr = stderr.removesuffix(EXIT_WORD)
         stderr = re.sub(rb"(?:declare [^\n]*\n)*\x00%s [^\x00]*\x00" % nonce, b"", stderr)
     return stderr

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.jail.interface import LimitHit, StreamName
-from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
+from hutch.jail.stream_output import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
 
 # Why a shell has ended, where more is known than that.
 REPLACED = "the command replaced it"
 KILLED = "it was killed"
-LEFT = "it ended by itself"
+EXITED = "it ended by itself"
 SIGNALLED = "a signal ended it"
 
 
@@ -61,17 +61,17 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostOutput:
     """Output that was dropped."""
 
     total_bytes: int = 0
     end: bytes = b""  # its last bytes: never displayed, but needed to redact what follows
 
-    def more(self, data: bytes) -> "Lost":
-        return Lost(self.total_bytes + len(data), (self.end + data)[-AROUND_BYTES:])
+    def extended(self, data: bytes) -> "LostOutput":
+        return LostOutput(self.total_bytes + len(data), (self.end + data)[-CONTEXT_BYTES:])
 
 
-OnLost = Callable[[StreamName, Lost], None]
+OnLostOutput = Callable[[StreamName, LostOutput], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +141,19 @@ class Ended:
     lost: str = ""  # why the shell has ended, if it has
 
 
-class Alarm:
+class SharedTimer:
     """Wakes the waiters whose timeout has passed, with one timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._rings_at = math.inf
+        self._fires_at = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: dict[asyncio.Future[None], float] = {}
 
-    def set(self, waiter: asyncio.Future[None], most_s: float) -> None:
-        at = self._waiters[waiter] = self._loop.time() + most_s
-        if at < self._rings_at:
-            self._ring_at(at)
+    def set(self, waiter: asyncio.Future[None], max_s: float) -> None:
+        at = self._waiters[waiter] = self._loop.time() + max_s
+        if at < self._fires_at:
+            self._fire_at(at)
 
     def forget(self, waiter: asyncio.Future[None]) -> None:
         """Remove a waiter. The timer stays: the next wait will mostly end later."""
@@ -162,31 +162,31 @@ class Alarm:
     def close(self) -> None:
         if self._timer is not None and not self._waiters:
             self._timer.cancel()
-            self._timer, self._rings_at = None, math.inf
+            self._timer, self._fires_at = None, math.inf
 
-    def _ring_at(self, at: float) -> None:
+    def _fire_at(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._rings_at = self._loop.call_at(at, self._ring), at
+        self._timer, self._fires_at = self._loop.call_at(at, self._fire), at
 
-    def _ring(self) -> None:
-        late = self._rings_at  # the loop may fire early, within its clock's resolution
-        self._timer, self._rings_at = None, math.inf
+    def _fire(self) -> None:
+        due_at = self._fires_at  # the loop may fire early, within its clock's resolution
+        self._timer, self._fires_at = None, math.inf
         for waiter, at in self._waiters.items():
-            if at <= late:
+            if at <= due_at:
                 wake(waiter)
-        later = [at for at in self._waiters.values() if at > late]
+        later = [at for at in self._waiters.values() if at > due_at]
         if later:
-            self._ring_at(min(later))
+            self._fire_at(min(later))
 
 
-class Ending:
+class CommandEnd:
     """The end of one command, for any number of waiters; cancelling one does not affect the others."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, alarm: Alarm) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, shared_timer: SharedTimer) -> None:
         self.ended: Ended | None = None
         self._loop = loop
-        self._alarm = alarm
+        self._shared_timer = shared_timer
         self._waiters: list[asyncio.Future[None]] = []
 
     def set(self, ended: Ended) -> None:
@@ -196,18 +196,18 @@ class Ending:
             for waiter in self._waiters:
                 wake(waiter)
 
-    async def until(self, most_s: float | None) -> Ended | None:
+    async def wait(self, max_s: float | None) -> Ended | None:
         """Wait for the end; None after the timeout."""
         if self.ended is None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)
-            if most_s is not None:
-                self._alarm.set(waiter, most_s)
+            if max_s is not None:
+                self._shared_timer.set(waiter, max_s)
             try:
                 await waiter
             finally:
                 self._waiters.remove(waiter)
-                self._alarm.forget(waiter)
+                self._shared_timer.forget(waiter)
         return self.ended
 
 

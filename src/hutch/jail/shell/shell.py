@@ -19,7 +19,7 @@ from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.shell.background import Background
 from hutch.jail.shell.job import Job
-from hutch.jail.shell.process import ShellProcess, shown
+from hutch.jail.shell.process import ShellProcess, displayed_path
 from hutch.jail.shell.protocol import check_command
 from hutch.jail.shell.result import (
     Chunk,
@@ -29,8 +29,8 @@ from hutch.jail.shell.result import (
     Ended,
     JobsEnded,
     JobsLeft,
-    Lost,
-    OnLost,
+    LostOutput,
+    OnLostOutput,
     Result,
     ShellEvent,
 )
@@ -66,9 +66,9 @@ class Shell:
         self._abandoning: asyncio.Future[None] | None = None
         self._cwd = jail.workspace
         self._exports = b""
-        self._late: deque[tuple[StreamName, bytes]] = deque()
-        self._late_bytes = 0
-        self._late_lost: dict[StreamName, Lost] = {}
+        self._pending: deque[tuple[StreamName, bytes]] = deque()
+        self._pending_bytes = 0
+        self._pending_lost: dict[StreamName, LostOutput] = {}
         self._status = 0  # of the last command; the next one sees it as `$?`
         self._former: list[ShellProcess] = []  # whose processes may remain
         self._jobs = JobWatch(self._has_jobs, self._report_jobs)
@@ -92,7 +92,7 @@ class Shell:
         env: Mapping[str, str] | None = None,
         stdin: bytes | Pipe | None = None,
         on_output: OnOutput | None = None,
-        on_lost: OnLost | None = None,
+        on_lost: OnLostOutput | None = None,
     ) -> Result:
         """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it continues in the
         background, from then on without a timeout unless one was given; `on_output` still receives its
@@ -107,8 +107,8 @@ class Shell:
             if process is None or process.lost or self._abandoning is not None:
                 process = await self._ready()
             if self._listeners:
-                self._report(CommandStarted(self.name, command, shown(process.cwd)))
-            process = await self._admitted(process, command)
+                self._report(CommandStarted(self.name, command, displayed_path(process.cwd)))
+            process = await self._wait_admitted(process, command)
             job = self._job = Job(
                 self.jail,
                 process,
@@ -118,12 +118,12 @@ class Shell:
                 on_lost=on_lost,
             )
             try:
-                if self._late or self._late_lost:
-                    self._hand_over_late(job)
+                if self._pending or self._pending_lost:
+                    self._deliver_pending(job)
                 if stdin is None:
                     job.begin(env, status=self._status)
                 else:
-                    await job.begin_with(env, stdin, status=self._status)
+                    await job.begin_with_stdin(env, stdin, status=self._status)
                 ended = await job.wait(yield_s)
             except BaseException:
                 self._abandoning = asyncio.ensure_future(self._abandon(job))
@@ -145,14 +145,14 @@ class Shell:
         slow one makes it wait."""
         chunks: deque[Chunk] = deque()
         fresh = asyncio.Event()
-        held = 0
+        buffered = 0
 
         def take(name: StreamName, data: bytes) -> None:
-            nonlocal held
+            nonlocal buffered
             chunks.append(Chunk(name, data))
-            held += len(data)
+            buffered += len(data)
             fresh.set()
-            if held > STREAM_BYTES and self._process is not None:
+            if buffered > STREAM_BYTES and self._process is not None:
                 self._process.output.pause()
 
         running = asyncio.ensure_future(
@@ -166,8 +166,8 @@ class Shell:
                     fresh.clear()
                 while chunks:
                     chunk = chunks.popleft()
-                    held -= len(chunk.data)
-                    if held <= STREAM_BYTES and self._process is not None:
+                    buffered -= len(chunk.data)
+                    if buffered <= STREAM_BYTES and self._process is not None:
                         self._process.output.resume()
                     yield chunk
             yield Chunk("result", result=await running)
@@ -193,14 +193,14 @@ class Shell:
     def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
         if timeout_s is None:
             return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
-        most_s = MAX_TIMEOUT_S if yield_s is None else MAX_BACKGROUND_S
-        check_timeout(timeout_s, most_s)
+        max_s = MAX_TIMEOUT_S if yield_s is None else MAX_BACKGROUND_S
+        check_timeout(timeout_s, max_s)
         return timeout_s
 
-    async def _admitted(self, process: ShellProcess, command: str) -> ShellProcess:
+    async def _wait_admitted(self, process: ShellProcess, command: str) -> ShellProcess:
         """Wait until the command may run. A command that was announced but does not run is reported as
         ended."""
-        never_ran = CommandEnded(self.name, command, shown(process.cwd), None, None, False, 0.0)
+        never_ran = CommandEnded(self.name, command, displayed_path(process.cwd), None, None, False, 0.0)
         try:
             await self._admit()
         except asyncio.CancelledError:
@@ -221,7 +221,7 @@ class Shell:
                 self._exports = self._process.exports or self._exports
                 self._former.append(self._process)
             process = ShellProcess(self.jail, self.program)
-            await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_late)
+            await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_pending)
             self._process = process
             self._cwd = process.cwd
         return self._process
@@ -229,14 +229,14 @@ class Shell:
     def _finish(self, job: Job, ended: Ended) -> Result:
         result = job.finish(ended)
         self._status = _status(result)
-        self._rest(job)
+        self._release(job)
         self._report_end(job, result)
         return result
 
-    def _rest(self, job: Job) -> None:
+    def _release(self, job: Job) -> None:
         """Make the shell free again; output that still arrives goes to the next command."""
         self._job = None
-        job.process.output.sink = self._take_late
+        job.process.output.sink = self._take_pending
         job.process.output.resume()
         self._cwd = job.process.cwd
 
@@ -258,29 +258,29 @@ class Shell:
             self._status = _status(result)
             self._report_end(job, result)
         job.close()
-        self._rest(job)
+        self._release(job)
 
-    def _take_late(self, name: StreamName, data: bytes) -> None:
+    def _take_pending(self, name: StreamName, data: bytes) -> None:
         """Add output of background jobs to the running command, or else to the next one."""
         if self._job is not None:
             self._job.take(name, data)
             return
-        self._late.append((name, data))
-        self._late_bytes += len(data)
-        while (over := self._late_bytes - self.jail.policy.limits.output_bytes) > 0:
-            name, data = self._late.popleft()
+        self._pending.append((name, data))
+        self._pending_bytes += len(data)
+        while (over := self._pending_bytes - self.jail.policy.limits.output_bytes) > 0:
+            name, data = self._pending.popleft()
             if len(data) > over:  # one read may hold more than the limit
-                self._late.appendleft((name, data[over:]))
-            self._late_bytes -= min(over, len(data))
-            self._late_lost[name] = self._late_lost.get(name, Lost()).more(data[:over])
+                self._pending.appendleft((name, data[over:]))
+            self._pending_bytes -= min(over, len(data))
+            self._pending_lost[name] = self._pending_lost.get(name, LostOutput()).extended(data[:over])
 
-    def _hand_over_late(self, job: Job) -> None:
-        for name, lost in self._late_lost.items():
+    def _deliver_pending(self, job: Job) -> None:
+        for name, lost in self._pending_lost.items():
             job.lost_output(name, lost)
-        self._late_lost = {}
-        while self._late:
-            job.take(*self._late.popleft())
-        self._late_bytes = 0
+        self._pending_lost = {}
+        while self._pending:
+            job.take(*self._pending.popleft())
+        self._pending_bytes = 0
 
     def _has_jobs(self) -> bool | None:
         """True when ended commands have left processes; None while they cannot be told from a running
@@ -302,7 +302,7 @@ class Shell:
                 CommandEnded(
                     self.name,
                     job.command,
-                    shown(job.cwd),
+                    displayed_path(job.cwd),
                     result.exit_code,
                     result.signal,
                     result.timed_out,

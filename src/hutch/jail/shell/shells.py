@@ -23,7 +23,7 @@ from hutch.jail.shell.shell import Admit, OnEvent, Shell
 NAME = re.compile(r"[\w.:-]{1,128}")
 
 
-async def _at_once() -> None:
+async def _admit_immediately() -> None:
     """Admit every command immediately."""
 
 
@@ -38,9 +38,9 @@ class Shells:
         on_background_end: Callable[[str, Result], None] | None = None,
     ) -> None:
         self.jail = jail
-        self.background = Background(most_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
+        self.background = Background(max_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
         self.listeners: list[OnEvent] = [on_event] if on_event else []
-        self.admit: Admit = _at_once  # called after the listeners, before a command runs
+        self.admit: Admit = _admit_immediately  # called after the listeners, before a command runs
         self._shells: dict[str, Shell] = {}
 
     def shell(self, name: str = "main", *, program: str | None = None) -> Shell:
@@ -110,11 +110,11 @@ async def open_shell(
     were opened."""
     if not NAME.fullmatch(session_id):
         raise BadRequest(f"'{session_id}' is not a valid session id. Use up to 128 letters, digits and _.:-")
-    place = (asyncio.get_running_loop(), session_id)
+    key = (asyncio.get_running_loop(), session_id)
     directory = await asyncio.to_thread(as_path(workspace or ".").resolve)
-    session = _sessions.get(place)
+    session = _sessions.get(key)
     if session is None:
-        session = _sessions[place] = _Session(directory, policy or AGENT, unsafe=unsafe_no_jail)
+        session = _sessions[key] = _Session(directory, policy or AGENT, unsafe=unsafe_no_jail)
     elif session.key != (
         directory if workspace else session.key[0],
         policy or session.key[1],
@@ -136,5 +136,5 @@ async def open_shell(
             shells.listeners.remove(on_event)
         session.users -= 1
         if session.users == 0:
-            del _sessions[place]
+            del _sessions[key]
             await asyncio.shield(asyncio.ensure_future(session.close()))

@@ -6,7 +6,7 @@ started are below its parent, the reaper, however they were detached. Those youn
 the command belong to it, and so does the shell process itself after `exec`.
 """
 
-LOOK = r"""
+FIND_PROCESSES = r"""
 import os, sys, time
 
 shell, since_s, spare = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
@@ -16,7 +16,7 @@ me = os.getpid()
 since = since_s * os.sysconf("SC_CLK_TCK")
 
 
-def look():
+def find_processes():
     global reaper
     children, started = {}, {}
     for name in os.listdir("/proc"):
@@ -54,19 +54,19 @@ def send(pid, number):
 
 # The shell gets SIGINT each time, so that it returns to its prompt instead of running the next part of the
 # command.
-HUNT = (
-    LOOK
+KILL_SCRIPT = (
+    FIND_PROCESSES
     + r"""
 
 quiet, deadline = 0, time.monotonic() + 4
 while quiet < 2:
-    prey = look()
+    targets = find_processes()
     send(shell, 2)
     send(shell, 18)
-    for pid in prey:
+    for pid in targets:
         send(pid, 2)
         send(pid, 9)
-    quiet = 0 if prey else quiet + 1
+    quiet = 0 if targets else quiet + 1
     if time.monotonic() > deadline:
         sys.exit(1)
     time.sleep(0.005)
@@ -76,8 +76,8 @@ while quiet < 2:
 # Sends a signal to all processes of the command, and to the shell. If the shell has a trap for it, the trap
 # decides. Otherwise the shell ignores it, being interactive, and would run the next part of the command; so
 # when the processes that got the signal have ended, the shell and all it has started since are interrupted.
-PASS_ON = (
-    LOOK
+SIGNAL_SCRIPT = (
+    FIND_PROCESSES
     + r"""
 
 number = int(sys.argv[5])
@@ -104,8 +104,8 @@ def has_trap():
 
 
 caught = has_trap()
-passed_on = look()
-for pid in passed_on:
+signalled = find_processes()
+for pid in signalled:
     send(pid, number)
     send(pid, 18)
 if not replaced:
@@ -115,23 +115,23 @@ if replaced:
     sys.exit(0)
 if caught:
     for attempt in range(100):
-        prey = look()
+        targets = find_processes()
         if not is_alive(shell):  # processes it started meanwhile get the signal too
-            for pid in prey - passed_on:
+            for pid in targets - signalled:
                 send(pid, number)
-            if not prey:
+            if not targets:
                 break
         time.sleep(0.01)
     sys.exit(0)
 quiet, deadline = 0, time.monotonic() + 3
 while quiet < 2:
-    prey = look()
-    if not prey & passed_on:
+    targets = find_processes()
+    if not targets & signalled:
         send(shell, 2)
-        for pid in prey:
+        for pid in targets:
             send(pid, 2)
             send(pid, number)
-    quiet = 0 if prey else quiet + 1
+    quiet = 0 if targets else quiet + 1
     if time.monotonic() > deadline:
         sys.exit(1)
     time.sleep(0.005)

@@ -9,7 +9,7 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import check_reachable
 from hutch.jail.jail import Jailed, start_jail
-from hutch.jail.location import Place, in_place
+from hutch.jail.location import JailLocation, to_location
 from hutch.jail.network import Outside
 from hutch.jail.policy import Policy
 from hutch.jail.probe import jail_checks
@@ -18,7 +18,7 @@ from hutch.workspace.admission.directory_checks import OwnDirectories, check_wor
 
 @asynccontextmanager
 async def open_checked_jail(
-    workspace: Path | Place,
+    workspace: Path | JailLocation,
     policy: Policy,
     own: OwnDirectories | None,
     *,
@@ -29,7 +29,7 @@ async def open_checked_jail(
 
     Where no jail can be had, the error says how to fix that, as the doctor does.
     """
-    place = await asyncio.to_thread(in_place, workspace)  # once: what is checked is what is opened
+    place = await asyncio.to_thread(to_location, workspace)  # once: what is checked is what is opened
     # A place in namespaces of its own is made by Hutch, of layers in its own data. Its name in there would be
     # refused as a directory of the system.
     if own is not None and place.namespaces is None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.system.uninterrupted import wait_until_done
@@ -56,7 +56,7 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
         quota_files=quota_files,
     )
     try:
-        return WorkspaceMount(record, Directory.at(real), None, Place(real, real), place, lock), place
+        return WorkspaceMount(record, Directory.at(real), None, JailLocation(real, real), place, lock), place
     except BaseException:
         os.close(lock)
         raise

@@ -23,7 +23,7 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.interface import Finished, Jail, Reader
 from hutch.jail.jail import open_jail
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
 from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.repository_layout import Head, Layout
@@ -278,7 +278,7 @@ async def open_jailed_repository(
     """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
     beside = (layout.root, *layout.external) if layout.external else ()
     pinned = (*layout.held[:1], *layout.held) if layout.external else layout.held
-    place = Place(layout.root, scratch, beside=beside, pinned=pinned)
+    place = JailLocation(layout.root, scratch, beside=beside, pinned=pinned)
     async with open_jail(place, replace(policy, writable=False)) as jail:
         yield JailedRepository(jail, layout)
 

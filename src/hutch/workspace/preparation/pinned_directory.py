@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.location import Place
+from hutch.jail.location import JailLocation
 from hutch.snapshots.directory import PATH_ONLY, Directory
 from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.repository_layout import Layout, find_layout
@@ -55,7 +55,7 @@ class PinnedDirectory:
             self.layout: Layout | None = replace(layout, held=held) if layout else None
             self._stack = stack.pop_all()
 
-    def main(self) -> Place:
+    def main(self) -> JailLocation:
         """Where a jail works on the repository itself: that of a linked worktree is the main one."""
         assert self.layout is not None
         path, fd = (self.path, *self.layout.external)[-1], self.layout.held[-1]
@@ -63,7 +63,7 @@ class PinnedDirectory:
             path, fd = path.parent, os.open("..", PATH_ONLY | os.O_CLOEXEC, dir_fd=fd)
             self._stack.callback(os.close, fd)
             self._check(path, fd)
-        return Place(path, path, is_resolved=True, pinned=(fd,))
+        return JailLocation(path, path, is_resolved=True, pinned=(fd,))
 
     def close(self) -> None:
         self._stack.close()

@@ -20,9 +20,16 @@ from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
-from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
-from hutch.jail.launch.launch import way_in
-from hutch.jail.location import Namespaces, Place
+from hutch.jail.launch.idmap import (
+    STAGE,
+    attach,
+    in_mount_namespace,
+    mount,
+    own_mount_namespace,
+    user_namespace,
+)
+from hutch.jail.launch.launch import nsenter_prefix
+from hutch.jail.location import JailLocation, Namespaces
 from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base import tree_path
@@ -56,7 +63,7 @@ class WorkspaceMount:
     record: Record
     directory: Directory  # the whole content
     upper: Directory | None  # in overlay mode, what differs from the base, as overlayfs writes it
-    place: Place
+    place: JailLocation
     _home: Path  # where it is kept
     _lock: int
 
@@ -100,7 +107,7 @@ class WorkspaceMount:
         if namespaces.user is None:
             _in_own_thread(lambda: _save_as_root(namespaces.mount))
         else:
-            _copy_layer(self._home / "memory/upper", saved, way_in(namespaces))
+            _copy_layer(self._home / "memory/upper", saved, nsenter_prefix(namespaces))
         before = self._home / "upper.before"
         (self._home / "upper").rename(before)
         saved.rename(self._home / "upper")
@@ -129,7 +136,7 @@ def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMou
     try:
         if record.mode != "overlay":
             tree = directory / "tree"
-            return WorkspaceMount(record, Directory.at(tree), None, Place(tree, tree), directory, lock)
+            return WorkspaceMount(record, Directory.at(tree), None, JailLocation(tree, tree), directory, lock)
         assert record.base is not None
         lower = tree_path(home, record.base)
         if not lower.is_dir():
@@ -207,7 +214,7 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
         finally:
             holder.kill()
     user, mounts, tree, upper = fds
-    place = Place(
+    place = JailLocation(
         directory / "tree", _host_path_of_changes(directory, record, upper), Namespaces(user, mounts)
     )
     return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
@@ -223,7 +230,7 @@ def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int
         raise
     mounts, tree, upper = fds
     written = _host_path_of_changes(directory, record, upper)
-    place = Place(STAGE / "workspace", written, Namespaces(None, mounts), identity)
+    place = JailLocation(STAGE / "workspace", written, Namespaces(None, mounts), identity)
     return WorkspaceMount(record, Directory(tree), Directory(upper), place, directory, lock)
 
 
@@ -237,7 +244,7 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
     ids = user_namespace(uids, gids)
     fds: list[int] = []
     try:
-        with own_mounts() as stage:
+        with own_mount_namespace() as stage:
             for name in ("base", "changes", "workspace"):
                 (stage / name).mkdir()
             attach(lower, stage / "base", ids, writable=False)
@@ -264,7 +271,7 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
 
 
 def _save_as_root(mounts: int) -> None:
-    with entered(mounts):
+    with in_mount_namespace(mounts):
         _copy_layer(STAGE / "changes/memory/upper", STAGE / "changes/upper.saved")
 
 
