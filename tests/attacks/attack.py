@@ -1,8 +1,8 @@
-"""What an attack is, as data: the tests run it and docs/attacks.md lists it.
+"""The definition of an attack, as data: the tests run it and docs/attacks.md lists it.
 
-An attack's program does its deed in plain Python. Coming to its end is success;
-an OSError is a wall. Each is run in a real jail, where it must be held, and by
-`make controls` with its guard off, where it must succeed, or it shows nothing.
+An attack's program acts in plain Python. Reaching its end is success; an OSError means
+that a guard stopped it. Each runs in a real jail, where it must fail, and by `make
+controls` with its guard off, where it must succeed; otherwise it proves nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GUARDS = {
-    "mounts": "what is shown: own root, read-only system, sized tmpfs, no /sys, masked read-only /proc",
+    "mounts": "what is visible: own root, read-only system, sized tmpfs, no /sys, masked read-only /proc",
     "namespaces": "own user, pid, network, ipc, uts and cgroup namespaces; none can be made inside",
-    "uid": "never kernel root: a uid of its own under root, an idmapped workspace, no capabilities, nosuid",
-    "seccomp": "a system call filter: odd corners of the kernel, other ABIs, set-user-ID bits",
-    "clean start": "empty environment, options by descriptor, no descriptor that is not the jail's",
+    "uid": "never kernel root: a separate uid under root, an idmapped workspace, no capabilities, nosuid",
+    "seccomp": "a system call filter: rarely used parts of the kernel, other ABIs, set-user-ID bits",
+    "clean start": "empty environment, options by descriptor, no descriptors but the jail's own",
     "warden": "the first process cannot be killed, stopped, traced or read from inside",
-    "protocol": "the host takes no word, size or descriptor from the warden on trust",
+    "protocol": "the host trusts no message, size or descriptor from the warden",
     "tree": "each command has a reaper: timeout, cancel and close leave nothing running",
     "memory": "cgroup, else rlimits and a watcher",
     "processes": "pids cgroup and RLIMIT_NPROC",
     "disk": "sized tmpfs, RLIMIT_FSIZE, a watcher on the workspace's growth",
     "descriptors": "RLIMIT_NOFILE, and no kernel-wide pool that one jail can empty",
     "output": "head and tail in memory, a capped file, one read at a time",
-    "cpu": "no real-time class, no higher priority; the host's loop goes on",
+    "cpu": "no real-time class, no higher priority; the host's event loop keeps running",
 }
 
 
@@ -33,7 +33,7 @@ class Off:
 
     text: str
     jail: bool = True  # False: plainly on the host
-    throwaway: bool = False  # in namespaces of its own, where it has every capability
+    throwaway: bool = False  # in its own namespaces, where it has every capability
     root: bool = False  # as kernel root
     without: tuple[str, ...] = ()  # bubblewrap options, with their first word if that tells them apart
     also: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Off:
 
 NO_JAIL = Off("no jail", jail=False)
 NO_SECCOMP = Off("no seccomp", without=("--seccomp",))
-CAPABLE = Off("all capabilities, in namespaces of its own", jail=False, throwaway=True)
+CAPABLE = Off("all capabilities, in its own namespaces", jail=False, throwaway=True)
 ROOT = Off("kernel root, no jail", jail=False, root=True)
 LEAKY = Off("started with the gateway's environment and descriptors", leaky=True)
 WRITABLE_ROOT = Off("no --remount-ro /", without=("--remount-ro /",))
@@ -51,7 +51,7 @@ WRITABLE_ROOT = Off("no --remount-ro /", without=("--remount-ro /",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One deed, tried by a short program."""
+    """One action, tried by a short program."""
 
     name: str
     guard: str
@@ -65,7 +65,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bomb:
-    """Something that grows. The control is the same bomb under a limit that is high enough."""
+    """A program that grows. The control is the same bomb under a limit that is high enough."""
 
     name: str
     guard: str
@@ -81,7 +81,7 @@ class Bomb:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An attack that needs the host's part played as well: a function of the bench."""
+    """An attack that also needs the host to act: a function of the bench."""
 
     name: str
     guard: str

@@ -1,8 +1,8 @@
-"""Things that grow: memory, processes, files, descriptors, output, work.
+"""Programs that grow: memory, processes, files, descriptors, output, work.
 
-Every one is small, ends by itself, and is run under limits smaller still. While
-it runs, commands in another jail must go on; how late the host's loop was is
-noted and not judged, since the machine may be busy with other things.
+Each is small, ends by itself, and runs under even smaller limits. While it runs,
+commands in another jail must still run. The delay of the host's event loop is noted but
+not checked, since the machine may be busy with other work.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ BOMBS = [
     ),
     memory(
         "heap-hopping",
-        "allocate, then fork and exit so fast that whoever is sent the signal is gone",
+        "allocate, then fork and exit so fast that the signalled process has already ended",
         """
 block = bytearray(160 * MIB)
 touch(block, 160 * MIB)
@@ -119,7 +119,7 @@ if full < 80:
     ),
     memory(
         "shared-anonymous",
-        "allocate shared memory, which no process shows as its own",
+        "allocate shared memory, which is attributed to no process",
         "block = mmap.mmap(-1, 160 * MIB)\ntouch(block, 160 * MIB)",
     ),
     memory(
@@ -137,7 +137,7 @@ for at in range(0, 160 * MIB, MIB):
     Bomb(
         name="memfd",
         guard="memory",
-        text="write to a file that is nothing but memory",
+        text="write to a file that exists only in memory",
         program='fd = os.memfd_create("x")\nfor _ in range(160): os.write(fd, bytes(MIB))' + HOLD,
         tight={"memory_bytes": 96 * MIB},
         loose=NO_SECCOMP,
@@ -145,7 +145,7 @@ for at in range(0, 160 * MIB, MIB):
     Bomb(
         name="sysv-segments",
         guard="memory",
-        text="fill System V shared memory, which outlives its maker",
+        text="fill System V shared memory, which outlives its creator",
         program="""
 for _ in range(20):
     part = call("shmget", 0, 16 * MIB, 0o1600)
@@ -158,7 +158,7 @@ for _ in range(20):
     ),
     memory(
         "page-tables",
-        "grow page tables by touching one page in every 2 MiB of read-only nothing",
+        "grow page tables by touching one page in every 2 MiB of a read-only mapping",
         """
 size = 96 << 30
 where = libc.mmap(None, ctypes.c_size_t(size), 1, 0x4022, -1, ctypes.c_long(0))
@@ -171,7 +171,7 @@ for at in range(0, size, 2 * MIB):
     ),
     memory(
         "pipe-buffers",
-        "fill pipes that nobody reads",
+        "fill pipes that no process reads",
         """
 def fill():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
@@ -211,7 +211,7 @@ if held < 160 * MIB:
     ),
     memory(
         "unix-socket-buffers",
-        "fill unix sockets that nobody reads",
+        "fill unix sockets that no process reads",
         """
 pairs, held = [], 0
 while held < 160 * MIB:
@@ -229,7 +229,7 @@ while held < 160 * MIB:
     ),
     memory(
         "tcp-buffers",
-        "fill TCP connections that nobody reads",
+        "fill TCP connections that no process reads",
         """
 server = socket.create_server(("127.0.0.1", 0), backlog=2000)
 server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * MIB)
@@ -333,7 +333,7 @@ for _ in range(100):
     Bomb(
         name="zombies",
         guard="processes",
-        text="leave dead children unburied",
+        text="leave dead children as zombies",
         program="""
 for _ in range(100):
     try:
@@ -364,9 +364,9 @@ for _ in range(10):
         )
         for name, text, before in (
             ("file", "fill the workspace with a file", 'file = open("big", "wb", 0)'),
-            ("hidden", "fill it in a directory that nobody may enter",
+            ("hidden", "fill it in a directory that no user may enter",
              'os.mkdir("cave")\nfile = open("cave/big", "wb", 0)\nos.chmod("cave", 0)'),
-            ("unlinked", "fill the disk with a file that has no name any more",
+            ("unlinked", "fill the disk with a deleted file that is still open",
              'file = open("big", "wb", 0)\nos.unlink("big")'),
         )
     ),
@@ -405,7 +405,7 @@ for n in range(64):
     Bomb(
         name="deep-directories",
         guard="disk",
-        text="nest directories 3,000 deep, to break whoever walks them",
+        text="nest directories 3,000 deep, to break programs that walk them",
         program="""
 for _ in range(3000):
     os.mkdir("d")
@@ -419,7 +419,7 @@ for _ in range(3000):
     Bomb(
         name="sparse-file",
         guard="disk",
-        text="make a file that says it is huge",
+        text="make a file whose size claims to be huge",
         program='os.truncate(os.open("huge", os.O_CREAT | os.O_RDWR), 64 * MIB)',
         tight={"file_bytes": 16 * MIB},
         loose={"file_bytes": 256 * MIB},
@@ -436,13 +436,13 @@ for _ in range(3000):
 
 
 async def attack_in(bench, jail, program: str, **options):
-    """Run an attack's program in a jail, and give all that is known of it."""
+    """Run an attack's program in a jail, and return all that is known about it."""
     env = {"HOST": json.dumps(bench.host(await bench.uid(jail)))}
     return await jail.run(deadly(program), env=env, **options)
 
 
 @scene("descriptors", "keep thousands of terminals, of which all jails together have some 3,000",
-       control="a terminal can be had by another jail before, and must be after", serial=True)  # fmt: skip
+       control="another jail can open a terminal before, and must be able to after", serial=True)  # fmt: skip
 async def terminal_pool(bench) -> None:
     program = """
 kept = []
@@ -475,7 +475,7 @@ time.sleep(2 * LONG)
 
 
 async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
-    """What is told is cleared a moment later."""
+    """Wait for a hit that is cleared a moment later."""
     end = asyncio.get_running_loop().time() + LONG_S
     while True:
         try:
@@ -486,8 +486,8 @@ async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
             await asyncio.sleep(0.1)
 
 
-@scene("descriptors", "keep descriptors in flight in sockets: the kernel counts them by user, and refuses "
-       "the gateway to pass any",
+@scene("descriptors", "keep descriptors in flight in sockets: the kernel counts them by user, and then "
+       "refuses those of the gateway",
        control="a plain process of the user in the same state is refused", serial=True)  # fmt: skip
 async def descriptors_in_flight(bench) -> None:
     program = """
@@ -528,7 +528,7 @@ time.sleep(2 * LONG)
         bench.notes.append(f"descriptors-in-flight: {sent}")
 
 
-@scene("output", "print without end", control="with room for it, all is kept")
+@scene("output", "print without end", control="with enough space, all is retained")
 async def output_flood(bench) -> None:
     limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
     before = resident()
@@ -544,8 +544,8 @@ async def output_flood(bench) -> None:
 
 @scene(
     "output",
-    "print for ever, on both streams, until the time is over",
-    control="the part kept is the true one",
+    "print for ever, on both streams, until the timeout",
+    control="the retained part is correct",
 )
 async def output_for_ever(bench) -> None:
     async with bench.jail() as jail, bench.watched("output-for-ever"):
@@ -558,7 +558,7 @@ async def output_for_ever(bench) -> None:
 
 
 @scene("output", "print a line that never ends, one byte at a time",
-       control="the bytes kept are those printed")  # fmt: skip
+       control="the retained bytes are those printed")  # fmt: skip
 async def endless_line(bench) -> None:
     before = resident()
     code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
@@ -568,8 +568,8 @@ async def endless_line(bench) -> None:
     assert resident() - before < 64 * MIB
 
 
-@scene("output", "print terminal escapes, NULs and broken UTF-8 to confuse who reads",
-       control="they come back as they were sent, and no more")  # fmt: skip
+@scene("output", "print terminal escapes, NULs and broken UTF-8 to confuse readers",
+       control="they are returned exactly as they were sent")  # fmt: skip
 async def escapes(bench) -> None:
     nasty = bytes(range(256)) + b"\x1b]0;title\x07\x1b[2J\x1b[6n\x9b31m\xff\xfe\xc0\x80\r\n\x00"
     async with bench.jail() as jail:
@@ -578,7 +578,7 @@ async def escapes(bench) -> None:
 
 
 @scene("output", "switch the pipes to the host to blocking, resize them, read from them",
-       control="the loop goes on and the result is told")  # fmt: skip
+       control="the loop continues and the result is returned")  # fmt: skip
 async def pipe_games(bench) -> None:
     code = (
         "import os,fcntl,time\n"
@@ -597,9 +597,7 @@ async def pipe_games(bench) -> None:
         assert done.stdout.endswith(b"end") and done.exit_code == 0
 
 
-@scene(
-    "cpu", "keep every processor busy", control="none: that it runs until it is killed is all that is seen"
-)
+@scene("cpu", "keep every processor busy", control="none: only that it runs until it is killed is checked")
 async def cpu_hog(bench) -> None:
     async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
@@ -611,7 +609,7 @@ async def cpu_hog(bench) -> None:
         spinning.close()
 
 
-@scene("cpu", "use more than the processors it was given", control="without that limit it uses them")
+@scene("cpu", "use more than the processors it was assigned", control="without that limit it uses them")
 async def cpu_share(bench) -> None:
     code = (
         "import os,time\nend=time.time()+1.2\n"
@@ -631,7 +629,7 @@ async def cpu_share(bench) -> None:
     assert used[0.3] < 0.75, f"cpus=0.3 let {used[0.3]:.2f} s of work through in 1.2 s"
 
 
-@scene("cpu", "burn processor time past cpu_s", control="without that limit it goes on")
+@scene("cpu", "burn processor time past cpu_s", control="without that limit it continues")
 async def cpu_time(bench) -> None:
     async with bench.jail(replace(SMALL, cpu_s=1)) as jail:
         done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=3 * LONG_S)
@@ -640,8 +638,8 @@ async def cpu_time(bench) -> None:
         assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out
 
 
-@scene("processes", "take all processes that a jail may have; can another jail still start one?",
-       control="in the greedy jail itself nothing more can be started")  # fmt: skip
+@scene("processes", "use all processes that a jail may have, so that another jail cannot start any",
+       control="the attacking jail itself cannot start any more")  # fmt: skip
 async def pids_of_others(bench) -> None:
     greedy_limits = replace(SMALL, processes=30)
     code = (
@@ -662,7 +660,7 @@ async def pids_of_others(bench) -> None:
 
 
 @scene("memory", "500 processes that each take more, under the default limits (heavy)",
-       control="the watcher or the kernel must tell memory_bytes", soak=True)  # fmt: skip
+       control="the watcher or the kernel must report memory_bytes", soak=True)  # fmt: skip
 async def memory_storm(bench) -> None:
     program = """
 for _ in range(400):
@@ -707,7 +705,10 @@ async def many_bombs(bench) -> None:
 
 
 @scene(
-    "tree", "a hundred rounds of daemons against kill", control="each round has survivors before", soak=True
+    "tree",
+    "a hundred rounds of daemons against kill",
+    control="each round has processes running before the kill",
+    soak=True,
 )
 async def daemon_rounds(bench) -> None:
     async with bench.jail() as jail:
@@ -727,7 +728,7 @@ def resident() -> int:
 
 
 def held_by(root: int) -> int:
-    """Memory of the processes below one, what they share counted once (statm would count it for each)."""
+    """Memory of the processes below one, with shared pages counted once (statm would count them for each)."""
     total, queue = 0, [root]
     while queue:
         pid = queue.pop()

@@ -1,4 +1,4 @@
-"""Two gateways to attack: one that is root, one that is not."""
+"""Two gateways to attack: one runs as root, one does not."""
 
 import json
 import os
@@ -30,7 +30,7 @@ NOTES = pytest.StashKey[Notes]()
 
 @pytest.fixture
 def notes(pytestconfig: pytest.Config) -> Notes:
-    """What is worth telling and no reason to fail."""
+    """Observations that are no reason to fail."""
     return pytestconfig.stash.setdefault(NOTES, [])
 
 
@@ -49,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class Gateway:
-    """A process that opens jails, and the world it lives in."""
+    """A process that opens jails, with the environment it needs."""
 
     def __init__(self, world: Path, *, uid: int) -> None:
         token = secrets.token_hex(16)
@@ -68,7 +68,7 @@ class Gateway:
         )
 
     def plan(self, asks: list[Ask]) -> None:
-        """Ask now what the tests will want to know, so that both gateways are at work all the time."""
+        """Send all requests of the tests now, so that both gateways work all the time."""
         assert self.process.stdin
         self._pending.update(asks)
         for ask in asks:
@@ -112,7 +112,7 @@ class Gateway:
 
 
 def furnish(world: Path, token: str, *, uid: int) -> None:
-    """What the host has: the gateway's own, another session's, a stranger's, and some that all may read."""
+    """Files on the host: the gateway's own, another session's, another user's, and some that all may read."""
     world.chmod(0o755)
     modes = {"gateway": 0o711, "neighbour": 0o755, "victims": 0o755, "shared": 0o777, "play": 0o755}
     for name, mode in {**modes, "stranger": 0o755}.items():
@@ -135,7 +135,7 @@ def furnish(world: Path, token: str, *, uid: int) -> None:
 
 
 def asks_of(items: list[pytest.Item], user: str) -> list[Ask]:
-    """What the collected tests will ask the gateway of that user, in their order."""
+    """The requests of the collected tests to the gateway of that user, in order."""
     asks: list[Ask] = []
     for item in items:
         given = getattr(item, "callspec", None)
@@ -161,7 +161,7 @@ def asks_of(items: list[pytest.Item], user: str) -> list[Ask]:
 
 @pytest.fixture(scope="session")
 def gateways(request: pytest.FixtureRequest) -> Iterator[dict[str, Gateway]]:
-    """By the user they run as; root's is there only under root."""
+    """By the user they run as; root's exists only under root."""
     users = {"ordinary": os.geteuid()} if os.geteuid() else {"root": 0, "ordinary": ORDINARY}
     opened = {}
     try:

@@ -1,4 +1,6 @@
-"""Ways round a guard that stands: look where the host looks, and be elsewhere; or be what it cannot count."""
+"""Ways round an active guard: avoid the moment or path that the host inspects, or use
+what it cannot count.
+"""
 
 import contextlib
 import os
@@ -101,7 +103,7 @@ BOMBS = [
     Bomb(
         name="disk-behind-the-walk",
         guard="disk",
-        text="watch the host count, and move what it has not come to yet to where it has been",
+        text="watch the host's walk, and move files that it has not reached to where it has been",
         program=BEHIND_THE_WALK,
         tight={"workspace_growth_bytes": 16 * MIB},
         loose={"workspace_growth_bytes": 64 * GIB},
@@ -109,9 +111,9 @@ BOMBS = [
     ),
     locking("locks", "lock files, which is memory that no cgroup counts",
             'at = "/tmp"\nkept = lock(fcntl.F_SETLK)'),
-    locking("locks-of-nobody", "lock files in a way that tells no process",
+    locking("locks-of-nobody", "lock files in a way that names no process",
             'at = "."\nkept = lock(37)'),
-    locking("locks-of-the-dead", "lock files by a process that shares the descriptors, and is gone", """
+    locking("locks-of-the-dead", "lock files by a process that shares the descriptors, and has ended", """
 at = "."
 files = [os.open("locked-%d" % number, os.O_CREAT | os.O_RDWR) for number in range(12)]
 pid = call("clone", 0x400 | 17, 0, 0, 0, 0)
@@ -126,7 +128,7 @@ os.waitpid(pid, 0)
 @scene(
     "mounts",
     "swap a directory for a link to another, while a jail is opened on it",
-    control="the same name, looked up twice by the host, leads outside",
+    control="the same path, resolved twice by the host, leads outside",
 )
 async def swapped_workspace(bench) -> None:
     place, outside = (bench.directory(kind, uid=bench.owner) for kind in ("swapped", "outside"))
@@ -156,7 +158,7 @@ async def swapped_workspace(bench) -> None:
 
 @scene(
     "memory",
-    "have so many mappings that whoever reads their list sees nothing else for seconds",
+    "have so many mappings that reading their list takes seconds",
     control="the same with mappings raised",
 )
 async def mappings(bench) -> None:
@@ -190,7 +192,7 @@ async def mappings(bench) -> None:
 
 @scene(
     "disk",
-    "write a little more than there may be, again and again, before the host has seen it",
+    "repeatedly write a little more than allowed, before the host has seen it",
     control="the same with workspace_growth_bytes raised",
 )
 async def disk_creep(bench) -> None:
@@ -211,8 +213,8 @@ async def disk_creep(bench) -> None:
 
 @scene(
     "protocol",
-    "be told stopped by a limit that was not hit: exit as if by its signal",
-    control="the signal itself tells the limit",
+    "make a result name a limit that was not hit: exit as if by its signal",
+    control="the signal itself names the limit",
 )
 async def forged_limit(bench) -> None:
     async with bench.jail() as jail:
@@ -226,8 +228,8 @@ async def forged_limit(bench) -> None:
 
 @scene(
     "mounts",
-    "write to a file outside by a hard link that was there before: not held, but told at the start",
-    control="a copy is not told of, and what is written to it stays inside",
+    "write to a file outside by a hard link that existed before: not prevented, but reported at the start",
+    control="a copy is not reported, and writes to it stay inside",
 )
 async def hard_link_before(bench) -> None:
     for linked in (True, False):

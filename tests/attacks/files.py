@@ -1,4 +1,4 @@
-"""Ways to files that are not the jail's: read them, write them, or leave traps among its own."""
+"""Ways to reach files outside the jail: read them, write them, or leave traps in the workspace."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ PROBES = [
     Probe(
         name="hard-link-shown",
         guard="mounts",
-        text="hard-link a file that is shown read-only, to write to it",
+        text="hard-link a file that is visible read-only, to write to it",
         program="""
 shared = HOST["world"] + "/shared"
 os.link(shared + "/written", shared + "/twin")
@@ -99,7 +99,7 @@ secret_in(read_all([HOST["world"] + "/neighbour/work", "../neighbour/work", "../
     Probe(
         name="stranger-file",
         guard="uid",
-        text="read a private file of another user, were it shown",
+        text="read a private file of another user, if it were visible",
         program='secret_in(read(HOST["world"] + "/stranger/diary"))',
         held="ENOENT|EACCES",
         off=ROOT,
@@ -187,7 +187,7 @@ secret_in(read_all("/proc/%d/cmdline" % pid for pid in processes() if pid != min
     Probe(
         name="warden-arguments",
         guard="clean start",
-        text="learn the host's paths from the first process's arguments",
+        text="read the host's paths from the first process's arguments",
         program="""
 if HOST["world"].encode() not in read("/proc/1/cmdline"):
     raise Held("not told")
@@ -287,7 +287,7 @@ os.unlink(name)
     Probe(
         name="write-shown",
         guard="mounts",
-        text="write to a world-writable file that is shown read-only",
+        text="write to a world-writable file that is visible read-only",
         program='open(HOST["world"] + "/shared/written", "r+").close()',
         held="EROFS",
         off=NO_JAIL,
@@ -321,7 +321,7 @@ open(path, "w").write(now)  # as it was
     Probe(
         name="core-pattern-unmapped",
         guard="mounts",
-        text="the same, if bwrap was ever started as kernel root: /proc is read-only besides",
+        text="the same, if bwrap was ever started as kernel root: /proc is also read-only",
         program='os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))',
         held=FIXED,
         off=Off(
@@ -427,7 +427,7 @@ if not found:
     Probe(
         name="setuid-program",
         guard="uid",
-        text="gain another user's rights from a set-user-ID program that is shown",
+        text="gain another user's privileges from a set-user-ID program that is visible",
         program="""
 import subprocess
 said = subprocess.run([HOST["world"] + "/shared/id", "-u"], stdout=subprocess.PIPE).stdout
@@ -475,7 +475,7 @@ fcntl.ioctl(fd, 0x40086602, struct.pack("l", was))  # and back
     Probe(
         name="lease",
         guard="seccomp",
-        text="take a lease on a workspace file: whoever opens it on the host waits up to 45 s",
+        text="take a lease on a workspace file: a process that opens it on the host waits up to 45 s",
         program="""
 fd = os.open("bait", os.O_CREAT | os.O_RDWR)
 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
@@ -548,7 +548,7 @@ call("mount", b"none", b"/" if HOST["uid"] == os.getuid() else b"/tmp", 0, 0x20,
     Probe(
         name="umount",
         guard="seccomp",
-        text="unmount what covers something",
+        text="unmount a mount that covers files",
         program="""
 if HOST["uid"] != os.getuid():
     call("mount", b"none", b"/tmp", b"tmpfs", 0, 0)
@@ -622,7 +622,7 @@ call("open_by_handle_at", os.open(".", os.O_RDONLY), handle, os.O_RDONLY)
 
 @scene(
     "uid",
-    "files made in the workspace belong to its owner on the host, whoever the jail is",
+    "files made in the workspace belong to its owner on the host, whatever the jail's uid",
     control="a file made at the jail's uid without the idmapped mount belongs to the jail",
 )
 async def idmapped_owner(bench) -> None:
@@ -645,7 +645,7 @@ async def idmapped_owner(bench) -> None:
 
 @scene(
     "uid",
-    "in a workspace owned by root, files of other users stay theirs, and no set-user-ID root file is left",
+    "in a workspace owned by root, change files of other users, or leave a set-user-ID root file",
     control="root itself can do both in the same directory",
 )
 async def workspace_of_root(bench) -> None:
@@ -668,8 +668,8 @@ async def workspace_of_root(bench) -> None:
 
 @scene(
     "uid",
-    "a set-user-ID program that was in the workspace before gives no rights inside",
-    control="the same program, run plainly by the same user, does (as root)",
+    "gain privileges from a set-user-ID program that was in the workspace before",
+    control="the same program, run without a jail by the same user, grants them (as root)",
 )
 async def setuid_in_workspace(bench) -> None:
     place = bench.directory("with-setuid", uid=bench.owner)
@@ -687,7 +687,7 @@ async def setuid_in_workspace(bench) -> None:
 
 @scene(
     "mounts",
-    "the workspace of a jail that may not write stays as it was",
+    "change the workspace of a jail that may not write",
     control="a jail that may write changes it",
 )
 async def readonly_workspace(bench) -> None:
@@ -701,8 +701,8 @@ async def readonly_workspace(bench) -> None:
 
 @scene(
     "disk",
-    "FIFOs, sockets, loops of links and hidden directories in the workspace do not stop the host's count",
-    control="opening such a FIFO the plain way blocks",
+    "stop the host's measurement with FIFOs, sockets, link loops and hidden directories in the workspace",
+    control="opening such a FIFO normally blocks",
 )
 async def traps_in_workspace(bench) -> None:
     script = (

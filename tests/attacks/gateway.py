@@ -1,7 +1,7 @@
 """The gateway's part in an attack: a process with secrets that opens jails.
 
-A process of its own, so that it can run as root and as an ordinary user in one
-test run. Takes the names of attacks on stdin and answers with what happened.
+A separate process, so that it can run as root and as an ordinary user in one test run.
+Reads the names of attacks on stdin and answers with the outcome.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ OPTION_WORDS = {"--seccomp": 2, "--remount-ro": 2, "--cap-drop": 2, "--ro-bind":
 
 @dataclass
 class Busy:
-    """How the host fared meanwhile."""
+    """How the host performed meanwhile."""
 
     ran: asyncio.Event = field(default_factory=asyncio.Event)
     lag_s: float = 0.0
@@ -49,7 +49,7 @@ class Busy:
 
 
 class Bench:
-    """The host with what is worth attacking on it."""
+    """The host, with targets worth attacking."""
 
     def __init__(self, world: Path, token: str) -> None:
         self.world = world
@@ -108,11 +108,11 @@ class Bench:
             await jail.close()
 
     def plainly(self, argv: list[str], uid: int) -> bytes:
-        """What a command prints on the host, run by that user. Blocks."""
+        """The output of a command run by that user on the host. Blocks."""
         return subprocess.run(argv, check=True, stdout=subprocess.PIPE, cwd="/", **self.as_user(uid)).stdout
 
     async def lasting(self, kind: str) -> Jailed:
-        """A jail that many attacks share; a new one when it was broken."""
+        """A jail that many attacks share; a new one after it was broken."""
         jail = self._jails.get(kind)
         if jail is not None:
             try:
@@ -128,14 +128,14 @@ class Bench:
 
     @property
     def owner(self) -> int | None:
-        """Whose the workspaces are, under root: somebody who is neither root nor the jail."""
+        """The owner of the workspaces under root: neither root nor the jail's user."""
         return 61_000 if self.is_root else None
 
     async def uid(self, jail: Jailed) -> int:
         return int((await jail.run(["id", "-u"])).stdout)
 
     def host(self, uid: int, *, jailed: bool = True) -> dict[str, Any]:
-        """What the attacker knows of the host."""
+        """What the attacker knows about the host."""
         return {
             "token": self.token,
             "jailed": jailed,
@@ -151,7 +151,7 @@ class Bench:
         }
 
     def victim(self, uid: int) -> "subprocess.Popen[bytes]":
-        """A process on the host at the jail's uid, with secrets in every pocket."""
+        """A process on the host at the jail's uid, with secrets in all its state."""
         if uid not in self._victims or self._victims[uid].poll() is not None:
             home = self.world / "victims" / str(uid)
             home.mkdir(exist_ok=True)
@@ -209,7 +209,7 @@ class Bench:
         return verdict(said, end=repr(said[-500:]))
 
     async def control(self, probe: Probe) -> str:
-        """The same program with its guard off, on the host or behind what is left of the walls."""
+        """The same program with its guard off, on the host or behind the remaining guards."""
         off = probe.off
         uid = 0 if off.root else await self.uid(await self.lasting("workspace"))
         host = json.dumps(self.host(uid, jailed=False))
@@ -231,7 +231,7 @@ class Bench:
             )
 
     def walls(self, stack: ExitStack, off: Off, workspace: Path, uid: int) -> tuple[list[str], list[int]]:
-        """The jail's own options, less those that are off."""
+        """The jail's own options, without those that are off."""
         files = {**etc_files(uid, uid), WARDEN: warden_source()}
         texts = {name: text.encode() for name, text in files.items()}
         fds = {name: memory_file(stack, text) for name, text in texts.items()}
@@ -269,7 +269,7 @@ class Bench:
             return said
 
     async def bomb_control(self, bomb: Bomb) -> str:
-        """What the bomb does under a limit that is high enough."""
+        """The result of the bomb under a limit that is high enough."""
         if isinstance(bomb.loose, Off):
             as_probe = Probe(
                 name=bomb.name, guard=bomb.guard, text="", program=bomb.program, held="", off=bomb.loose
@@ -289,7 +289,7 @@ class Bench:
             telling.cancel()
 
     async def _tell(self, jail: Jailed, limit: str | None) -> None:
-        """Let the bomb know once its limit was seen to be hit: it may end now."""
+        """Notify the bomb when its limit was seen to be hit, so that it may end."""
         mark = jail.mark()
         while True:
             hit = jail.limit_hit(mark, Exit(0, None))
@@ -300,7 +300,7 @@ class Bench:
 
     @asynccontextmanager
     async def watched(self, name: str) -> AsyncIterator[Busy]:
-        """See that a neighbour's commands still run, and how late the loop is."""
+        """Check that a neighbour's commands still run, and measure the delay of the event loop."""
         neighbour = await self.lasting("neighbour")
         busy = Busy()
         tasks = [asyncio.create_task(self._lag(busy)), asyncio.create_task(self._neighbour(neighbour, busy))]
@@ -381,7 +381,7 @@ def outside(
 
 
 def leave_out(options: list[str], unwanted: list[str]) -> list[str]:
-    """All of these options gone: `["--remount-ro", "/proc"]` is that one, `["--remount-ro"]` every one."""
+    """Remove options: `["--remount-ro", "/proc"]` is that one, `["--remount-ro"]` every one."""
     kept, at = [], 0
     while at < len(options):
         size = OPTION_WORDS.get(options[at], 1)

@@ -1,4 +1,4 @@
-"""Ways into rarely used corners of the kernel, most of them closed by the system call filter."""
+"""Ways into rarely used parts of the kernel, most of them closed by the system call filter."""
 
 from dataclasses import replace
 
@@ -48,11 +48,11 @@ if libc.ioctl(fd, {request}, {argument}):
 PROBES = [
     refused("keyctl", "read the session's keyring", 'call("keyctl", 0, -3, 1)'),
     refused(
-        "add-key", "keep something in a kernel key", 'call("add_key", b"user", b"hutch-attack", b"x", 1, -1)'
+        "add-key", "store data in a kernel key", 'call("add_key", b"user", b"hutch-attack", b"x", 1, -1)'
     ),
     refused(
         "request-key",
-        "have the kernel start a key helper",
+        "make the kernel start a key helper",
         'reached("request_key", b"user", b"hutch-attack-none", 0, 0, past="ENOKEY")',
     ),
     refused(
@@ -104,23 +104,23 @@ finally:
         "take a descriptor out of another process",
         'call("pidfd_getfd", call("pidfd_open", os.getpid(), 0), 1, 0)',
     ),
-    refused("move-pages", "see where memory lies", 'call("move_pages", 0, 0, 0, 0, 0, 0)'),
+    refused("move-pages", "read the location of memory pages", 'call("move_pages", 0, 0, 0, 0, 0, 0)'),
     refused(
         "memfd-secret",
-        "have memory that the kernel itself cannot see",
+        "allocate memory that the kernel itself cannot read",
         'call("memfd_secret", 0)',
         held="ENOSYS",
     ),
     refused("personality", "switch off address randomisation", 'call("personality", 0x0040000)'),
     refused("personality-read-implies-exec", "make all memory executable", 'call("personality", 0x0400000)'),
     refused(
-        "modify-ldt", "set up odd segments", 'call("modify_ldt", 0, ctypes.create_string_buffer(64), 64)'
+        "modify-ldt", "set up unusual segments", 'call("modify_ldt", 0, ctypes.create_string_buffer(64), 64)'
     ),
     refused("x32", "make a call by the x32 ABI", X32, held="SIGSYS"),
     refused("int80", "make a call by the i386 ABI", INT80, held="SIGSYS"),
     refused(
         "aio-pool",
-        "empty the machine's one pool of aio requests",
+        "exhaust the machine's only pool of aio requests",
         """
 most = int(open("/proc/sys/fs/aio-max-nr").read())
 context = ctypes.c_ulong()
@@ -201,14 +201,14 @@ call("io_setup", most // 4, ctypes.byref(context))
     ),
     refused(
         "clock-adjtime",
-        "bend the clock",
+        "adjust the clock",
         'reached("clock_adjtime", 0, struct.pack("Il", 0x4000, 0) + bytes(240), past="EINVAL")',
         off=ROOT,
     ),
     refused("sethostname", "rename the machine", 'call("sethostname", b"mine", 4)', off=CAPABLE),
     refused("setdomainname", "rename the machine's domain", 'call("setdomainname", b"mine", 4)', off=CAPABLE),
     refused(
-        "acct", "have every process logged", 'reached("acct", b"/nowhere", past="ENOENT ENOSYS")', off=ROOT
+        "acct", "turn on process accounting", 'reached("acct", b"/nowhere", past="ENOENT ENOSYS")', off=ROOT
     ),
     refused("iopl", "reach the hardware's ports", 'call("iopl", 3)', off=ROOT),
     refused("ioperm", "reach one hardware port", 'call("ioperm", 0x80, 1, 1)', off=ROOT),
@@ -236,7 +236,7 @@ os.waitpid(pid, 0)
     ),
     namespace(
         "clone3-user",
-        "make a user namespace by clone3, whose flags no filter can see",
+        "make a user namespace by clone3, whose flags no filter can read",
         """
 about = ctypes.create_string_buffer(struct.pack("QQQQQQQQ", 0x10000000, 0, 0, 0, 17, 0, 0, 0))
 pid = call("clone3", about, 64)
@@ -256,7 +256,7 @@ PROBES = [replace(probe, terminal=probe.name.startswith("tio")) for probe in PRO
 
 @scene(
     "namespaces",
-    "make a user namespace where there is no filter: the kernel's own count is used up",
+    "make a user namespace without the filter: the kernel's limit is used up",
     control="no --disable-userns",
 )
 async def userns_disabled(bench) -> None:

@@ -1,4 +1,4 @@
-"""Ways to a network past the only door that there is, which test_egress_attacks.py tries."""
+"""Ways to a network past the egress proxy, which test_egress_attacks.py attacks itself."""
 
 from .attack import CAPABLE, NO_JAIL, NO_SECCOMP, ROOT, Off, Probe
 
@@ -94,11 +94,11 @@ except OSError as error:
             off=SHARED_NET,
         )
         for name, text, kind, address in (
-            ("route-out", "find a route to the world", "AF_INET", "198.51.100.1"),
+            ("route-out", "find a route to the internet", "AF_INET", "198.51.100.1"),
             ("route-link-local", "find a route to a cloud's metadata service", "AF_INET", "169.254.169.254"),
             ("route-private", "find a route to a private network", "AF_INET", "10.0.0.1"),
             ("route-multicast", "find a route to a multicast group", "AF_INET", "224.0.0.251"),
-            ("route-6", "find a route to the world by IPv6", "AF_INET6", "2001:db8::1"),
+            ("route-6", "find a route to the internet by IPv6", "AF_INET6", "2001:db8::1"),
             ("route-6-multicast", "find a route to link-local neighbours by IPv6", "AF_INET6", "ff05::1"),
         )
     ),
@@ -123,7 +123,7 @@ if failed: raise OSError(failed, "netlink")
     Probe(
         name="low-port-of-host",
         guard="namespaces",
-        text="take a port that the host serves",
+        text="bind a port that the host serves",
         program="""
 try:
     socket.create_server(("127.0.0.1", HOST["port"]))
@@ -146,29 +146,29 @@ else:
     family("alg", "use the kernel's ciphers", "38, socket.SOCK_SEQPACKET", held="EAFNOSUPPORT"),
     family(
         "netlink-audit",
-        "speak to the audit system",
+        "use the audit system",
         "socket.AF_NETLINK, socket.SOCK_RAW, 9",
         held="EPROTONOSUPPORT",
     ),
     family(
         "netlink-netfilter",
-        "speak to the packet filter",
+        "use the packet filter",
         "socket.AF_NETLINK, socket.SOCK_RAW, 12",
         held="EPROTONOSUPPORT",
     ),
     family(
         "netlink-generic",
-        "speak generic netlink",
+        "use generic netlink",
         "socket.AF_NETLINK, socket.SOCK_RAW, 16",
         held="EPROTONOSUPPORT",
     ),
     family(
         "netlink-uevent",
-        "hear of the host's devices",
+        "receive events about the host's devices",
         "socket.AF_NETLINK, socket.SOCK_RAW, 15",
         held="EPROTONOSUPPORT",
     ),
-    family("key", "speak to IPsec", "15, socket.SOCK_RAW, 2", held="EAFNOSUPPORT", off=CAPABLE),
+    family("key", "use IPsec", "15, socket.SOCK_RAW, 2", held="EAFNOSUPPORT", off=CAPABLE),
     family("bluetooth", "reach bluetooth", "31, socket.SOCK_RAW, 1", held="EAFNOSUPPORT"),
     family("xdp", "bypass the network stack", "44, socket.SOCK_RAW", held="EAFNOSUPPORT", off=CAPABLE),
     family("tipc", "use a rare protocol", "30, socket.SOCK_SEQPACKET", held="EAFNOSUPPORT"),

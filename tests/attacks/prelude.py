@@ -47,7 +47,7 @@ class Held(Exception):
 
 
 class Absent(Exception):
-    """The machine has no such thing, guard or not."""
+    """The machine lacks the feature, guard or not."""
 
 
 def call(name, *args):
@@ -62,7 +62,7 @@ def call(name, *args):
 
 
 def reached(name, *args, past):
-    """Call with arguments that are nonsense: complaining of them is how the kernel says "come in"."""
+    """Call with invalid arguments: an error about them shows that the kernel accepted the call."""
     try:
         return call(name, *args)
     except OSError as error:
@@ -89,7 +89,7 @@ def processes():
 
 
 def read_all(paths):
-    """What can be read of them; the last error if nothing can."""
+    """The readable content; the last error if there is none."""
     found, last = b"", None
     for path in paths:
         try:
@@ -102,7 +102,7 @@ def read_all(paths):
 
 
 def in_child(deed):
-    """Do it in a child, which may be killed for it."""
+    """Run it in a child, which may be killed for it."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -129,7 +129,7 @@ def limit(kind, value):
 
 
 def until_told():
-    """Wait for the word that the host has seen it."""
+    """Wait for the message that the host has seen it."""
     end = time.time() + LONG
     while HOST.get("tight") and time.time() < end and not os.path.exists("/workspace/told"):
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Ways to other processes: the host's, the warden, and those that ought to be gone."""
+"""Ways to other processes: the host's, the warden, and those that should have ended."""
 
 import asyncio
 import contextlib
@@ -96,7 +96,7 @@ if seen != 5: raise Held("the host's were not met")
         for name, text, deed in (
             (
                 "idle",
-                "let the warden run only when nobody else wants to",
+                "put the warden into the idle class",
                 "os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))",
             ),
             (
@@ -112,14 +112,14 @@ if seen != 5: raise Held("the host's were not met")
             ("renice", "take the processor from the warden", "os.setpriority(os.PRIO_PROCESS, 1, 19)"),
             (
                 "renice-all",
-                "take the processor from everybody at once",
+                "take the processor from all processes at once",
                 "os.setpriority(os.PRIO_USER, os.getuid(), 19)",
             ),
             ("bind", "bind the warden to a processor that is kept busy", "os.sched_setaffinity(1, {0})"),
-            ("disk-last", "let the warden have the disk last", 'call("ioprio_set", 1, 1, 3 << 13)'),
+            ("disk-last", "give the warden the lowest disk priority", 'call("ioprio_set", 1, 1, 3 << 13)'),
             (
                 "strangle",
-                "strangle the warden by its resource limits",
+                "lower the warden's resource limits",
                 "resource.prlimit(1, resource.RLIMIT_NOFILE, (1, 1))",
             ),
         )
@@ -127,7 +127,7 @@ if seen != 5: raise Held("the host's were not met")
     Probe(
         name="idle-class",
         guard="cpu",
-        text="be in the idle class, and hold what the host waits for as long as others are busy",
+        text="be in the idle class, and hold a lock that the host waits for while others are busy",
         program="os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
         held="EPERM",
         off=NO_SECCOMP,
@@ -156,7 +156,7 @@ pid = 1 if HOST["jailed"] else HOST["victim_pid"]
             ("memory", "open the warden's memory for writing", 'os.open("/proc/%d/mem" % pid, os.O_RDWR)'),
             ("environ", "read the warden's environment", 'read("/proc/%d/environ" % pid)'),
             ("fds", "list the warden's descriptors", 'os.listdir("/proc/%d/fd" % pid)'),
-            ("maps", "read where the warden's memory lies", 'read("/proc/%d/maps" % pid)'),
+            ("maps", "read the warden's memory map", 'read("/proc/%d/maps" % pid)'),
             ("stack", "read the warden's auxiliary vector", 'read("/proc/%d/auxv" % pid)'),
         )
     ),
@@ -185,7 +185,7 @@ for pid in pids:
     Probe(
         name="oom-score-never",
         guard="uid",
-        text="be the last that the kernel kills for memory",
+        text="be the last process that the kernel kills for memory",
         program='open("/proc/self/oom_score_adj", "w").write("-1000")',
         held="EROFS|EACCES",
         off=Off("kernel root, no jail", jail=False, root=True),
@@ -201,7 +201,7 @@ for pid in pids:
     Probe(
         name="nice",
         guard="cpu",
-        text="have more than an equal share of the processor",
+        text="get more than an equal share of the processor",
         program="os.nice(-5)",
         held="EPERM|EACCES",
         off=ROOT,
@@ -209,7 +209,7 @@ for pid in pids:
     Probe(
         name="io-priority",
         guard="cpu",
-        text="have the disk before all others",
+        text="get the disk before all others",
         program='call("ioprio_set", 1, 0, 1 << 13)',
         held="EPERM",
         off=ROOT,
@@ -232,7 +232,7 @@ for pid in pids:
     Probe(
         name="core-file",
         guard="disk",
-        text="have the kernel write core files",
+        text="make the kernel write core files",
         program="limit(resource.RLIMIT_CORE, 4096)",
         held="EPERM",
         off=Off("no rlimits", jail=False),
@@ -240,7 +240,7 @@ for pid in pids:
     Probe(
         name="lock-memory",
         guard="memory",
-        text="lock more memory than is usual",
+        text="lock more memory than the default limit",
         program="""
 block = mmap.mmap(-1, 64 * MIB)
 if libc.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(block))), ctypes.c_size_t(64 * MIB)):
@@ -287,7 +287,7 @@ if set(os.getgroups()) <= {os.getgid(), 65534}: raise Held("in none")
     Probe(
         name="capabilities",
         guard="uid",
-        text="have any capability, or the way to one",
+        text="have any capability, or a way to get one",
         program="""
 lines = dict(line.split(":", 1) for line in open("/proc/self/status") if line.startswith(("Cap", "NoNew")))
 masks = [int(lines[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd")]
@@ -312,7 +312,7 @@ def marker() -> str:
 
 
 def survivors(mark: str) -> list[int]:
-    """Processes of this machine, zombies apart, that carry the mark in their arguments."""
+    """Processes of this machine, without zombies, that have the mark in their arguments."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -323,7 +323,7 @@ def survivors(mark: str) -> list[int]:
 
 
 def end(mark: str) -> list[int]:
-    """Kill those that carry the mark, and return them."""
+    """Kill processes with the mark, and return them."""
     found = survivors(mark)
     for pid in found:
         with contextlib.suppress(OSError):
@@ -332,7 +332,7 @@ def end(mark: str) -> list[int]:
 
 
 async def gone(mark: str) -> list[int]:
-    """Who is still there after a while that is long enough for everybody who was killed."""
+    """The processes that remain after a time that is long enough for all killed ones to end."""
     with contextlib.suppress(TimeoutError):
         await until(lambda: not survivors(mark))
     return survivors(mark)
@@ -384,9 +384,11 @@ def _daemon_scenes() -> None:
             assert await gone(mark) == []
 
         timeout.__name__, close.__name__ = f"{name}_outlives_timeout", f"{name}_outlives_close"
-        scene("tree", f"outlive a timeout: {name} children", control="plainly killed on the host, they stay")(
-            timeout
-        )
+        scene(
+            "tree",
+            f"outlive a timeout: {name} children",
+            control="killed without a jail on the host, they stay",
+        )(timeout)
         scene("tree", f"outlive the jail: {name} children", control="they run until the jail is closed")(
             close
         )
@@ -395,7 +397,7 @@ def _daemon_scenes() -> None:
 _daemon_scenes()
 
 
-@scene("tree", "outlive the cancelling of the call", control="they run until then")
+@scene("tree", "outlive a cancelled call", control="they run until then")
 async def outlives_cancel(bench) -> None:
     mark = marker()
     async with bench.jail() as jail:
@@ -407,7 +409,7 @@ async def outlives_cancel(bench) -> None:
         assert await gone(mark) == []
 
 
-@scene("tree", "keep the caller waiting by a child that holds stdout open",
+@scene("tree", "keep the caller waiting by a child that keeps stdout open",
        control="reading the pipe to its end on the host waits for the child")  # fmt: skip
 async def holds_stdout(bench) -> None:
     async with bench.jail() as jail:
@@ -418,8 +420,8 @@ async def holds_stdout(bench) -> None:
     assert time.monotonic() - then >= 1
 
 
-@scene("tree", "fork faster than it can be listed, so that the kill finds nobody",
-       control="its heart beats until it is killed")  # fmt: skip
+@scene("tree", "fork faster than it can be listed, so that the kill finds no process",
+       control="its heartbeat continues until it is killed")  # fmt: skip
 async def runaway(bench) -> None:
     code = (
         "import os,time\nend=time.time()+200\nbeat=os.open('beat',os.O_CREAT|os.O_WRONLY|os.O_APPEND)\n"
@@ -458,7 +460,7 @@ time.sleep(600)
 """
 
 
-@scene("tree", "outlive the jail: keep the first process, whose death is everybody's, from the processor",
+@scene("tree", "outlive the jail: keep the first process, whose death kills all others, from the processor",
        control="without the filter it is in the idle class, and close kills them one by one",
        serial=True)  # fmt: skip
 async def starved_outlives_close(bench) -> None:
@@ -490,8 +492,8 @@ while True:
 """
 
 
-@scene("tree", "outlive every timeout: stop whoever takes commands, until their socket is full",
-       control="the socket is full, and those who take commands stand still")  # fmt: skip
+@scene("tree", "outlive every timeout: stop the reapers until their socket is full",
+       control="the socket is full, and the reapers are stopped")  # fmt: skip
 async def stopped_reapers(bench) -> None:
     async with bench.jail() as jail, bench.watched("stopped-reapers"):
         process = await jail.spawn([*PYTHON_, STOP_REAPERS])
@@ -521,7 +523,7 @@ REAPER_STEPS = (
 
 
 @scene("tree", "outlive the kill: keep a command's reaper stopped, at any step of its work",
-       control="the reaper does stand still there")  # fmt: skip
+       control="the reaper is stopped at that step")  # fmt: skip
 async def stopped_at_any_step(bench) -> None:
     true_source = launch.warden_source
     try:
@@ -555,7 +557,7 @@ def state(pid: int) -> str:
 
 @contextlib.contextmanager
 def unfiltered() -> Iterator[None]:
-    """Jails that are opened meanwhile have no filter."""
+    """Open jails without a filter meanwhile."""
     true_program = seccomp.program
     allow_all = struct.pack("<HBBI", seccomp.RETURN, 0, 0, seccomp.ALLOW)
     seccomp.program = lambda machine, *, has_cgroup: allow_all
@@ -578,8 +580,8 @@ async def kill_warden(bench) -> None:
     assert await plain.wait() == -signal.SIGKILL
 
 
-@scene("warden", "kill, stop and signal every process of the jail again and again",
-       control="the processes that are there do die")  # fmt: skip
+@scene("warden", "kill, stop and signal every process of the jail repeatedly",
+       control="the existing processes do die")  # fmt: skip
 async def kill_everybody(bench) -> None:
     code = (
         "import os,time\nend=time.time()+1.0\nme=os.getpid()\n"
@@ -601,8 +603,8 @@ async def kill_everybody(bench) -> None:
         assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
 
 
-@scene("warden", "forge the end of a command: write the reaper's words to every descriptor there is",
-       control="the true end is told")  # fmt: skip
+@scene("warden", "forge the end of a command: write the reaper's messages to every descriptor",
+       control="the true end is reported")  # fmt: skip
 async def forged_end(bench) -> None:
     code = (
         "import os\n"
@@ -621,7 +623,7 @@ async def forged_end(bench) -> None:
 
 
 @scene("warden", "see, signal or read processes of another jail of the same user",
-       control="inside one jail, they are seen and signalled")  # fmt: skip
+       control="inside one jail, they are visible and can be signalled")  # fmt: skip
 async def other_jail(bench) -> None:
     mark = marker()
     look = f"grep -l {mark} /proc/[0-9]*/cmdline 2>/dev/null; pkill -f 'sleep {mark}'; true"
@@ -635,8 +637,8 @@ async def other_jail(bench) -> None:
         sleeper.close()
 
 
-@scene("protocol", "print what looks like the shell's word for the end of a command, wherever it can",
-       control="the shell's own word is taken")  # fmt: skip
+@scene("protocol", "print what looks like the shell's report of a command's end, on every descriptor",
+       control="the shell's own report is accepted")  # fmt: skip
 async def forged_marker(bench) -> None:
     from hutch.jail.shell.shells import Shells
 
@@ -692,7 +694,7 @@ raise SystemExit(7)
 """
 
 
-@scene("protocol", "read the nonce from the shell's memory, and tell the end of the command in its place",
+@scene("protocol", "read the nonce from the shell's memory, and report the command's end in its place",
        control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
 async def forged_answer(bench) -> None:
     from hutch.jail.shell.shells import Shells
@@ -711,8 +713,8 @@ async def forged_answer(bench) -> None:
             assert (await shell.run("echo on")).stdout == "on\n"
 
 
-@scene("output", "speak without end where only the shell answers, a little at a time",
-       control="up to what an answer can be, it is let through")  # fmt: skip
+@scene("output", "flood the socket on which only the shell replies, a little at a time",
+       control="up to the maximum size of a reply, it is accepted")  # fmt: skip
 async def flooded_answers(bench) -> None:
     from hutch.jail.shell.shells import Shells
 
@@ -730,7 +732,7 @@ async def flooded_answers(bench) -> None:
 
 
 @scene("output", "fill the host's disk by printing much in many commands",
-       control="the newest of them is kept whole")  # fmt: skip
+       control="the newest of them is complete")  # fmt: skip
 async def output_files(bench) -> None:
     from hutch.jail.shell.shells import Shells
 

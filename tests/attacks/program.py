@@ -1,4 +1,4 @@
-"""The text that is run inside for an attack, and the limits that it meets there."""
+"""The text that runs inside for an attack, and its limits."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ SMALL = Limits(
 
 
 def program(text: str) -> list[str]:
-    """The command that does the deed and tells the verdict."""
+    """The command that acts and prints the verdict."""
     body = "".join(f"    {line}\n" for line in text.strip().splitlines())
     return [*PYTHON, f"{PRELUDE}\n\ndef deed():\n{body}\nattack(deed)\n"]
 
 
 def verdict(stdout: bytes, *, end: str) -> str:
-    """The last word of a program, or how it was cut short."""
+    """The last line of a program, or how it was ended."""
     for line in reversed(stdout.decode(errors="replace").splitlines()):
         if line.startswith(("WON", "HELD", "ABSENT")):
             return line

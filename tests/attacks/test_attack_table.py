@@ -1,4 +1,4 @@
-"""docs/attacks.md lists the attacks that there are."""
+"""docs/attacks.md lists all attacks."""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""Ways round the egress proxy, each tried with its guard on and, to show that it bites, with it off."""
+"""Ways round the egress proxy, each tried with its guard on and, to show that the guard
+matters, with it off.
+"""
 
 import asyncio
 import contextlib
@@ -32,7 +34,7 @@ def status(answer: bytes) -> int:
 
 
 async def directly(port: int, data: bytes) -> bytes:
-    """All that the server itself answers when nobody stands in between."""
+    """The server's own answer, without a proxy in between."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(data)
     writer.write_eof()
@@ -108,7 +110,7 @@ async def test_name_resolving_to_loopback_reaches_it_when_the_guard_is_off() -> 
         assert victim.connections == 1
 
 
-async def test_rebinding_between_check_and_connect_finds_no_second_look() -> None:
+async def test_rebinding_between_check_and_connect_finds_no_second_lookup() -> None:
     client_parser: list[str] = []
 
     async def rebinding(host: str, port: int) -> Sequence[str]:
@@ -328,7 +330,7 @@ async def test_connection_header_cannot_take_the_framing_away() -> None:
 
 
 async def handshake(door: Proxy, host: str, port: int, sni: str | None) -> str:
-    """Say hello through a tunnel to `host`, but to the server named `sni`."""
+    """Start TLS through a tunnel to `host`, but with the server name `sni`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
     try:
         writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
@@ -371,7 +373,7 @@ async def test_tunnel_to_an_allowed_host_cannot_carry_tls_for_another(tmp_path: 
 # --- wearing the proxy out ---
 
 
-async def test_slow_head_gives_its_place_up_in_time() -> None:
+async def test_a_slow_head_releases_its_connection_in_time() -> None:
     async def second_is_served(head_timeout_s: float, *, within_s: float) -> bool:
         limits = EgressLimits(connections=1, head_timeout_s=head_timeout_s)
         async with origin() as server, proxy(f"a.example:{server.port}", limits=limits) as door:
@@ -447,7 +449,7 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     stop = threading.Event()
 
     def steal() -> None:
-        """Make it blocking, and race for every connection that the host is told of."""
+        """Make it blocking, and race for every connection that the host accepts."""
         while not stop.is_set():
             passed.setblocking(False)
             with contextlib.suppress(OSError):

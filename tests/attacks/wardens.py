@@ -1,7 +1,7 @@
-"""A warden that has turned: it speaks the control protocol, and means harm.
+"""A hostile warden that uses the control protocol.
 
-No attack from inside is known to get this far. These scenes give it the place:
-in most, the warden's text is replaced by a hostile program, in a real jail.
+No attack from inside is known to get this far. In most of these scenes the warden's
+source is replaced by a hostile program, in a real jail.
 """
 
 import array
@@ -48,7 +48,7 @@ while True:
 
 @contextlib.asynccontextmanager
 async def turned(bench, behaviour: str):
-    """A jail whose warden is another."""
+    """A jail with another program as its warden."""
     true_source = launch.warden_source
     launch.warden_source = lambda: FRAME + behaviour
     try:
@@ -59,7 +59,7 @@ async def turned(bench, behaviour: str):
 
 
 def descriptors() -> Counter[str]:
-    """What this process has open, but for what watchers look at in /proc."""
+    """The open descriptors of this process, without those that watchers open in /proc."""
     found: Counter[str] = Counter()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -68,7 +68,7 @@ def descriptors() -> Counter[str]:
 
 
 async def none_kept(before: Counter[str]) -> None:
-    """What was pushed on the host is closed again. Others open some too meanwhile, but not for long."""
+    """Descriptors pushed to the host are closed again. Others open some meanwhile, but not for long."""
     try:
         await until(lambda: not descriptors() - before)
     except TimeoutError:
@@ -76,7 +76,7 @@ async def none_kept(before: Counter[str]) -> None:
 
 
 async def ended(jail, deed, *, why: str) -> None:
-    """The host says so, soon, and the jail is over."""
+    """The host reports it soon, and the jail has ended."""
     try:
         async with asyncio.timeout(LONG_S):
             await deed
@@ -93,7 +93,7 @@ async def ended(jail, deed, *, why: str) -> None:
 
 
 async def honest(bench) -> None:
-    """The control: from the same place, a true answer is taken."""
+    """The control: from the same process, a valid answer is accepted."""
     async with turned(bench, HONEST) as jail:
         async with asyncio.timeout(LONG_S):
             sock = await jail.listen()
@@ -143,14 +143,14 @@ LIES = {
         "pass a socket that does not listen",
         's = socket.socket(); say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()])',
     ),
-    "empty-frame": ("say nothing in a frame", 'say(b"")'),
-    "ready-again": ("say ready a second time", 'say(b"ready")'),
+    "empty-frame": ("send an empty frame", 'say(b"")'),
+    "ready-again": ("send ready a second time", 'say(b"ready")'),
     "by-a-child": (
-        "have another process answer",
+        "let another process answer",
         's = socket.create_server(("127.0.0.1", 0))\n    if os.fork() == 0:\n'
         '        say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()]); os._exit(0)\n    time.sleep(5)',
     ),
-    "hang-up": ("hang up in the middle", "control.close(); time.sleep(5)"),
+    "hang-up": ("close the socket in the middle", "control.close(); time.sleep(5)"),
     "die": ("die in the middle", "os._exit(3)"),
 }
 
@@ -178,15 +178,15 @@ def _lie_scenes() -> None:
         lie.__name__ = f"warden_{name.replace('-', '_')}"
         scene(
             "protocol",
-            f"a warden that has turned: {text}",
-            control="a true answer from the same place is taken",
+            f"a hostile warden: {text}",
+            control="a true answer from the same process is accepted",
         )(lie)
 
 
 _lie_scenes()
 
 
-@scene("protocol", "a warden that has turned: answer twice", control="the first answer is taken")
+@scene("protocol", "a hostile warden: answer twice", control="the first answer is accepted")
 async def warden_answers_twice(bench) -> None:
     twice = (
         "while True:\n    asked = hear()\n    s = socket.create_server(('127.0.0.1', 0))\n"
@@ -200,7 +200,7 @@ async def warden_answers_twice(bench) -> None:
     await none_kept(before)
 
 
-@scene("protocol", "a warden that has turned: flood the host with frames",
+@scene("protocol", "a hostile warden: flood the host with frames",
        control="the neighbour's commands run meanwhile")  # fmt: skip
 async def warden_floods(bench) -> None:
     flood = (
@@ -213,7 +213,7 @@ async def warden_floods(bench) -> None:
         await until_next_door(busy, runs=3)
 
 
-@scene("protocol", "a warden that has turned: never say ready", control="the true warden is ready in time")
+@scene("protocol", "a hostile warden: never send ready", control="the real warden is ready in time")
 async def warden_never_ready(bench) -> None:
     true_source, true_wait = launch.warden_source, control_module.READY_S
     launch.warden_source, control_module.READY_S = lambda: "import time\ntime.sleep(300)", 1.0
@@ -231,8 +231,8 @@ async def warden_never_ready(bench) -> None:
         assert (await jail.run(["true"])).exit_code == 0
 
 
-@scene("protocol", "a warden that has turned: never answer; the caller must not wait for ever",
-       control="the true warden answers at once")  # fmt: skip
+@scene("protocol", "a hostile warden: never answer; the caller must not wait for ever",
+       control="the real warden answers immediately")  # fmt: skip
 async def warden_never_answers(bench) -> None:
     await honest(bench)
     true_wait, control_module.ANSWER_S = control_module.ANSWER_S, 1.0
@@ -248,8 +248,8 @@ async def warden_never_answers(bench) -> None:
         control_module.ANSWER_S = true_wait
 
 
-@scene("protocol", "a warden that has turned: take no commands; the caller gets its timeout",
-       control="the true warden runs them")  # fmt: skip
+@scene("protocol", "a hostile warden: take no commands; the caller gets its timeout",
+       control="the real warden runs them")  # fmt: skip
 async def warden_takes_no_commands(bench) -> None:
     async with bench.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
@@ -263,8 +263,8 @@ async def warden_takes_no_commands(bench) -> None:
         process_module.KILL_TIMEOUT_S = true_wait
 
 
-@scene("protocol", "a warden that has turned: lie about a command's end",
-       control="true words on the same pipe are taken")  # fmt: skip
+@scene("protocol", "a hostile warden: lie about a command's end",
+       control="true messages on the same pipe are accepted")  # fmt: skip
 async def warden_lies_about_ends(bench) -> None:
     words = {
         "ended 99999999 0 0": None,
@@ -294,7 +294,7 @@ async def warden_lies_about_ends(bench) -> None:
                 assert code is None, text[:40]
 
 
-@scene("protocol", "a warden that has turned: keep a passed socket, and make it blocking under the host",
+@scene("protocol", "a hostile warden: keep a passed socket, and make it blocking while the host uses it",
        control="a plain socket's recv hangs in the same state")  # fmt: skip
 async def warden_makes_socket_blocking(bench) -> None:
     behaviour = (
@@ -329,8 +329,8 @@ async def warden_makes_socket_blocking(bench) -> None:
     plain.close()
 
 
-@scene("protocol", "forge the warden's first word from another uid or with a descriptor attached",
-       control="the plain word from the right uid is taken")  # fmt: skip
+@scene("protocol", "forge the warden's first message from another uid or with a descriptor attached",
+       control="the plain message from the right uid is accepted")  # fmt: skip
 async def forged_ready(bench) -> None:
     for frame, uid, fds, taken in (
         (b"ready", os.geteuid() + 1, [], False),

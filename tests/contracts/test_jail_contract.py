@@ -125,13 +125,13 @@ async def test_what_cannot_start_says_why(
         ("ls -la", {}, "The command is text, not a list"),
         (b"ls", {}, "The command is of type bytes, not a list"),
         ([b"ls"], {}, "is of type bytes. Give text"),
-        (["cat"], {"stdin": "text"}, r"stdin is text. Give bytes, as text.encode\(\) makes them"),
+        (["cat"], {"stdin": "text"}, r"stdin is text. Give bytes, for example text.encode\(\)"),
         (["env"], {"env": {"N": 1}}, "is of type int. Give text"),
         (["true"], {"cwd": b"/"}, "is of type bytes. Give text"),
         (["true"], {"timeout_s": "5"}, "timeout_s is text"),
     ],
 )
-async def test_what_has_the_wrong_type_is_told_at_the_door(
+async def test_arguments_of_the_wrong_type_are_refused(
     jail: Jail, argv: Any, more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadRequest, match=message):

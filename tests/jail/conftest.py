@@ -1,4 +1,4 @@
-"""A jail of its own for a test."""
+"""A separate jail for a test."""
 
 import shutil
 import tempfile
@@ -12,7 +12,7 @@ from hutch.jail.jail import Jailed, open_jail
 
 @pytest.fixture
 def workspace() -> Iterator[Path]:
-    """A directory that other users can reach, as a jail's user may be another."""
+    """A directory that other users can reach, since the jail's user may be another."""
     directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     directory.chmod(0o755)
     yield directory

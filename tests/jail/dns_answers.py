@@ -1,7 +1,8 @@
-"""The egress proxy with the host's own resolver, asked over a real name server that lies.
+"""The egress proxy with the host's own resolver, against a real name server that lies.
 
-Run in a network and mount namespace of its own, with a directory and the exempt network as arguments. Prints
-one JSON object: for each name what became of two requests, and how often each server was reached.
+Runs in its own network and mount namespace, with a directory and the exempt network as
+arguments. Prints one JSON object: for each name the results of two requests, and how
+often each server was reached.
 """
 
 import asyncio
@@ -96,7 +97,7 @@ def _record(name: str, kind: int, data: bytes) -> bytes:
 
 
 def prepare(directory: Path) -> None:
-    """Loopback is up, and the resolver of this namespace asks us alone."""
+    """Bring loopback up, and make the resolver of this namespace query us alone."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     (directory / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     (directory / "nsswitch.conf").write_text("hosts: dns\n")

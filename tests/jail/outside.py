@@ -1,4 +1,4 @@
-"""The world outside a jail, played on loopback: servers to reach and a proxy to reach them by."""
+"""The network outside a jail, simulated on loopback: servers to reach and a proxy to reach them."""
 
 import asyncio
 import datetime
@@ -26,7 +26,7 @@ HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 @dataclass
 class Origin:
-    """A server that keeps what it was sent."""
+    """A server that records what it was sent."""
 
     port: int
     received: bytearray = field(default_factory=bytearray)
@@ -37,7 +37,7 @@ class Origin:
 async def origin(
     answer: bytes = HELLO, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Origin]:
-    """Answers every head it is sent, and goes on listening on the same connection."""
+    """Answers every request head, and keeps listening on the same connection."""
     opened = Origin(0)
     tasks: set[asyncio.Task[Any]] = set()
 
@@ -74,7 +74,7 @@ def listening() -> socket.socket:
 
 
 def resolving(*addresses: str) -> Resolve:
-    """A resolver for which every name is these addresses."""
+    """A resolver that returns these addresses for every name."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         return addresses
@@ -90,12 +90,12 @@ class Proxy:
 
     @property
     def decided(self) -> list[tuple[str, str, int, bool]]:
-        """One line for each attempt, as it stood in the end."""
+        """One line for each attempt, in its final state."""
         last = {attempt.number: attempt for attempt in self.attempts}
         return [(a.method, a.host, a.port, a.allowed) for a in last.values()]
 
     async def ask(self, request: bytes, *, within_s: float = 60.0) -> bytes:
-        """All that comes back for these raw bytes."""
+        """The whole answer to these raw bytes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(request)
@@ -110,7 +110,7 @@ class Proxy:
         return await self.ask(f"GET http://{host}{path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
 
     async def over(self, count: int = 1) -> list[EgressAttempt]:
-        """The reports of attempts that have ended, once there are so many."""
+        """The reports of ended attempts, once there are so many."""
         for _ in range(6000):
             if len(ended := [a for a in self.attempts if a.duration_s is not None]) >= count:
                 return ended
@@ -126,7 +126,7 @@ async def proxy(
     limits: EgressLimits | None = None,
     listener: socket.socket | None = None,
 ) -> AsyncIterator[Proxy]:
-    """A proxy for which every name is 127.0.0.1 and loopback is exempt, unless told otherwise."""
+    """A proxy for which every name is 127.0.0.1 and loopback is exempt, by default."""
     attempts: list[EgressAttempt] = []
     async with serve_egress(
         listener or listening(),
@@ -222,7 +222,7 @@ def files(root: Path, *, tls: ssl.SSLContext | None = None) -> Iterator[int]:
 
 
 async def run(*argv: str | Path, env: Mapping[str, str], cwd: Path) -> tuple[int, str]:
-    """A real client, with nothing of our environment but the way to programs."""
+    """A real client, with nothing of our environment but PATH."""
     process = await asyncio.create_subprocess_exec(
         *map(str, argv),
         env={"PATH": os.environ["PATH"], "HOME": str(cwd), **env},

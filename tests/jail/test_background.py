@@ -1,4 +1,4 @@
-"""Commands that go on after their caller stopped waiting."""
+"""Commands that continue after their caller stopped waiting."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ async def shell(request: pytest.FixtureRequest, workspace: Path) -> AsyncIterato
         yield opened
 
 
-async def test_a_slow_command_goes_on_and_the_shell_is_free(shell: Shell) -> None:
+async def test_a_slow_command_continues_and_the_shell_is_free(shell: Shell) -> None:
     await shell.run("cd /tmp; export E=1; v=1")
     ran = await shell.run("echo a; until test -e go; do sleep 0.02; done; echo $v; exit 3", yield_s=1)
     assert (ran.running, ran.id, ran.stdout, ran.exit_code) == (True, "bg_1", "a\n", None)
@@ -57,7 +57,7 @@ async def test_its_timeout_still_kills_it(shell: Shell) -> None:
 
 
 async def started(shell: Shell, words: str) -> None:
-    """Wait until a program with these words runs in the jail."""
+    """Wait until a program with these arguments runs in the jail."""
     async with asyncio.timeout(DEADLINE_S):
         while not (await shell.run(f"pgrep -fx '{words}'")).stdout:
             pass
@@ -142,12 +142,12 @@ async def test_a_bash_that_forks_all_the_time_keeps_its_trap(workspace: Path) ->
             assert (ended.exit_code, ended.stdout) == (5, "set\ncleaned\n")
 
 
-async def test_an_unknown_id_is_told_what_is_known(shell: Shell) -> None:
+async def test_an_unknown_id_is_answered_with_the_known_ones(shell: Shell) -> None:
     with pytest.raises(NotFound, match="bg_9"):
         shell.background.get("bg_9")
 
 
-async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
+async def test_only_the_end_of_long_output_is_buffered(shell: Shell) -> None:
     ran = await shell.run("sleep 0.1; head -c 3000000 /dev/zero; echo end", yield_s=0.05)
     command = shell.background.get(ran.id or "")
     await command.wait(DEADLINE_S)
@@ -157,7 +157,7 @@ async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
     assert len(tape.before) == PRECEDING_BYTES
 
 
-async def test_what_stood_before_comes_along(shell: Shell) -> None:
+async def test_preceding_output_is_included(shell: Shell) -> None:
     ran = await shell.run("printf 0123456789; sleep 60", yield_s=0.3)
     command = shell.background.get(ran.id or "")
     for offset in (0, 4, 10, 99):
@@ -167,7 +167,7 @@ async def test_what_stood_before_comes_along(shell: Shell) -> None:
     await command.kill()
 
 
-async def test_its_end_is_announced_and_all_is_gone_with_the_jail(workspace: Path) -> None:
+async def test_the_end_is_reported_and_nothing_outlives_the_jail(workspace: Path) -> None:
     ends: list[tuple[str, Result]] = []
     events: list[ShellEvent] = []
     async with open_shell("test", workspace=workspace, on_event=events.append) as shell:
@@ -182,7 +182,7 @@ async def test_its_end_is_announced_and_all_is_gone_with_the_jail(workspace: Pat
     assert (await found.communicate())[0] == b""
 
 
-async def test_the_commands_in_the_background_can_be_gone_through(shell: Shell) -> None:
+async def test_background_commands_can_be_iterated(shell: Shell) -> None:
     first = await shell.run("sleep 60", yield_s=0.1)
     second = await shell.run("sleep 60", yield_s=0.1)
     assert [entry.id for entry in shell.background] == [first.id, second.id]
@@ -191,7 +191,7 @@ async def test_the_commands_in_the_background_can_be_gone_through(shell: Shell) 
         await entry.kill()
 
 
-async def test_of_those_that_ended_long_ago_only_the_ends_are_kept(shell: Shell) -> None:
+async def test_of_commands_that_ended_long_ago_only_head_and_tail_are_retained(shell: Shell) -> None:
     for number in range(7):
         ran = await shell.run(
             f"until test -e go; do sleep 0.1; done; echo {number}; head -c 400000 /dev/zero; echo; echo last",

@@ -1,4 +1,4 @@
-"""Finding a cgroup of ours, in the two versions and in none."""
+"""Finding our own cgroup, in version 1, version 2 and without either."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from hutch.jail.policy import Limits
 
 
 def machine(root: Path, cgroup: str, mounts: str, files: dict[str, str]) -> Path:
-    """A copy of the parts of /proc and /sys that are looked at."""
+    """A copy of the parts of /proc and /sys that are read."""
     for name, text in {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mounts, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -32,7 +32,7 @@ def test_version_2_when_it_is_delegated(tmp_path: Path) -> None:
     )
 
 
-def test_what_else_is_mounted_is_not_looked_into(tmp_path: Path) -> None:
+def test_other_mounts_are_not_inspected(tmp_path: Path) -> None:
     cannot = "/sys/" + "t" * 300  # no file system takes such a name: looking fails, as where one may not
     root = machine(
         tmp_path,
@@ -92,13 +92,13 @@ def test_a_jail_has_the_share_of_an_ordinary_program_and_a_server_has_more(tmp_p
         assert (group / "cgroup.procs").read_text() == str(os.getpid())
 
 
-def test_a_process_that_is_preferred_comes_back(tmp_path: Path) -> None:
+def test_a_preferred_process_can_be_moved_back(tmp_path: Path) -> None:
     """In the groups of this machine, where there are any."""
     program = (
         "from hutch.jail.limits import meter\n"
         "from pathlib import Path\n"
         "def where(): return Path('/proc/self/cgroup').read_text()\n"
-        "home, before = meter._found_home(), where()\n"
+        "home, before = meter._parent_groups(), where()\n"
         "with meter.preferring_self(): inside = where()\n"
         "known = home is not None and 'cpu' in home.directories\n"
         "print(known, before != inside, home and home.version == 2 or where() == before)\n"
@@ -108,7 +108,7 @@ def test_a_process_that_is_preferred_comes_back(tmp_path: Path) -> None:
     assert (moved == known) and back == "True"
 
 
-def test_a_removed_group_still_answers_whoever_reads_its_counters(tmp_path: Path) -> None:
+def test_counters_of_a_removed_group_can_still_be_read(tmp_path: Path) -> None:
     """A thread that watches a jail may read once more while it closes, when the descriptors are closed."""
     for name in ("memory.events", "pids.events", "memory.current"):
         (tmp_path / name).write_text("oom_kill 2\nmax 3\n" if name.endswith("events") else "4096\n")

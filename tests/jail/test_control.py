@@ -1,4 +1,4 @@
-"""A warden that has gone over to the enemy."""
+"""The host's end of the control socket, against a hostile warden."""
 
 import array
 import asyncio
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Enemy:
-    """Holds the other end of the control socket."""
+    """Has the other end of the control socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -100,7 +100,7 @@ async def test_unwanted_descriptors_are_closed(pair: tuple[Control, Enemy, list[
 
 
 @pytest.mark.parametrize("kind", ["file", "unix", "udp", "two", "none"])
-async def test_what_is_not_one_tcp_socket_is_not_taken(
+async def test_anything_but_one_tcp_socket_is_refused(
     pair: tuple[Control, Enemy, list[str]], kind: str
 ) -> None:
     control, enemy, reasons = pair
@@ -127,7 +127,7 @@ async def test_what_is_not_one_tcp_socket_is_not_taken(
     assert len(reasons) == 1
 
 
-async def test_a_tcp_socket_that_was_asked_for_is_taken_and_never_blocks(
+async def test_a_requested_tcp_socket_is_accepted_and_never_blocks(
     pair: tuple[Control, Enemy, list[str]],
 ) -> None:
     control, enemy, reasons = pair
@@ -149,7 +149,7 @@ async def test_a_tcp_socket_that_was_asked_for_is_taken_and_never_blocks(
 
 
 class Refusing(socket.socket):
-    """The kernel as it is when somebody has used up what there is for messages."""
+    """A socket whose kernel memory for messages is used up."""
 
     refusals = 0
 
@@ -160,7 +160,7 @@ class Refusing(socket.socket):
         return super().sendmsg(*arguments)
 
 
-async def test_what_passes_fails_one_command_at_most() -> None:
+async def test_a_transient_error_fails_one_command_at_most() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     one, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     work = Refusing(fileno=one.detach())
@@ -181,7 +181,7 @@ async def test_what_passes_fails_one_command_at_most() -> None:
     assert reasons == []
 
 
-async def test_a_better_reason_is_told() -> None:
+async def test_a_better_reason_is_reported() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     work, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
@@ -207,7 +207,7 @@ async def test_a_frame_from_another_process_is_a_forgery(pair: tuple[Control, En
     assert len(reasons) == 1
 
 
-async def test_a_late_answer_is_let_go(pair: tuple[Control, Enemy, list[str]]) -> None:
+async def test_a_late_answer_is_ignored(pair: tuple[Control, Enemy, list[str]]) -> None:
     control, enemy, reasons = pair
     enemy.say(b"ready")
     await control.ready()
@@ -221,7 +221,7 @@ async def test_a_late_answer_is_let_go(pair: tuple[Control, Enemy, list[str]]) -
 
 
 async def fill(control: Control) -> list[asyncio.Task[None]]:
-    """Commands that nobody takes, until some have to wait."""
+    """Send commands that no reaper takes, until some must wait."""
     waiting: list[asyncio.Task[None]] = []
     while not waiting:
         send_command = asyncio.create_task(control.send_command(b"x" * 50_000, fds=[]))
@@ -234,7 +234,7 @@ async def fill(control: Control) -> list[asyncio.Task[None]]:
     return waiting
 
 
-async def test_requests_get_through_while_nobody_takes_commands(
+async def test_requests_get_through_while_no_reaper_takes_commands(
     pair: tuple[Control, Enemy, list[str]],
 ) -> None:
     control, enemy, _ = pair
@@ -254,7 +254,7 @@ async def test_requests_get_through_while_nobody_takes_commands(
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def test_closing_wakes_whoever_waits_and_leaves_nothing_in_the_loop(
+async def test_closing_wakes_all_waiters_and_leaves_nothing_in_the_loop(
     pair: tuple[Control, Enemy, list[str]],
 ) -> None:
     control, enemy, _ = pair

@@ -1,4 +1,4 @@
-"""The egress proxy: what it lets through, what it says when it does not, and real clients through it."""
+"""The egress proxy: what it allows, its messages when it refuses, and real clients through it."""
 
 import asyncio
 import base64
@@ -70,7 +70,7 @@ def anyio_backend() -> str:
         ("localhost", Pattern("localhost", below=False, port=None)),
     ],
 )
-def test_pattern_is_read_into_one_spelling(text: str, pattern: Pattern) -> None:
+def test_a_pattern_is_normalised(text: str, pattern: Pattern) -> None:
     assert parse_pattern(text) == pattern
 
 
@@ -116,7 +116,7 @@ def test_pattern_that_cannot_be_meant_is_refused_with_its_text(text: str) -> Non
 
 
 @given(st.text(alphabet="aZ019.-_:[]%x\0 é@/*\u2024", max_size=20) | st.ip_addresses().map(str))
-def test_host_has_one_spelling_or_none(text: str) -> None:
+def test_a_host_has_one_normal_form_or_none(text: str) -> None:
     with contextlib.suppress(BadRequest):
         host = parse_host(text)
         assert parse_host(join_authority(host, None)) == host
@@ -302,7 +302,7 @@ async def test_answer_that_cannot_be_read_becomes_a_502(answer: bytes) -> None:
     assert got.startswith(b"HTTP/1.1 502 " if answer else b"HTTP/1.1 504 ")
 
 
-async def test_answer_cut_short_is_not_taken_for_the_whole() -> None:
+async def test_a_truncated_answer_does_not_look_complete() -> None:
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
@@ -426,7 +426,7 @@ def threads() -> int:
     return sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
 
 
-async def test_closing_cuts_what_is_open_and_leaves_nothing() -> None:
+async def test_closing_cuts_open_connections_and_leaves_nothing() -> None:
     before = await open_descriptors(), threads()
     async with (
         origin() as server,
@@ -457,7 +457,7 @@ async def test_socket_that_does_not_listen_is_refused_and_closed() -> None:
     assert wrong.fileno() == -1
 
 
-async def test_attempts_come_no_faster_than_allowed() -> None:
+async def test_the_rate_of_attempts_is_limited() -> None:
     async with proxy(limits=EgressLimits(attempts_per_s=20)) as door:
         asking = [asyncio.create_task(door.get("b.example")) for _ in range(200)]
         await asyncio.sleep(1)
@@ -529,7 +529,7 @@ async def side_pair() -> tuple[Side, socket.socket]:
         (b"\x80\x2e\x01\x03\x01", True, False),  # a hello of SSL 2
     ],
 )
-async def test_tunnel_passes_only_what_is_for_its_host(first: bytes, tls_only: bool, passes: bool) -> None:
+async def test_a_tunnel_relays_only_traffic_for_its_host(first: bytes, tls_only: bool, passes: bool) -> None:
     client, jail = await side_pair()
     upstream, world = await side_pair()
     tunnel = asyncio.create_task(run_tunnel(client, upstream, "a.example", first=first, tls_only=tls_only))

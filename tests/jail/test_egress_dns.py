@@ -1,4 +1,4 @@
-"""Names that lead inside, as a real name server and the host's own resolver tell them to the proxy."""
+"""Names that resolve to internal addresses, through a real name server and the host's own resolver."""
 
 import json
 import subprocess

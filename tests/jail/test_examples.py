@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, as they stand, in jails."""
+"""The examples of docs/python.md run unchanged in jails."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""A jail is stopped, and goes on as if nothing had been."""
+"""A jail is stopped, and resumes without a trace."""
 
 import asyncio
 import time
@@ -16,13 +16,13 @@ COUNT = "import os,time\nfor _ in range(6): os.fork()\nwhile True: os.utime('bea
 
 
 def states(jail: Jailed) -> list[bytes]:
-    """Of all but the reapers and the warden."""
+    """The states of all processes except the reapers and the warden."""
     fields = [read(f"/proc/{pid}/stat").rpartition(b") ")[2] for pid in below(jail.warden_pid)]
     reapers = b"%d" % jail.warden_pid
     return sorted(stat[:1] for stat in fields if stat and stat.split()[1] != reapers)
 
 
-async def test_nobody_runs_meanwhile_and_all_go_on(jail: Jailed, workspace: Path) -> None:
+async def test_no_process_runs_meanwhile_and_all_resume(jail: Jailed, workspace: Path) -> None:
     (workspace / "beat").touch()
     (workspace / "beat").chmod(0o666)
     counting = await jail.spawn(["python3", "-c", COUNT])
@@ -41,7 +41,7 @@ async def test_nobody_runs_meanwhile_and_all_go_on(jail: Jailed, workspace: Path
     counting.close()
 
 
-async def test_who_was_stopped_before_stays_so(jail: Jailed) -> None:
+async def test_a_process_that_was_stopped_before_stays_stopped(jail: Jailed) -> None:
     stopped = await jail.spawn(["sh", "-c", "kill -STOP $$"])
     async with asyncio.timeout(60):
         while states(jail) != [b"T"]:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""Measuring a tree that does not want to be measured."""
+"""Measuring a tree that changes meanwhile."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def measured(directory: Path) -> tuple[int, int, bool, bool]:
         os.close(fd)
 
 
-def test_files_count_by_the_blocks_they_take(tmp_path: Path) -> None:
+def test_files_count_by_their_blocks(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 100_000)
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", 10**9)
@@ -40,7 +40,7 @@ def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
     assert measured(tmp_path)[0] < 120_000
 
 
-def test_files_with_names_outside_are_told_if_asked_for(tmp_path: Path) -> None:
+def test_files_with_names_outside_are_counted_on_request(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     for name in ("inside", "out", "also-out"):
         (tmp_path / "own" / name).touch()
@@ -53,7 +53,7 @@ def test_files_with_names_outside_are_told_if_asked_for(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_a_walk_tells_whether_something_was_changed_after_it_began(tmp_path: Path) -> None:
+def test_a_walk_detects_changes_after_its_start(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"d{number}").mkdir()
     fd = os.open(tmp_path, os.O_RDONLY)
@@ -92,7 +92,7 @@ def test_a_bottomless_tree_is_called_too_deep(tmp_path: Path) -> None:
 
 
 def noticed(growth: Growth) -> None:
-    """Sooner or later: others use the disk as well."""
+    """Whether the growth is found in the end: others use the disk as well."""
     for _ in range(1000):
         grown, files = growth.grown()
         if grown > 10_000_000:
@@ -125,9 +125,9 @@ def test_growth_is_noticed_soon_though_others_free_as_much(tmp_path: Path) -> No
     os.close(fd)
 
 
-def test_what_hides_for_a_moment_is_not_blamed_for_what_others_write(tmp_path: Path) -> None:
+def test_a_briefly_hidden_process_is_not_blamed_for_what_others_write(tmp_path: Path) -> None:
     def look(*, always: bool) -> int:
-        """By how much an empty directory has grown, when something in it cannot be looked into."""
+        """The growth of an empty directory when something in it cannot be inspected."""
         looks = 0
 
         def hidden() -> UnlinkedFiles:
@@ -161,7 +161,7 @@ def test_a_walk_is_owed_until_it_is_made(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_who_moves_things_is_measured_standing_still_and_not_blamed_for_what_others_write(
+def test_a_jail_that_moves_files_is_measured_frozen_and_not_blamed_for_what_others_write(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "own").mkdir()

@@ -1,4 +1,4 @@
-"""Root lends a directory to a jail, and it stays its owner's."""
+"""Root lends a directory to a jail, and its files stay the owner's."""
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 
@@ -22,7 +22,7 @@ OWNER, GROUP = 54321, 54322
 
 @pytest.fixture
 def owned(workspace: Path) -> Path:
-    """Somebody's private directory, where nobody else gets to."""
+    """A private directory of another user."""
     private = workspace / "private"
     repository = private / "repository"
     repository.mkdir(parents=True)
@@ -67,7 +67,7 @@ async def test_roots_own_directory_can_be_lent_too(workspace: Path) -> None:
     assert (workspace / "made").stat().st_uid == 0
 
 
-async def test_no_mount_is_left_on_the_host(owned: Path) -> None:
+async def test_no_mount_remains_on_the_host(owned: Path) -> None:
     before = Path("/proc/self/mountinfo").read_text()
     async with open_jail(owned) as jail:
         await jail.run(["true"])
@@ -75,20 +75,20 @@ async def test_no_mount_is_left_on_the_host(owned: Path) -> None:
     assert list(Path("/run/hutch").iterdir()) == []
 
 
-async def test_a_file_system_without_idmapping_is_refused_with_the_way_out() -> None:
+async def test_a_file_system_without_idmapping_is_refused_with_a_remedy() -> None:
     with pytest.raises(Unavailable, match=r"has no idmapped mounts .* or run Hutch as the user who owns it"):
         async with open_jail(Path("/proc/self/task")):
             pass
 
 
-async def test_a_missing_directory_is_told(workspace: Path) -> None:
+async def test_a_missing_directory_is_reported(workspace: Path) -> None:
     with pytest.raises(NotFound, match=r"There is no directory '.*/gone'"):
         async with open_jail(workspace / "gone"):
             pass
 
 
 def test_root_without_rights_is_refused_and_nothing_runs_as_root(workspace: Path) -> None:
-    """Take CAP_SETUID away: no unprivileged user to be had, so no jail."""
+    """Without CAP_SETUID there is no unprivileged user to run as, so no jail."""
     script = (
         "import asyncio, sys, pathlib\n"
         "from hutch.jail.jail import open_jail\n"

@@ -1,4 +1,4 @@
-"""A look finds the commands that hold too much memory, and ends no others."""
+"""An inspection finds the commands that use too much memory, and ends no others."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ SMALL = Limits(memory_bytes=100 * MIB, tmp_bytes=20 * MIB, shm_bytes=20 * MIB, h
 
 @asynccontextmanager
 async def two_commands(jail: Jailed) -> AsyncIterator[tuple[Command, Command]]:
-    """One whose four processes hold 160 MiB together, and one that answers a line."""
+    """One whose four processes use 160 MiB together, and one that answers a line."""
     small = await jail.spawn(["cat"], stdin=PIPE)
     await small.wait_started()
     big = await jail.spawn(["python3", "-c", HOLD])
@@ -53,7 +53,7 @@ def host_number(jail: Jailed, reaper: int) -> int:
     return found
 
 
-def test_as_many_commands_are_ended_as_it_takes() -> None:
+def test_as_many_commands_are_ended_as_necessary() -> None:
     used_now = {1: 10, 2: 50, 3: 30}
     assert commands_to_end(used_now, 40) == {2}
     assert commands_to_end(used_now, 50) == {2}
@@ -63,7 +63,7 @@ def test_as_many_commands_are_ended_as_it_takes() -> None:
     assert commands_to_end({}, 1) == frozenset()
 
 
-async def test_a_look_kills_the_command_that_holds_too_much_and_no_other(
+async def test_an_inspection_kills_the_command_with_too_much_memory_and_no_other(
     jail: Jailed, workspace: Path
 ) -> None:
     async with two_commands(jail) as (big, small):
@@ -79,11 +79,11 @@ async def test_a_look_kills_the_command_that_holds_too_much_and_no_other(
         )
         assert {number_inside(pid) for pid in inspector.reapers_to_end} == {big.reaper}
         async with asyncio.timeout(60):
-            await big.gone()
+            await big.wait_gone()
         assert await answers(small)
 
 
-async def test_commands_that_are_ended_leave_others_alone_and_make_room_for_the_next(jail: Jailed) -> None:
+async def test_ending_commands_spares_others_and_frees_memory_for_the_next(jail: Jailed) -> None:
     async with two_commands(jail) as (big, small):
         assert await jail._end_commands(frozenset({host_number(jail, big.reaper)}))
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
@@ -91,7 +91,7 @@ async def test_commands_that_are_ended_leave_others_alone_and_make_room_for_the_
         assert await answers(small)
 
 
-async def test_where_all_commands_must_end_or_one_is_not_known_the_jail_is_cleared(jail: Jailed) -> None:
+async def test_the_jail_is_cleared_when_all_commands_must_end_or_one_is_unknown(jail: Jailed) -> None:
     async with two_commands(jail) as (big, small):
         both = frozenset(host_number(jail, each.reaper) for each in (big, small))
         assert not await jail._end_commands(both)

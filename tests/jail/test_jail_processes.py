@@ -1,4 +1,4 @@
-"""Who is in a jail, and who is not."""
+"""Which processes are in a jail."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def is_sleep(pid: int) -> bool:
         return False
 
 
-async def test_only_what_is_below_the_warden_is_killed(jail: Jailed) -> None:
+async def test_only_processes_below_the_warden_are_killed(jail: Jailed) -> None:
     process = await jail.spawn(["sleep", "500"])
     async with asyncio.timeout(60):
         while not (sleeping := [each.pid for each in members(jail.warden_pid) if is_sleep(each.pid)]):  # noqa: ASYNC110
@@ -40,7 +40,7 @@ async def test_only_what_is_below_the_warden_is_killed(jail: Jailed) -> None:
     process.close()
 
 
-async def test_who_was_killed_is_dying_and_who_lost_only_its_first_thread_is_not(jail: Jailed) -> None:
+async def test_a_killed_process_is_dying_and_one_without_its_first_thread_is_not(jail: Jailed) -> None:
     leave = (
         "import ctypes, os, threading, time\n"
         "threading.Thread(target=time.sleep, args=[500]).start()\nprint(1, flush=True)\n"

@@ -60,7 +60,7 @@ def _write_process(proc: Path, pid: int, parent: int, state: str, children: str 
 
 @pytest.mark.parametrize("state", ["S", "Z"])
 def test_a_job_is_found_while_its_parent_ends(tmp_path: Path, state: str) -> None:
-    """The shell ends between the look at the reaper's children and that at its own."""
+    """The shell ends after the reaper's children were read and before its own are."""
     reaper, shell, job = 2, 3, 4
     _write_process(tmp_path, reaper, 1, "S", f"{shell}")
     _write_process(tmp_path, shell, reaper, state)
@@ -128,7 +128,7 @@ async def test_a_terminal_has_jobs_besides_its_foreground(jail: Jailed, typed: b
         await wait_for(lambda: terminal.has_jobs is expected)
 
 
-async def test_more_processes_than_are_looked_at_count_as_jobs(jail: Jailed) -> None:
+async def test_more_processes_than_are_inspected_count_as_jobs(jail: Jailed) -> None:
     process = await jail.spawn(["sh", "-c", "for n in $(seq 100); do sleep 100 & done; echo x; wait"])
     assert process.stdout is not None and await process.stdout.read() == b"x\n"
     assert process.has_jobs

@@ -1,4 +1,4 @@
-"""A jail begins whole and ends whole, whatever happens to its Hutch."""
+"""A jail starts and ends completely, whatever happens to its Hutch."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ def descriptors() -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_hutch_that_is_killed_takes_its_jails_along(workspace: Path, number: int) -> None:
+def test_killing_hutch_ends_its_jails(workspace: Path, number: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOST, str(workspace)], stdout=subprocess.PIPE, text=True
     ) as host:
@@ -74,7 +74,7 @@ def test_groups_of_a_killed_hutch_are_swept_by_the_next(workspace: Path) -> None
 
 
 @pytest.mark.anyio
-async def test_descriptors_are_given_back(workspace: Path) -> None:
+async def test_descriptors_are_released(workspace: Path) -> None:
     async with open_jail(workspace) as jail:
         await jail.run(["true"])
     before = descriptors()
@@ -101,7 +101,7 @@ async def test_opening_can_be_cancelled_at_any_moment(workspace: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_bubblewrap_complains_of_is_told(workspace: Path) -> None:
+async def test_errors_of_bubblewrap_are_reported(workspace: Path) -> None:
     with pytest.raises(Unavailable, match="did not start: bwrap: Can't find source path /nowhere/at/all"):
         async with open_jail(workspace, Policy(readonly=("/nowhere/at/all",))):
             pass

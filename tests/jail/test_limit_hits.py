@@ -29,7 +29,7 @@ FORK = (
 )
 
 
-def test_what_is_seen_again_is_noted_once_for_each_who_asks() -> None:
+def test_a_repeated_hit_is_noted_once_per_window() -> None:
     hits = LimitHits()
     hits.note_once(FULL)
     hits.note_once(FULL)
@@ -40,7 +40,7 @@ def test_what_is_seen_again_is_noted_once_for_each_who_asks() -> None:
     assert hits.noted == [(FULL, UNKNOWN), (FULL, UNKNOWN)]
 
 
-def test_a_signal_tells_its_limit() -> None:
+def test_a_signal_identifies_its_limit() -> None:
     limits = Limits(cpu_s=3, file_bytes=5 * MIB)
     assert hit_by_signal(Exit(None, 24), limits) == LimitHit("cpu_s", "3 s")
     assert hit_by_signal(Exit(None, 25), limits) == LimitHit("file_bytes", "5 MiB")
@@ -80,7 +80,7 @@ def test_a_hit_with_a_known_cause_is_of_that_command_and_no_other() -> None:
 
 
 async def until_blamed(jail: Jailed) -> None:
-    """Until a look has seen a process that has most of the memory."""
+    """Wait until an inspection has seen a process with most of the memory."""
     assert jail._meter.watch is not None
     inspector = jail._meter.watch.inspector
     async with asyncio.timeout(120):
@@ -127,7 +127,7 @@ async def test_a_command_is_not_blamed_for_the_processes_of_another(workspace: P
 
 
 @pytest.mark.anyio
-async def test_a_command_of_a_shell_is_not_blamed_for_the_one_before(workspace: Path) -> None:
+async def test_a_command_of_a_shell_is_not_blamed_for_the_previous_one(workspace: Path) -> None:
     async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
         shell = Shells(jail).shell()
         ran = await shell.run(f'python3 -c "{EAT}"; true', timeout_s=300)
@@ -139,7 +139,7 @@ async def test_a_command_of_a_shell_is_not_blamed_for_the_one_before(workspace: 
 
 @pytest.mark.soak  # needs a machine on which the watcher is not late
 @pytest.mark.anyio
-async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_one_before(workspace: Path) -> None:
+async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_previous_one(workspace: Path) -> None:
     await asyncio.to_thread(workspace.chmod, 0o777)
     async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
         shell = Shells(jail).shell()

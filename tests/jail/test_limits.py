@@ -1,4 +1,4 @@
-"""Each limit stops what goes over it, says its name, and leaves the jail usable."""
+"""Each limit stops what exceeds it, is named in the result, and leaves the jail usable."""
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 
@@ -40,7 +40,7 @@ def sh(script: str) -> list[str]:
 async def run_in(
     workspace: Path, limits: Limits, argv: list[str], *, timeout_s: float = 300
 ) -> tuple[Finished, Finished]:
-    """The command's result, and that of a harmless one after it."""
+    """The result of a command, and of a harmless one after it."""
     async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
         return await jail.run(argv, timeout_s=timeout_s), await jail.run(["echo", "on"])
 
@@ -54,14 +54,14 @@ async def test_memory_is_limited_for_all_processes_together(workspace: Path) -> 
 
 
 async def test_memory_of_one_command_ends_no_other(workspace: Path) -> None:
-    """Though the end of one process is not enough, and the others may outlive their command."""
+    """Even when ending one process is not enough, and the others may outlive their command."""
     script = f"import os\nfor _ in range(5): os.fork()\n{EAT}"
     async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
         beside = await jail.spawn(["cat"], stdin=PIPE)
         assert beside.stdin is not None and beside.stdout is not None
         eating = await jail.spawn(["python3", "-c", script])
         async with asyncio.timeout(300):
-            await eating.gone()
+            await eating.wait_gone()
         eating.close()
         await beside.stdin.write(b"on\n")
         assert await beside.stdout.read() == b"on\n"
@@ -86,7 +86,7 @@ async def test_a_full_tmpfs_is_full_and_no_more(workspace: Path, place: str) -> 
 
 
 async def fill(jail: Jailed) -> tuple[Command, int, LimitHit]:
-    """As many processes as there can be, which stay; their number, and the limit that was told."""
+    """Start as many processes as possible, which stay; returns their number, and the limit in the result."""
     mark = jail.mark()
     filling = await jail.spawn(["python3", "-c", FILL])
     assert filling.stdout is not None
@@ -148,7 +148,7 @@ async def test_the_workspace_may_grow_only_so_much(workspace: Path) -> None:
         assert again.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
 
 
-async def test_sparse_files_count_by_what_they_hold(workspace: Path) -> None:
+async def test_sparse_files_count_by_their_content(workspace: Path) -> None:
     limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
     ran, _ = await run_in(workspace, limits, sh("truncate -s 1G sparse; sleep 1.5; echo whole"))
     assert (ran.stdout, ran.limit_hit) == (b"whole\n", None)
@@ -177,7 +177,7 @@ async def test_limits_cannot_be_raised_again(workspace: Path) -> None:
     assert ran.exit_code != 0
 
 
-async def test_nothing_is_left_of_a_jails_groups(workspace: Path) -> None:
+async def test_nothing_remains_of_a_jails_groups(workspace: Path) -> None:
     def groups() -> set[Path]:
         own = f"hutch.{os.getpid()}."
         found = os.walk("/sys/fs/cgroup")  # passes over groups of others that vanish meanwhile

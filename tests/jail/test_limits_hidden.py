@@ -1,4 +1,4 @@
-"""Memory, files and terminals that do not show at first sight are counted too."""
+"""Memory, files and terminals that are not directly visible are counted too."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def python(script: str) -> list[str]:
 
 
 @pytest.mark.parametrize("script", [SHARED, LEADERLESS], ids=["shared", "leaderless"])
-async def test_memory_that_hides_is_found(workspace: Path, script: str) -> None:
+async def test_hidden_memory_is_found(workspace: Path, script: str) -> None:
     async with open_jail(workspace, Policy(limits=SMALL)) as jail:
         ran = await jail.run(python(script), timeout_s=300)
         assert ran.limit_hit == LimitHit("memory_bytes", "200 MiB")
@@ -62,8 +62,8 @@ async def test_a_swarm_is_cleared_at_once(workspace: Path) -> None:
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_what_was_written_before_a_sleep_is_growth(workspace: Path) -> None:
-    """Though it may come between two walks, and nothing stirs any more."""
+async def test_files_written_before_a_sleep_count_as_growth(workspace: Path) -> None:
+    """Even between two walks, with no activity afterwards."""
     limits = replace(SMALL, workspace_growth_bytes=20 * MIB, workspace_growth_files=10_000)
     script = (
         "import time\nopen('a', 'wb').write(bytes(8 << 20))\ntime.sleep(1.3)\n"
@@ -86,7 +86,7 @@ async def test_terminals_are_limited(workspace: Path) -> None:
         again.close()
 
 
-async def test_no_terminal_left_is_told(jail: Jailed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_running_out_of_terminals_is_reported(jail: Jailed, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
     def full(path: str, *rest: object, **options: object) -> int:

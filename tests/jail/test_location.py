@@ -1,4 +1,4 @@
-"""A jail on a directory that only exists in namespaces of its own."""
+"""A jail on a directory that only exists in its own namespaces."""
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def hidden(workspace: Path) -> Iterator[JailLocation]:
-    """A directory with a file `secret` that nobody sees from outside."""
+    """A directory with a file `secret` that is not visible from outside."""
     opened = hidden_place(workspace)
     yield opened
     for fd in (opened.namespaces.user, opened.namespaces.mount):
@@ -64,7 +64,7 @@ def hidden_place(directory: Path) -> JailLocation:
     return JailLocation(directory, directory, Namespaces(None, made[0]), identity)
 
 
-def test_a_path_is_a_place_as_it_lies_there(workspace: Path) -> None:
+def test_a_plain_path_is_used_in_place(workspace: Path) -> None:
     (workspace / "link").symlink_to(workspace)
     there = workspace.resolve()
     assert to_location(workspace / "link") == JailLocation(there, there, is_resolved=True)
@@ -87,7 +87,7 @@ async def test_a_directory_that_was_swapped_for_a_link_is_refused(workspace: Pat
             pass
 
 
-def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
+def test_a_jail_must_get_the_directory_that_was_opened(workspace: Path) -> None:
     for name in ("sub", "outside"):
         (workspace / name).mkdir()
     (workspace / "sub" / "own").touch()
@@ -101,7 +101,7 @@ def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
     os.close(fd)
 
 
-async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: JailLocation) -> None:
+async def test_the_jail_sees_the_directory_and_the_host_does_not(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         ran = await jail.run(["sh", "-c", "cat secret; echo made > new; stat -c %u new; id -u"])
     word, owner, own = ran.stdout.decode().split()
@@ -109,15 +109,15 @@ async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: JailLoc
     assert list(hidden.directory.iterdir()) == []
 
 
-async def test_a_second_jail_finds_what_the_first_has_left(hidden: JailLocation) -> None:
+async def test_a_second_jail_sees_the_files_of_the_first(hidden: JailLocation) -> None:
     for number in range(2):
         async with open_jail(hidden) as jail:
             ran = await jail.run(["sh", "-c", f"ls | tr '\\n' ' '; touch made-{number}"])
     assert ran.stdout == b"made-0 secret "
 
 
-async def test_no_command_holds_the_namespaces_or_is_in_them(hidden: JailLocation) -> None:
-    """Whoever had a descriptor of the outer namespaces, or stayed in them, could leave the jail."""
+async def test_no_command_is_in_the_outer_namespaces_or_has_their_descriptors(hidden: JailLocation) -> None:
+    """A process with a descriptor of the outer namespaces, or in them, could leave the jail."""
     kinds = ("user", "mnt", "pid", "net")
     outer = {_link(Path(f"/proc/self/fd/{fd}")) for fd in _descriptors(hidden)}
     outer |= {_link(Path(f"/proc/self/ns/{kind}")) for kind in kinds}
@@ -170,7 +170,7 @@ asyncio.run(main())
 """
 
 
-def test_a_hutch_that_is_killed_takes_the_jail_along(workspace: Path) -> None:
+def test_killing_hutch_ends_its_jail(workspace: Path) -> None:
     root = str(Path(__file__).parents[2])
     words = [sys.executable, "-c", HOST, str(workspace), root]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as host:
@@ -184,7 +184,7 @@ def test_a_hutch_that_is_killed_takes_the_jail_along(workspace: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails are all that user")
-async def test_an_identity_that_was_lent_is_not_given_back(hidden: JailLocation) -> None:
+async def test_a_borrower_does_not_release_an_identity(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         await jail.run(["true"])
     assert hidden.identity.claim.fileno() >= 0
@@ -203,20 +203,20 @@ async def test_namespaces_that_are_none_are_refused(workspace: Path) -> None:
         assert (await jail.run(["true"])).exit_code == 0
 
 
-async def test_without_a_jail_there_is_no_such_place(hidden: JailLocation) -> None:
+async def test_layers_cannot_be_used_without_a_jail(hidden: JailLocation) -> None:
     with pytest.raises(Unavailable, match="consists of layers"):
         async with open_jail(hidden, unsafe_no_jail=True):
             pass
 
 
-async def test_what_is_measured_must_be_there(workspace: Path) -> None:
+async def test_the_measured_directory_must_exist(workspace: Path) -> None:
     with pytest.raises(NotFound, match="There is no directory"):
         async with open_jail(JailLocation(workspace, workspace / "gone")):
             pass
 
 
-async def test_what_is_written_is_measured_where_it_takes_room(workspace: Path, tmp_path: Path) -> None:
-    """The directory that is watched is the one that was named, not the one that is shown."""
+async def test_growth_is_measured_in_the_directory_that_stores_it(workspace: Path, tmp_path: Path) -> None:
+    """The watched directory is the one that stores the files, not the one that is visible."""
     from_there = JailLocation(workspace, tmp_path)
     async with open_jail(from_there) as jail:
         await jail.run(["sh", "-c", "head -c 1000000 /dev/zero > grown"])
@@ -224,7 +224,7 @@ async def test_what_is_written_is_measured_where_it_takes_room(workspace: Path, 
         assert list(tmp_path.iterdir()) == []
 
 
-async def test_what_belongs_to_it_is_seen_where_it_is_and_only_read(workspace: Path) -> None:
+async def test_directories_beside_are_visible_at_their_path_and_read_only(workspace: Path) -> None:
     private = workspace / "private"
     (private / "shown").mkdir(parents=True)
     (private / "shown/file").write_text("x\n")

@@ -1,4 +1,4 @@
-"""Whose locks they are."""
+"""Attributing locks to jails."""
 
 import fcntl
 import os
@@ -40,7 +40,7 @@ def test_locks_count_for_the_process_that_took_them(tmp_path: Path) -> None:
         assert count_locks([], there, limit=10, devices=()) == 0
 
 
-def test_locks_that_tell_no_process_count_for_whoever_has_the_file_open(tmp_path: Path) -> None:
+def test_locks_without_a_process_count_for_jails_that_have_the_file_open(tmp_path: Path) -> None:
     before = count_locks([ME], now(), limit=0, devices=())
     with (tmp_path / "file").open("wb") as file:
         lock(file.fileno(), 50, command=OF_THE_FILE)

@@ -1,4 +1,4 @@
-"""Lists of mappings are read for so long and no longer."""
+"""Lists of mappings are read up to a time limit."""
 
 import mmap
 import os
@@ -13,7 +13,7 @@ DEVICE = shared_memory_device()
 MIB = 1 << 20
 
 
-def test_shared_memory_counts_by_what_is_mapped_of_it() -> None:
+def test_shared_memory_counts_by_its_mappings() -> None:
     before = measure_shared_memory([(ME, 1 << 40)], device=DEVICE, max_mappings=10**6)
     with mmap.mmap(-1, 30 * MIB):
         after = measure_shared_memory([(ME, 1 << 40)], device=DEVICE, max_mappings=10**6)
@@ -21,7 +21,7 @@ def test_shared_memory_counts_by_what_is_mapped_of_it() -> None:
     assert after.mappings > 10
 
 
-def test_who_cannot_be_read_counts_in_full() -> None:
+def test_a_process_that_cannot_be_read_counts_in_full() -> None:
     nobody = Member(2**22 + 1, (2**22 + 1,), trusted=False, reaper=0)
     assert measure_shared_memory([(nobody, 7)], device=DEVICE, max_mappings=10**6).bytes == 7
 
@@ -40,7 +40,7 @@ def test_parts_are_whole_lines_and_all_of_them() -> None:
     pages.close()
 
 
-def test_what_takes_too_long_is_not_waited_for() -> None:
+def test_slow_work_is_not_waited_for() -> None:
     never = threading.Event()
     assert not run_in_thread(never.wait, 0.01)
     never.set()

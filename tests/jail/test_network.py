@@ -1,4 +1,4 @@
-"""The way out of a jail: real tools through the proxy, nothing past it, and the way in to a port."""
+"""The network of a jail: real tools through the proxy, nothing past it, and connections to a port inside."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ GET = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10)
 
 @dataclass
 class Networked:
-    """A jail with a proxy for which every name is 127.0.0.1, and what went through it."""
+    """A jail with a proxy for which every name is 127.0.0.1, and the attempts that it reported."""
 
     jail: Jailed
     attempts: list[EgressAttempt] = field(default_factory=list)
@@ -77,7 +77,7 @@ async def test_urllib_reaches_an_allowed_host_and_no_other(workspace: Path) -> N
         assert ended[0].bytes_down > 0 and ended[0].address == "127.0.0.1"
 
 
-async def test_curl_is_told_how_to_be_allowed(workspace: Path) -> None:
+async def test_curl_shows_how_to_allow_a_host(workspace: Path) -> None:
     async with origin() as server, networked(workspace, f"*.a.example:{server.port}") as inside:
         got = await inside.run("curl", "-sS", f"http://deep.a.example:{server.port}/")
         refused = await inside.run("curl", "-sS", "http://evil.test/")
@@ -120,7 +120,7 @@ def wheel(path: Path) -> None:
 
 
 def copy_pip(into: Path) -> None:
-    """This environment's pip, where a jail's user can read it, who may not get to where this tree lies."""
+    """This environment's pip, where the jail's user can read it, who may not reach this tree."""
     found = importlib.util.find_spec("pip")
     assert found and found.origin, f"{sys.prefix} has no pip: make clean setup"
     package = Path(found.origin).parent
@@ -187,7 +187,7 @@ async def test_policy_that_names_no_host_is_refused_before_anything_starts(works
 
 
 async def test_the_hosts_loopback_is_refused_by_the_proxy_too(workspace: Path) -> None:
-    """As it is without a test's exemption: an allowed name that leads to loopback is not followed."""
+    """Without a test's exemption: an allowed name that resolves to loopback is refused."""
     seen: list[EgressAttempt] = []
     outside = Outside(on_egress=seen.append, resolve=resolving("127.0.0.1"))
     async with origin() as server:
@@ -297,7 +297,7 @@ async def test_a_server_in_the_jail_is_reached_through_its_port(jail: Jailed, wo
         await jail.connect(8000)
 
 
-async def test_the_port_of_one_jail_is_not_that_of_another(jail: Jailed, workspace: Path) -> None:
+async def test_jails_do_not_share_ports(jail: Jailed, workspace: Path) -> None:
     server = await jail.spawn(["/usr/bin/python3", "-m", "http.server", "8000"])
     async with open_jail(workspace) as other:
         async with asyncio.timeout(10):

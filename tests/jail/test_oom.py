@@ -1,4 +1,4 @@
-"""When memory runs out, the jail's first process is the last to go."""
+"""When memory runs out, the jail's first process is killed last."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def score(pid: int) -> int:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the warden's score is root's to give")
-async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
+async def test_every_command_is_killed_before_the_warden(jail: Jailed) -> None:
     before = score(os.getpid())
     together = await asyncio.gather(*(jail.run(SCORE) for _ in range(3)))  # each with a reaper of its own
     after = await jail.run(SCORE)
@@ -39,7 +39,7 @@ async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a command's score is root's to raise")
-async def test_commands_go_before_their_reapers_too(jail: Jailed) -> None:
+async def test_commands_are_killed_before_their_reapers_too(jail: Jailed) -> None:
     if not jail._meter.has_cgroup:
         pytest.skip("no cgroup to be had here")
     before = score(os.getpid())
@@ -66,7 +66,7 @@ def test_the_smaller_the_jail_the_more_a_score_must_be() -> None:
     assert [score_increase(size * MIB) for size in (32, 96, 2048, 65536)] == [500, 334, 16, 1]
 
 
-async def test_a_jail_that_ends_for_want_of_memory_says_so(workspace: Path) -> None:
+async def test_a_jail_that_ended_because_memory_ran_out_says_so(workspace: Path) -> None:
     group = make_group(SMALL)
     if group is None:
         pytest.skip("no cgroup to be had here")

@@ -1,4 +1,4 @@
-"""All that a jail and its shells promise, once more as somebody who is not root."""
+"""All tests of jails and shells once more, as a user other than root."""
 
 import os
 

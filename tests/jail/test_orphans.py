@@ -15,7 +15,7 @@ from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 
 class Waiting:
-    """A bubblewrap that has forked, and whose child waits for a word before it begins."""
+    """A bubblewrap that has forked, and whose child waits for input before it starts."""
 
     def __init__(self, *words: str) -> None:
         bwrap = shutil.which("bwrap")
@@ -37,7 +37,7 @@ class Waiting:
         self.outer.wait()
 
     def is_there(self) -> bool:
-        """Whether the inner one is, other than as somebody to be buried."""
+        """Whether the inner process exists, other than as a zombie."""
         try:
             return Path(f"/proc/{self.inner}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:
@@ -66,7 +66,7 @@ def stranger() -> Iterator[Waiting]:
 
 
 @pytest.mark.serial  # a server of another test would end it too
-def test_one_that_is_alone_is_ended(jail: Waiting) -> None:
+def test_an_orphan_is_killed(jail: Waiting) -> None:
     assert jail.inner not in end_orphans()  # its parent lives
     assert jail.is_there()
     jail.kill_outer()
@@ -76,13 +76,13 @@ def test_one_that_is_alone_is_ended(jail: Waiting) -> None:
         pass
 
 
-def test_those_of_other_programs_are_left_alone(stranger: Waiting) -> None:
+def test_bubblewraps_of_other_programs_are_not_killed(stranger: Waiting) -> None:
     stranger.kill_outer()
     assert stranger.inner not in end_orphans()
     assert stranger.is_there()
 
 
-def test_a_name_that_is_no_text_confuses_nobody() -> None:
+def test_a_process_name_that_is_not_text_is_handled() -> None:
     naming = (
         "import ctypes, time; ctypes.CDLL(None).prctl(15, bytes([255, 254, 41, 32]));"
         "print(flush=True); time.sleep(60)"

@@ -1,4 +1,4 @@
-"""The head and the tail of what was printed, and the whole beside it."""
+"""Head and tail of output in memory, and all of it in a file."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:
     assert capture.cut
 
 
-def test_what_fits_needs_no_file(tmp_path: Path) -> None:
+def test_output_that_fits_needs_no_file(tmp_path: Path) -> None:
     capture = Capture(max_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
     capture.add("stdout", b"1234567890")
     capture.close()

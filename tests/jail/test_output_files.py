@@ -1,4 +1,4 @@
-"""What commands printed takes only so much room on the host."""
+"""Output files use a limited amount of disk space on the host."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ def capture(files: OutputFiles, size: int) -> Capture:
     return made
 
 
-def test_the_oldest_of_those_that_ended_makes_room(tmp_path: Path) -> None:
+def test_the_oldest_ended_file_is_deleted_for_space(tmp_path: Path) -> None:
     files = OutputFiles(lambda: tmp_path, 100)
     made = [capture(files, 40) for _ in range(2)]
     for each in made:
@@ -28,7 +28,7 @@ def test_the_oldest_of_those_that_ended_makes_room(tmp_path: Path) -> None:
     assert not any(each.cut for each in (*made, newest))
 
 
-def test_those_that_are_being_written_stay_and_a_new_one_is_cut(tmp_path: Path) -> None:
+def test_open_files_stay_and_a_new_one_is_cut(tmp_path: Path) -> None:
     files = OutputFiles(lambda: tmp_path, 100)
     first, second = capture(files, 80), capture(files, 80)
     second.add("stdout", b"y")

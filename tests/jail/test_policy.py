@@ -1,4 +1,4 @@
-"""A policy says everything about a jail, and its options can be read like a page."""
+"""A policy fully determines a jail, and its options are readable."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_the_options_of_an_agents_jail() -> None:
     )
 
 
-def test_a_workspace_is_also_found_at_other_paths_where_nothing_else_is() -> None:
+def test_a_workspace_is_linked_at_other_free_paths() -> None:
     places = ("/home/me/repo", "/", "/tmp", "/home", "/home/hutch/repo", "/usr/src/repo", "/bin", "/etc/x")
     places += ("/tmp/repo", "/tmp/repo/self", "/workspace", "/var", "/run/repo", "/x/../usr", "repo", "/opt")
     words = " ".join(options(Policy(also_at=places, readonly=("/opt/tools",))))
@@ -85,7 +85,7 @@ def test_a_test_run_gets_30_s_512_mib_and_1_mib_of_output() -> None:
     assert (limits.command_timeout_s, limits.memory_bytes, limits.output_bytes) == (30, 512 * MIB, MIB)
 
 
-def test_a_profile_is_taken_by_name_and_changed() -> None:
+def test_a_profile_is_selected_by_name_and_changed() -> None:
     assert profile("tool", network=("pypi.example",)).network == ("pypi.example",)
     with pytest.raises(BadRequest, match=r"no jail profile 'toy'. Use one of agent, test, tool"):
         profile("toy")

@@ -1,4 +1,4 @@
-"""What a jail needs is found, and what is missing comes with its mending."""
+"""Requirements of a jail are found, and missing ones come with their fix."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from hutch.jail.probe import (
 
 
 def machine(root: Path, files: dict[str, str]) -> Path:
-    """A copy of the parts of /proc, /sys and /usr that a check looks at."""
+    """A copy of the parts of /proc, /sys and /usr that a check reads."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -80,11 +80,11 @@ def test_an_old_bwrap_is_refused(tmp_path: Path) -> None:
         ("bwrap: No permissions to create new namespace", "seccomp=unconfined"),
     ],
 )
-def test_what_bwrap_says_leads_to_a_way_out(said: str, fix: str) -> None:
+def test_a_message_of_bwrap_leads_to_a_remedy(said: str, fix: str) -> None:
     assert fix in jail_fix(said)
 
 
-def test_a_jail_that_fails_is_told_in_the_words_of_bwrap(tmp_path: Path) -> None:
+def test_a_failed_jail_is_reported_with_the_message_of_bwrap(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     broken = program(tmp_path / "bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
     check = jail(broken)
@@ -120,7 +120,7 @@ UBUNTU_24_04 = {
 }
 
 
-def test_apparmor_that_keeps_namespaces_from_bwrap_fails_with_a_profile(tmp_path: Path) -> None:
+def test_apparmor_that_forbids_namespaces_for_bwrap_fails_with_a_profile(tmp_path: Path) -> None:
     check = apparmor(machine(tmp_path, UBUNTU_24_04), bwrap_works=False)
     assert check == Check("apparmor", "fail", "forbids user namespaces for bwrap", APPARMOR_FIX)
     assert "apparmor_parser -r /etc/apparmor.d/bwrap" in check.fix
@@ -174,7 +174,7 @@ def test_no_cgroups_are_a_warning_and_no_reason_to_be_root(tmp_path: Path) -> No
     assert "as root" not in check.fix
 
 
-def test_a_check_that_breaks_is_one_that_fails() -> None:
+def test_a_check_that_raises_counts_as_failed() -> None:
     def broken() -> Check:
         raise PermissionError("not for you")
 
@@ -185,7 +185,7 @@ def test_a_check_that_breaks_is_one_that_fails() -> None:
     )
 
 
-def test_a_machine_that_breaks_a_check_is_asked_the_rest(tmp_path: Path) -> None:
+def test_other_checks_run_after_one_that_raises(tmp_path: Path) -> None:
     (tmp_path / "proc/sys/kernel/seccomp").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/seccomp/actions_avail").write_bytes(b"\xff\xfe")
     checks = {check.name: check for check in jail_checks(tmp_path)}
@@ -201,7 +201,7 @@ def test_a_kernel_that_lists_no_children_is_a_warning(tmp_path: Path) -> None:
     assert (check.status, "CONFIG_PROC_CHILDREN" in check.fix) == ("warn", True)
 
 
-def test_a_program_that_tells_no_version_has_none(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_version_has_none(tmp_path: Path) -> None:
     assert version_of([program(tmp_path / "dumb", "echo hello")]) is None
     assert version_of([str(tmp_path / "absent")]) is None
     assert version_of([program(tmp_path / "tells", "echo tells 12.3.4-beta")]) == (12, 3, 4)

@@ -1,4 +1,4 @@
-"""Nothing that a caller may ask for harms the jail, or costs a descriptor."""
+"""No request of a caller harms the jail, or leaks a descriptor."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ HALF = "\ud800"  # of a character
 
 
 def descriptors() -> Counter[str]:
-    """What is open, but for what the watcher looks at."""
+    """The open descriptors, without those that the watcher uses."""
     found: Counter[str] = Counter()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -55,7 +55,7 @@ def descriptors() -> Counter[str]:
         lambda jail: jail.listen(host=2130706433),
     ],
 )
-async def test_nonsense_is_refused_and_the_jail_goes_on(
+async def test_invalid_requests_are_refused_and_the_jail_continues(
     jail: Jailed, ask: Callable[[Jailed], Awaitable[object]]
 ) -> None:
     await jail.run(["true"])
@@ -67,14 +67,14 @@ async def test_nonsense_is_refused_and_the_jail_goes_on(
     assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_a_name_that_is_no_utf_8_can_be_given_back(jail: Jailed, workspace: Path) -> None:
+async def test_a_name_that_is_not_utf_8_can_be_passed_back(jail: Jailed, workspace: Path) -> None:
     (workspace / "\udcff").mkdir()
     assert (await jail.run(["pwd"], cwd="\udcff")).stdout == b"/workspace/\xff\n"
     assert (await jail.run(["echo", "ä\udcff"])).stdout == "ä".encode() + b"\xff\n"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
-def test_addresses_are_taken(host: str) -> None:
+def test_addresses_are_accepted(host: str) -> None:
     check_address(host, 80)
 
 

@@ -1,4 +1,4 @@
-"""What a crash leaves behind is told from what is in use."""
+"""What a crash leaves behind is distinguished from what is in use."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The filter, run call by call in an interpreter, and for real."""
+"""The filter, run call by call in an interpreter, and in the kernel."""
 
 import ctypes
 import errno
@@ -155,13 +155,13 @@ def test_calls_are_judged_by_their_arguments(
         (261, (1, 7, 1), EPERM),  # prlimit64
     ],
 )
-def test_others_keep_their_turn_and_their_limits_on_aarch64(
+def test_scheduling_and_limits_of_others_cannot_be_changed_on_aarch64(
     number: int, arguments: tuple[int, ...], answer: int
 ) -> None:
     assert on("aarch64", number, *arguments) == answer
 
 
-def test_memory_that_nobody_counts_is_refused_only_where_no_cgroup_counts_it() -> None:
+def test_uncounted_memory_is_refused_only_without_a_cgroup() -> None:
     assert (x86(319), x86(319, has_cgroup=False)) == (ALLOW, ENOSYS)  # memfd_create
     assert (x86(29, 0, 1 << 30), x86(29, 0, 1 << 30, has_cgroup=False)) == (ALLOW, ERRNO | errno.EINVAL)
     assert x86(29, 0, 4096, has_cgroup=False) == ALLOW  # shmget
@@ -170,7 +170,8 @@ def test_memory_that_nobody_counts_is_refused_only_where_no_cgroup_counts_it() -
 
 @pytest.mark.anyio
 async def test_the_kernel_agrees(jail: Jailed) -> None:
-    """Each call on this machine, bare and in a jail: what the jail refuses is not merely impossible."""
+    """Each call on this machine, outside and in a jail: the jail refuses calls that are otherwise
+    possible."""
     machine = seccomp.this_machine()
     column = MACHINES.index(machine)
     refused = {name: numbers[column] for name, numbers in {**seccomp.REFUSED, **seccomp.ABSENT}.items()}
@@ -198,7 +199,7 @@ async def test_the_filter_is_on_and_new_rights_are_off(jail: Jailed) -> None:
 
 
 def test_the_negative_control_these_calls_work_out_here() -> None:
-    """keyctl and personality answer on the bare machine, so a refusal inside is the filter's."""
+    """keyctl and personality work outside a jail, so the filter refuses them inside."""
     if seccomp.this_machine() != "x86_64":
         pytest.skip("numbers of x86_64")
     libc = ctypes.CDLL(None, use_errno=True)

@@ -30,12 +30,12 @@ async def shell(request: pytest.FixtureRequest, workspace: Path) -> AsyncIterato
 
 
 async def works(shell: Shell) -> bool:
-    """Whether the next command gets all it should."""
+    """Whether the next command works as it should."""
     ran = await shell.run("echo out; echo err >&2; cat; (exit 3)", timeout_s=5)
     return (ran.stdout, ran.stderr, ran.exit_code, ran.restarted) == ("out\n", "err\n", 3, False)
 
 
-async def test_output_exit_code_and_directory_come_back(shell: Shell) -> None:
+async def test_output_exit_code_and_directory_are_returned(shell: Shell) -> None:
     ran = await shell.run("cd /tmp && echo out && echo err >&2 && false")
     assert (ran.exit_code, ran.stdout, ran.stderr, ran.cwd) == (1, "out\n", "err\n", "/tmp")
     assert (ran.timed_out, ran.truncated, ran.restarted, ran.signal) == (False, False, False, None)
@@ -141,7 +141,7 @@ async def test_a_lost_shell_is_replaced(
 
 
 async def test_ending_one_helper_never_ends_another(shell: Shell) -> None:
-    """Each new shell dismisses its lender while the next one starts."""
+    """Each new shell ends its stdin holder while the next one starts."""
     for _ in range(150):
         assert (await shell.run("exit")).restarted
         assert (await shell.run("echo on")).stdout == "on\n"
@@ -180,8 +180,8 @@ async def test_a_stopped_shell_is_woken(shell: Shell) -> None:
     assert (ran.stdout, ran.timed_out) == ("on\n", False)
 
 
-async def test_nobody_else_can_speak_to_the_shell(shell: Shell) -> None:
-    """Its commands come, and its answers go, on a socket, which cannot be opened by /proc."""
+async def test_no_other_process_can_write_to_the_shell(shell: Shell) -> None:
+    """Its commands and replies use a socket, which cannot be opened through /proc."""
     forge = (
         "for fd in /proc/$$/fd/*; do case $(readlink $fd) in socket:*) echo there;"
         " (echo 'echo forged' >$fd) 2>/dev/null && echo opened;; esac; done"
@@ -209,7 +209,7 @@ async def test_a_deleted_directory_and_one_with_a_newline(shell: Shell) -> None:
     assert (await shell.run("pwd")).stdout == "/workspace\n"
 
 
-async def test_nothing_is_left_of_a_command_that_is_cancelled_while_its_input_is_made(shell: Shell) -> None:
+async def test_nothing_remains_of_a_command_that_is_cancelled_while_its_input_is_made(shell: Shell) -> None:
     await shell.run("true")
     pipes, lenders = pipes_open(), lenders_alive(shell)
     for rounds in range(60):
@@ -249,13 +249,13 @@ async def test_standard_input_and_environment_of_one_command(shell: Shell) -> No
     assert ran.stdout.strip() == "1000000"
 
 
-async def test_binary_output_is_kept_as_it_is(shell: Shell) -> None:
+async def test_binary_output_is_not_changed(shell: Shell) -> None:
     ran = await shell.run("printf '\\000\\377\\n\\001'; printf '\\376' >&2")
     assert (ran.stdout_bytes, ran.stderr_bytes) == (b"\0\xff\n\x01", b"\xfe")
     assert ran.stderr == "\N{REPLACEMENT CHARACTER}"
 
 
-async def test_what_no_shell_can_read_is_refused(shell: Shell) -> None:
+async def test_commands_that_no_shell_can_read_are_refused(shell: Shell) -> None:
     with pytest.raises(BadRequest, match="NUL"):
         await shell.run("echo \0")
     with pytest.raises(BadRequest, match="variable"):
@@ -272,7 +272,7 @@ async def test_a_huge_command(shell: Shell) -> None:
     assert await works(shell)
 
 
-async def test_a_flood_of_output_is_capped_in_memory_and_kept_in_a_file(shell: Shell) -> None:
+async def test_a_flood_of_output_is_capped_in_memory_and_saved_to_a_file(shell: Shell) -> None:
     ran = await shell.run("echo first; head -c 100000000 /dev/zero; echo last", timeout_s=30)
     assert ran.truncated and ran.exit_code == 0
     assert len(ran.stdout_bytes) < 1.1 * AGENT.limits.output_bytes
@@ -347,7 +347,7 @@ async def test_callers_queue_in_order_and_shells_run_in_parallel(workspace: Path
         assert (await one.run("cat order; echo $x")).stdout == "0\n1\n2\n\n"
 
 
-async def test_who_does_not_name_a_shell_gets_the_one_that_is_open(workspace: Path) -> None:
+async def test_a_caller_that_names_no_shell_gets_the_open_one(workspace: Path) -> None:
     async with (
         open_shell("test", workspace=str(workspace), shell="/bin/bash") as one,
         open_shell("test", workspace=workspace) as same,
@@ -357,7 +357,7 @@ async def test_who_does_not_name_a_shell_gets_the_one_that_is_open(workspace: Pa
         assert (one.program, other.program) == ("/bin/bash", "/bin/sh")
 
 
-async def test_what_has_the_wrong_type_is_told_at_the_door(workspace: Path) -> None:
+async def test_arguments_of_the_wrong_type_are_refused(workspace: Path) -> None:
     wrong: Any = [(b"ls", None, "command is of type bytes"), ("cat", "text", "stdin is text. Give bytes")]
     async with open_shell("test", workspace=workspace) as shell:
         for command, stdin, message in wrong:
@@ -389,7 +389,7 @@ async def test_the_same_id_means_the_same_jail(workspace: Path) -> None:
                 pass
 
 
-async def test_streaming_gives_the_output_as_it_comes(shell: Shell) -> None:
+async def test_streaming_yields_the_output_as_it_arrives(shell: Shell) -> None:
     chunks = [chunk async for chunk in shell.stream("echo a; sleep 0.2; echo b >&2; (exit 4)")]
     assert [(c.stream, c.data) for c in chunks[:2]] == [("stdout", b"a\n"), ("stderr", b"b\n")]
     assert chunks[-1].result is not None and chunks[-1].result.exit_code == 4
@@ -415,7 +415,7 @@ async def test_a_slow_reader_of_a_stream_makes_the_command_wait(shell: Shell) ->
     assert total == 20_000_000
 
 
-async def test_commands_are_told_for_the_audit(workspace: Path) -> None:
+async def test_commands_are_reported_for_the_audit(workspace: Path) -> None:
     events: list[ShellEvent] = []
     async with open_shell("test", workspace=workspace, on_event=events.append) as shell:
         await shell.run("cd /tmp; false")
@@ -443,7 +443,7 @@ async def test_without_walls_it_is_the_same_shell(workspace: Path) -> None:
         assert (await shell.run("echo $v")).stdout == "1\n"
 
 
-async def test_importing_the_room_is_cheap() -> None:
+async def test_importing_the_package_is_cheap() -> None:
     code = "import sys, hutch.jail; assert 'asyncio' not in sys.modules; hutch.jail.open_shell"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     assert await process.wait() == 0
@@ -465,7 +465,7 @@ async def test_importing_the_room_is_cheap() -> None:
         ("trap 'exit 6' EXIT; exit 4", 6),
     ],
 )
-async def test_a_command_sees_the_status_of_the_one_before(shell: Shell, command: str, status: int) -> None:
+async def test_a_command_sees_the_status_of_the_previous_one(shell: Shell, command: str, status: int) -> None:
     await shell.run(command)
     assert (await shell.run("echo $?")).stdout == f"{status}\n"
     assert (await shell.run("echo $?")).stdout == "0\n"
@@ -499,7 +499,7 @@ async def test_a_command_that_replaced_the_shell_ends_as_the_program_does(shell:
 
 @pytest.mark.long
 async def test_a_shell_that_answers_slowly_is_not_lost(shell: Shell) -> None:
-    """It has read the question, and is kept from the processor before it can answer."""
+    """It has read the status query, and gets no processor time before it can answer."""
     await shell.run("trap 'sleep 1.5' DEBUG" if shell.program == "/bin/bash" else "true")
     ran = await shell.run("x=1", timeout_s=60)
     assert (ran.exit_code, ran.restarted) == (0, False)
@@ -510,14 +510,14 @@ async def test_a_shell_that_answers_slowly_is_not_lost(shell: Shell) -> None:
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(("more", "cut"), [(0, False), (1, True), (500_000, True)])
-async def test_a_result_tells_that_it_was_cut(workspace: Path, stream: str, more: int, cut: bool) -> None:
+async def test_a_result_says_that_it_was_cut(workspace: Path, stream: str, more: int, cut: bool) -> None:
     most = 100_000
     policy = Policy(limits=Limits(output_bytes=most))
     async with open_shell("cut", workspace=workspace, policy=policy) as shell:
         redirection = ">&2" if stream == "stderr" else ""
         ran = await shell.run(f"head -c {most + more} /dev/zero {redirection}")
     assert (ran.truncated, ran.output_path is not None) == (cut, cut)
-    assert (b"left out" in getattr(ran, f"{stream}_bytes")) == cut
+    assert (b"omitted" in getattr(ran, f"{stream}_bytes")) == cut
 
 
 async def test_output_of_a_job_that_came_between_commands_and_was_too_much_counts_as_cut(
@@ -553,7 +553,7 @@ NEW_SHELL = (
         ("kill -9 $$", "The shell process was killed by signal 9."),
     ],
 )
-async def test_a_result_says_why_the_shell_is_gone_and_what_is_lost(
+async def test_a_result_says_why_the_shell_ended_and_what_is_lost(
     shell: Shell, command: str, why: str
 ) -> None:
     await shell.run("mkdir sub; cd sub; export KEPT=1; lost=1")
@@ -566,7 +566,7 @@ async def test_a_result_says_why_the_shell_is_gone_and_what_is_lost(
 @pytest.mark.parametrize(
     "command", ["kill $$", "trap 'echo trapped' TERM; kill $$", "(exit 3)", "(exec true)"]
 )
-async def test_a_shell_that_goes_on_needs_no_note(shell: Shell, command: str) -> None:
+async def test_a_shell_that_continues_needs_no_note(shell: Shell, command: str) -> None:
     ran = await shell.run(f"cd /tmp; lost=1; {command}")
     assert (ran.note, ran.restarted, ran.cwd) == ("", False, "/tmp")
     assert (await shell.run("echo $lost")).stdout == "1\n"

@@ -1,4 +1,4 @@
-"""Where a shell is, whatever it is called and whatever the shell says."""
+"""The directory of a shell, whatever its name and whatever the shell says."""
 
 import os
 from pathlib import Path
@@ -32,12 +32,12 @@ async def test_the_variable_cannot_lie(jail: Jailed, program: str) -> None:
     assert (await shell.run("PWD=$(printf '\\377'); true")).cwd == "/tmp"
 
 
-async def test_a_link_is_told_as_what_it_leads_to(jail: Jailed) -> None:
+async def test_a_link_is_reported_as_its_target(jail: Jailed) -> None:
     shell = Shells(jail).shell()
     assert (await shell.run("mkdir real; ln -s real link; cd link")).cwd == "/workspace/real"
 
 
-async def test_a_name_that_is_no_text_is_told_as_text_and_found_again(jail: Jailed) -> None:
+async def test_a_name_that_is_not_text_is_displayed_as_text_and_found_again(jail: Jailed) -> None:
     events: list[ShellEvent] = []
     shell = Shells(jail, on_event=events.append).shell()
     ran = await shell.run('cd /tmp; d=$(printf \'\\377\'); mkdir "$d"; cd "$d"')
@@ -49,7 +49,7 @@ async def test_a_name_that_is_no_text_is_told_as_text_and_found_again(jail: Jail
     assert "\ufffd" in repr(events[-1])
 
 
-def test_of_a_process_that_is_gone_nothing_is_known() -> None:
+def test_an_ended_process_has_no_directory() -> None:
     cwd = ShellCwd(os.open("/proc/self", os.O_PATH))
     assert cwd.read() == str(Path.cwd())
     cwd.close()
@@ -57,5 +57,5 @@ def test_of_a_process_that_is_gone_nothing_is_known() -> None:
     assert cwd.read() is None
 
 
-def test_shown_is_always_text() -> None:
+def test_a_displayed_path_is_always_text() -> None:
     assert [displayed_path(each) for each in ("/a", "/ä", "/\udcff")] == ["/a", "/ä", "/\ufffd"]

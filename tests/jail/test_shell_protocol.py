@@ -1,4 +1,4 @@
-"""Answers as real shells give them, and among noise."""
+"""Replies of real shells, alone and within noise."""
 
 import os
 import subprocess
@@ -20,24 +20,24 @@ def ask(dialect: Dialect, program: list[str], cwd: Path, before: str = "") -> by
     return said.stderr
 
 
-@pytest.reply_prefix.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
+@pytest.mark.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
 def test_exit_code_and_exports(tmp_path: Path, dialect: Dialect, program: list[str]) -> None:
     parser = ReplyParser(dialect.reply_prefix)
     assert parser.feed(ask(dialect, program, tmp_path), NONCE) == Reply(3, 0)
     assert b"AN_EXPORT" in parser.exports() and NONCE not in parser.exports()
 
 
-@pytest.reply_prefix.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
-@pytest.reply_prefix.parametrize("noise", ["set -x", "set -v", "set -xv; PS4=", "PS4='export '; set -x"])
-def test_what_a_shell_shows_of_our_lines_is_no_answer(
+@pytest.mark.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
+@pytest.mark.parametrize("noise", ["set -x", "set -v", "set -xv; PS4=", "PS4='export '; set -x"])
+def test_traces_of_our_lines_are_not_a_reply(
     tmp_path: Path, dialect: Dialect, program: list[str], noise: str
 ) -> None:
     said = ask(dialect, program, tmp_path, noise)
     assert ReplyParser(dialect.reply_prefix).feed(said, NONCE) == Reply(3, 0)
 
 
-@pytest.reply_prefix.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
-def test_it_may_come_byte_by_byte_and_after_another(
+@pytest.mark.parametrize(("dialect", "program"), SHELLS, ids=["sh", "bash as sh", "bash"])
+def test_a_reply_may_arrive_byte_by_byte_and_after_another(
     tmp_path: Path, dialect: Dialect, program: list[str]
 ) -> None:
     said, parser = ask(dialect, program, tmp_path), ReplyParser(dialect.reply_prefix)
@@ -52,7 +52,7 @@ def test_a_variable_cannot_speak_for_the_shell(tmp_path: Path) -> None:
     assert ReplyParser(DASH.reply_prefix).feed(said, NONCE) == Reply(3, 0)
 
 
-def test_the_question_leaves_no_variable(tmp_path: Path) -> None:
+def test_the_status_query_leaves_no_variable(tmp_path: Path) -> None:
     script = DASH.status_query(NONCE) + b"\\export -p\n"
     has_ended = subprocess.run(
         ["/bin/sh"], input=script, cwd=tmp_path, capture_output=True, check=True
@@ -60,10 +60,8 @@ def test_the_question_leaves_no_variable(tmp_path: Path) -> None:
     assert has_ended and NONCE not in has_ended
 
 
-@pytest.reply_prefix.parametrize(
-    "noise", [bytes(65_536), b"zz" + NONCE, b"zz" + NONCE[:-1] + b"\n", b"\0" + NONCE]
-)
-def test_an_answer_is_found_behind_any_noise(tmp_path: Path, noise: bytes) -> None:
+@pytest.mark.parametrize("noise", [bytes(65_536), b"zz" + NONCE, b"zz" + NONCE[:-1] + b"\n", b"\0" + NONCE])
+def test_a_reply_is_found_after_any_noise(tmp_path: Path, noise: bytes) -> None:
     parser = ReplyParser(DASH.reply_prefix)
     said = ask(DASH, ["/bin/sh"], tmp_path)
     for _ in range(20):
@@ -72,7 +70,7 @@ def test_an_answer_is_found_behind_any_noise(tmp_path: Path, noise: bytes) -> No
     assert not parser.flooded
 
 
-def test_noise_without_end_is_a_flood_and_takes_no_room() -> None:
+def test_endless_noise_is_a_flood_and_takes_no_memory() -> None:
     parser = ReplyParser(DASH.reply_prefix, max_bytes=100_000)
     for _ in range(100_001):
         assert parser.feed(b"\0", NONCE) is None
@@ -80,8 +78,8 @@ def test_noise_without_end_is_a_flood_and_takes_no_room() -> None:
     assert len(parser._buffer) == 0
 
 
-def test_every_byte_is_looked_at_about_once() -> None:
-    """Four million bytes, then one at a time: looking at all of them each time would take for ever."""
+def test_every_byte_is_scanned_about_once() -> None:
+    """Four million bytes, then one at a time: scanning all of them each time would take for ever."""
     parser = ReplyParser(DASH.reply_prefix)
     parser.feed(bytes(4_000_000), NONCE)
     for _ in range(50_000):

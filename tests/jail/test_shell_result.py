@@ -1,4 +1,4 @@
-"""Who waits for a command's end is woken by it, by the end of their time, or not at all."""
+"""Waiters for a command's end are woken by it, by their timeout, or not at all."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def ending() -> tuple[CommandEnd, SharedTimer]:
     return CommandEnd(loop, shared_timer), shared_timer
 
 
-async def test_everybody_hears_of_the_end_and_only_the_first_word_counts() -> None:
+async def test_all_waiters_get_the_end_and_only_the_first_counts() -> None:
     end, _ = ending()
     waiting = [asyncio.create_task(end.wait(max_s)) for max_s in (None, LONG_S)]
     await asyncio.sleep(0)
@@ -28,7 +28,7 @@ async def test_everybody_hears_of_the_end_and_only_the_first_word_counts() -> No
     assert await end.wait(None) == Ended(3)
 
 
-async def test_time_is_over_for_each_by_itself() -> None:
+async def test_each_waiter_has_its_own_timeout() -> None:
     end, _ = ending()
     patient = asyncio.create_task(end.wait(LONG_S))
     await asyncio.sleep(0)
@@ -38,7 +38,7 @@ async def test_time_is_over_for_each_by_itself() -> None:
     assert await patient == Ended(0)
 
 
-async def test_a_timer_that_was_set_for_an_earlier_command_is_no_end_of_a_later_one() -> None:
+async def test_a_timer_of_an_earlier_command_does_not_end_a_later_one() -> None:
     end, shared_timer = ending()
     asyncio.get_running_loop().call_soon(end.set, Ended(0))
     assert await end.wait(SOON_S) == Ended(0)  # its timer is still to ring
@@ -50,7 +50,7 @@ async def test_a_timer_that_was_set_for_an_earlier_command_is_no_end_of_a_later_
     assert await waiting == Ended(1)
 
 
-async def test_one_who_is_cancelled_cancels_nobody_else() -> None:
+async def test_cancelling_one_waiter_cancels_no_other() -> None:
     end, _ = ending()
     gone, waiting = (asyncio.create_task(end.wait(LONG_S)) for _ in range(2))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The head and the tail of what was printed, and no half of a secret at the cut."""
+"""Head and tail of output, without half of a secret at the cut."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def clean(data: bytes) -> str:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))
-def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], max_bytes: int) -> None:
+def test_head_and_tail_are_the_ends_of_the_output(chunks: list[bytes], max_bytes: int) -> None:
     whole, half = b"".join(chunks), (max_bytes + 1) // 2
     output = buffer(chunks, max_bytes)
     assert output.total_bytes == len(whole)
@@ -40,7 +40,7 @@ def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], max_bytes:
 
 @pytest.mark.parametrize("more", [0, 1, CONTEXT_BYTES, 2 * CONTEXT_BYTES, 3 * CONTEXT_BYTES + 7])
 @pytest.mark.parametrize("chunk", [1000, 70_001])
-def test_what_is_next_to_the_cut_is_what_was_printed_there(more: int, chunk: int) -> None:
+def test_context_at_the_cut_is_the_omitted_output(more: int, chunk: int) -> None:
     half = 5000
     whole = bytes(range(256)) * ((2 * half + 1 + more) // 256 + 1)
     output = buffer([whole[at : at + chunk] for at in range(0, len(whole), chunk)], 2 * half)
@@ -53,7 +53,7 @@ def test_what_is_next_to_the_cut_is_what_was_printed_there(more: int, chunk: int
 @pytest.mark.parametrize(
     "secret", [VALUE, f"{SPACED} ", f"sk-ant-{'K3y' * 12} ", KEY, f"\x1b[1m{VALUE[:9]}\r{VALUE[9:]}"]
 )
-def test_no_part_of_a_secret_is_shown_wherever_output_is_cut(secret: str) -> None:
+def test_no_part_of_a_secret_is_visible_wherever_output_is_cut(secret: str) -> None:
     whole = (secret * (400_000 // len(secret))).encode()
     for half in range(2000, 2000 + len(secret)):
         shown = buffer([whole], 2 * half).render(clean)
@@ -82,7 +82,7 @@ def test_an_output_can_be_cut_again() -> None:
         assert shown == f"\n[... {len(whole) - less} bytes omitted ...]\n"
 
 
-def test_what_goes_on_later_ends_before_the_beginning_of_a_secret() -> None:
+def test_unfinished_output_ends_before_the_beginning_of_a_secret() -> None:
     def clean_running(data: bytes) -> str:
         return REDACTOR.redact(REDACTOR.drop_partial_secret(data.decode(errors="replace")))
 

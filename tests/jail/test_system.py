@@ -1,11 +1,11 @@
-"""What of a machine's system is shown to a jail."""
+"""The parts of a machine's system that are visible in a jail."""
 
 from pathlib import Path
 
 from hutch.jail.launch.system import System, read_system
 
 
-def test_a_merged_system_is_shown_by_links_and_etc_file_by_file(tmp_path: Path) -> None:
+def test_a_merged_system_is_exposed_by_links_and_etc_file_by_file(tmp_path: Path) -> None:
     for name in ("usr/bin/python3", "etc/ssl/certs/ca.pem", "etc/shadow", "etc/services", "proc/keys"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

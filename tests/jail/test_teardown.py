@@ -14,8 +14,8 @@ from hutch.jail.launch.teardown import Teardown
 pytestmark = pytest.mark.anyio
 
 
-async def test_all_are_killed_while_the_first_process_lives_on(jail: Jailed) -> None:
-    """As if the kernel never came to it: nobody has killed the warden."""
+async def test_all_are_killed_while_the_first_process_is_alive(jail: Jailed) -> None:
+    """As if the kernel never got to it: the warden was not killed."""
     sleeper = await jail.spawn(["sh", "-c", "sleep 600 & sleep 600"])
     await sleeper.signal(signal.SIGCONT)  # once it has begun
     burial = Teardown(jail.warden_pidfd, jail._launched.process)
@@ -26,8 +26,8 @@ async def test_all_are_killed_while_the_first_process_lives_on(jail: Jailed) -> 
     sleeper.close()
 
 
-async def test_the_user_id_stays_claimed_until_all_are_gone() -> None:
-    """A process that stands in for a first one that cannot die yet."""
+async def test_the_user_id_stays_claimed_until_all_processes_have_ended() -> None:
+    """A process simulates a first process that cannot die yet."""
     stubborn = subprocess.Popen(["sleep", "600"])  # noqa: ASYNC220
     pidfd = os.pidfd_open(stubborn.pid)
     burial = Teardown(pidfd, stubborn)

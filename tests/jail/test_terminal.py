@@ -1,4 +1,4 @@
-"""Terminals in a jail: real programs on them, replay by byte number, and a flood that stops."""
+"""Terminals in a jail: real programs on them, replay by byte number, and back-pressure."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ FLOOD = ("sh", "-c", "yes 'all work and no play makes jack a dull boy'")
 
 
 class Screen:
-    """A person at a terminal: types, and waits for what should appear."""
+    """A user at a terminal: types, and waits for expected output."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
@@ -50,14 +50,14 @@ class Screen:
 
     @property
     def shown(self) -> bytes:
-        """All of it, but for bash's announcements that it can take a paste."""
+        """All output, without bash's announcements that it can take a paste."""
         return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", self.printed)
 
     async def type(self, text: str) -> None:
         await self.terminal.write(text.encode())
 
     async def see(self, pattern: str, within_s: float = 60.0) -> "re.Match[bytes]":
-        """Wait for something that was not seen yet."""
+        """Wait for output that was not seen yet."""
         deadline = time.monotonic() + within_s
         while not (found := re.search(pattern.encode(), self.shown[self._from :], re.S)):
             assert time.monotonic() < deadline, f"{pattern} is not in {self.shown[self._from :]!r}"
@@ -81,7 +81,7 @@ async def screen(jail: Jailed, *argv: str, size: Size | None = None) -> AsyncIte
 
 
 async def collect(reader: TerminalReader) -> bytes:
-    """All that a viewer gets until the end."""
+    """All bytes that a viewer gets until the end."""
     all_ = b""
     async for _, data in reader:
         all_ += data
@@ -90,7 +90,7 @@ async def collect(reader: TerminalReader) -> bytes:
 
 
 async def stays_at(terminal: Terminal, seq: int) -> None:
-    """Wait for this many bytes, and a little longer to see that no more come."""
+    """Wait for this many bytes, and a little longer to check that no more come."""
     async with asyncio.timeout(60):
         while terminal.seq < seq:  # noqa: ASYNC110 (it goes on without viewers, and so do we)
             await asyncio.sleep(0.005)
@@ -120,7 +120,7 @@ async def test_ctrl_c_interrupts_the_program_and_not_the_shell(jail: Jailed) -> 
         await person.see("\r\nalive\r\n")
 
 
-async def test_ctrl_z_stops_and_fg_goes_on(jail: Jailed) -> None:
+async def test_ctrl_z_stops_and_fg_resumes(jail: Jailed) -> None:
     async with screen(jail) as person:
         await person.type("sh -c 'echo be''gun; exec sleep 100'\n")
         await person.see("\nbegun\r\n")
@@ -212,7 +212,7 @@ async def test_the_last_words_are_never_lost(jail: Jailed) -> None:
             assert await collect(terminal.attach()) == whole
 
 
-async def test_one_who_comes_after_the_end_reads_what_was_printed(jail: Jailed) -> None:
+async def test_a_client_that_attaches_after_the_end_reads_the_output(jail: Jailed) -> None:
     async with open_terminal(jail, ["echo", "goodbye"]) as terminal:
         await terminal.wait()
         assert await collect(terminal.attach()) == b"goodbye\r\n"
@@ -300,7 +300,7 @@ async def test_coming_back_loses_and_repeats_nothing(jail: Jailed) -> None:
         assert shown == whole
 
 
-async def test_bytes_that_are_gone_are_said_to_be(jail: Jailed) -> None:
+async def test_bytes_that_are_no_longer_available_are_reported(jail: Jailed) -> None:
     count = 300_000
     async with open_terminal(jail, ["seq", "-f", "%08.0f", str(count)]) as terminal:
         await terminal.wait()
@@ -363,7 +363,7 @@ async def test_a_viewer_that_does_not_even_read_stops_it_too(jail: Jailed) -> No
         assert reader.is_blocking
 
 
-async def test_a_stuck_viewer_can_be_dropped_and_come_back(jail: Jailed) -> None:
+async def test_a_stuck_viewer_can_be_detached_and_reattach(jail: Jailed) -> None:
     async with open_terminal(jail, ["sh", "-c", "seq 100000; sleep 100"]) as terminal:
         stuck, good = terminal.attach(), terminal.attach()
         following = asyncio.create_task(collect(good))
@@ -393,14 +393,14 @@ async def test_more_cannot_be_acknowledged_than_was_sent(jail: Jailed) -> None:
         reader.acknowledge(7)
 
 
-async def test_a_flood_that_nobody_watches_leaves_the_loop_free(jail: Jailed) -> None:
+async def test_a_flood_without_viewers_leaves_the_loop_free(jail: Jailed) -> None:
     async with open_terminal(jail, FLOOD) as terminal:
         async with asyncio.timeout(60):
             while terminal.seq <= 2 * RING_BYTES:  # noqa: ASYNC110 (it goes on without viewers, and so do we)
                 await asyncio.sleep(0.01)
 
 
-async def test_many_small_writes_come_in_few_batches(jail: Jailed, workspace: Path) -> None:
+async def test_many_small_writes_arrive_in_few_batches(jail: Jailed, workspace: Path) -> None:
     (workspace / "drip.py").write_text(
         "import os, time\nfor _ in range(3000): os.write(1, b'x'); time.sleep(0.0002)\n"
     )
@@ -436,7 +436,7 @@ async def test_a_long_paste_arrives_whole(jail: Jailed, workspace: Path) -> None
     assert (workspace / "pasted").read_bytes() == paste
 
 
-async def test_two_who_type_at_once_do_not_mix(jail: Jailed, workspace: Path) -> None:
+async def test_two_clients_that_type_at_once_do_not_mix(jail: Jailed, workspace: Path) -> None:
     async with screen(jail, "sh", "-c", "stty -echo; echo go; cat > typed") as person:
         await person.see("go\r\n")
         lines = [b"%d" % who * 3000 + b"\n" for who in range(8)]
@@ -472,7 +472,7 @@ def test_ring_holds_the_last_bytes(chunks: list[bytes], size: int) -> None:
 
 @pytest.fixture
 def ignored_signals() -> Iterator[None]:
-    """As `nohup hutch up &` in a script starts with."""
+    """The signals that `nohup hutch up &` in a script ignores."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in KEYS_AND_HANGUP}
     yield
     for number, handler in before.items():
@@ -492,7 +492,7 @@ async def test_keys_end_a_program_also_when_hutch_ignores_their_signals(
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1])
-async def test_programs_hear_signals_that_hutch_ignores(
+async def test_programs_receive_signals_that_hutch_ignores(
     ignored_signals: None, jail: Jailed, number: signal.Signals
 ) -> None:
     ran = await jail.run(["/bin/sh", "-c", f"kill -{int(number)} $$; echo survived"])

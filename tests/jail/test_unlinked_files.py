@@ -1,4 +1,4 @@
-"""Files that no walk finds are growth, too."""
+"""Files that no walk finds count as growth too."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +31,9 @@ async def test_files_without_a_name_are_growth(workspace: Path) -> None:
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_a_nameless_file_in_flight_is_growth(workspace: Path) -> None:
-    """Their size cannot be seen: it shows by how full the disk is, unless others free as much just then."""
+async def test_an_unnamed_file_in_flight_counts_as_growth(workspace: Path) -> None:
+    """Their size is not visible: only the disk's fill level shows it, unless others free as much just
+    then."""
     script = (
         "import os, socket, time\na, b = socket.socketpair()\n"
         "for _ in range(200):\n    f = open('f', 'wb', 0)\n    os.unlink('f')\n"

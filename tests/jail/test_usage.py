@@ -1,4 +1,4 @@
-"""What a jail holds is counted once, and wherever it is."""
+"""The resources of a jail are counted once, wherever they are."""
 
 import asyncio
 from dataclasses import replace
@@ -57,7 +57,7 @@ async def test_memory_that_ending_forks_shared_counts_once(workspace: Path) -> N
 
 
 async def test_a_reaper_is_never_the_biggest(jail: Jailed) -> None:
-    """It holds more than most commands, and its end would be that of a command."""
+    """It uses more memory than most commands, and its end would end a command."""
     process = await jail.spawn(["sleep", "500"])
     async with asyncio.timeout(60):
         while True:  # the next reaper starts a child for a moment
@@ -73,7 +73,7 @@ async def test_a_reaper_is_never_the_biggest(jail: Jailed) -> None:
 
 
 async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -> None:
-    """Those of a thread with a table of its own too."""
+    """Including those of a thread with its own table."""
     script = (
         "import ctypes, os, threading, time\n"
         "def take():\n    ctypes.CDLL(None).unshare(0x400)\n"
@@ -91,7 +91,7 @@ async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -
         assert shared.limit_hit == LimitHit("command_timeout_s", "1.5 s")
 
 
-async def test_sockets_count_by_what_they_could_hold(jail: Jailed) -> None:
+async def test_sockets_count_by_their_maximum_buffers(jail: Jailed) -> None:
     def held() -> int:
         pid = jail.warden_pid
         return usage(pid, members(pid), max_bytes=1, max_descriptors=1, max_mappings=10**6).memory_bytes

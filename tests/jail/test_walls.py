@@ -1,4 +1,4 @@
-"""What was found open by probing bubblewrap, and stays shut."""
+"""Weaknesses found by probing bubblewrap, which must stay closed."""
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 
@@ -25,7 +25,7 @@ async def python(jail: Jailed, script: str) -> str:
     return ran.stdout.decode().strip()
 
 
-async def test_nobody_inside_is_root_and_the_uid_is_the_same_on_both_sides(jail: Jailed) -> None:
+async def test_no_process_inside_is_root_and_the_uid_is_the_same_on_both_sides(jail: Jailed) -> None:
     inside = int((await jail.run(["id", "-u"])).stdout)
     process = await jail.spawn(["sleep", "60"])
     outside = {
@@ -177,7 +177,7 @@ async def test_git_finds_its_own_files(jail: Jailed) -> None:
     assert (await jail.run(["git", "status", "--porcelain"])).stdout == b""
 
 
-async def test_a_directory_may_be_shown_but_not_written(workspace: Path) -> None:
+async def test_a_directory_can_be_visible_but_read_only(workspace: Path) -> None:
     shown = workspace / "shown"
     shown.mkdir(mode=0o777)
     inner = workspace / "work"
@@ -189,7 +189,7 @@ async def test_a_directory_may_be_shown_but_not_written(workspace: Path) -> None
             assert b"Read-only file system" in (await jail.run(["touch", path])).stderr
 
 
-async def test_closing_takes_daemons_that_ignore_everything(workspace: Path) -> None:
+async def test_closing_kills_daemons_that_ignore_every_signal(workspace: Path) -> None:
     async with open_jail(workspace) as jail:
         for _ in range(6):
             await jail.run(sh("setsid -f sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done'"))

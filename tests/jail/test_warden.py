@@ -1,4 +1,4 @@
-"""Commands that fight their keeper."""
+"""Commands that attack their warden."""
 
 # ruff: noqa: ASYNC110 (a look at the host's /proc blocks nobody here)
 
@@ -29,7 +29,7 @@ def sh(script: str) -> list[str]:
 
 
 async def processes(jail: Jailed) -> int:
-    """Processes of commands, this one's own three not counted."""
+    """Processes of commands, without the three of this one."""
     while not (ran := await jail.run(sh("ps -e -o args= | grep -vc '^/run/hutch/warden'"))).stdout:
         assert b"fork" in ran.stderr, ran  # no room yet for all three: see below
         await asyncio.sleep(0.05)
@@ -37,7 +37,7 @@ async def processes(jail: Jailed) -> int:
 
 
 async def when_there_is_room(jail: Jailed, argv: list[str]) -> Finished:
-    """What was killed counts until it is buried, which a busy machine takes its time for."""
+    """Retry: killed processes count until they are reaped, which takes time on a busy machine."""
     while True:
         try:
             return await jail.run(argv)
@@ -45,7 +45,7 @@ async def when_there_is_room(jail: Jailed, argv: list[str]) -> Finished:
             await asyncio.sleep(0.05)
 
 
-async def test_killing_the_reaper_frees_nobody(jail: Jailed) -> None:
+async def test_killing_the_reaper_frees_no_process(jail: Jailed) -> None:
     ran = await jail.run(sh("sleep 60 & setsid -f sleep 60; kill -9 $PPID; sleep 60"))
     assert (ran.exit_code, ran.signal) == (None, signal.SIGKILL)
     async with asyncio.timeout(60):
@@ -64,12 +64,12 @@ async def test_stopping_everything_is_survived(jail: Jailed) -> None:
     assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_a_stopped_waiting_reaper_is_roused(jail: Jailed) -> None:
+async def test_a_stopped_waiting_reaper_is_resumed(jail: Jailed) -> None:
     await jail.run(sh("pkill -STOP -f warden.py"), timeout_s=1)  # its own reaper too
     assert (await jail.run(["echo", "on"], timeout_s=60)).stdout == b"on\n"
 
 
-async def test_a_careless_pkill_leaves_the_keepers_alone(jail: Jailed) -> None:
+async def test_a_careless_pkill_spares_warden_and_reapers(jail: Jailed) -> None:
     other = await jail.spawn(["sleep", "60"])
     await jail.run(sh("pkill -f python; pkill -f hutch; kill -TERM 1; kill -HUP $PPID; true"))
     await jail.run(sh("pkill -9 python; killall -9 python3; true"))
@@ -78,7 +78,7 @@ async def test_a_careless_pkill_leaves_the_keepers_alone(jail: Jailed) -> None:
     other.close()
 
 
-async def test_what_forks_faster_than_it_can_be_listed_is_caught(jail: Jailed) -> None:
+async def test_a_tree_that_forks_faster_than_it_can_be_listed_is_killed(jail: Jailed) -> None:
     ran = await jail.run(["python3", "-c", RABBIT], timeout_s=60)
     assert not ran.timed_out  # its first process is soon gone
     rabbits = await jail.spawn(sh("(python3 -c '" + RABBIT + "') & sleep 60"))
@@ -103,7 +103,7 @@ async def test_a_timeout_in_a_fork_bomb_leaves_nothing(jail: Jailed) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_finished_commands_nonce_kills_nobody_else(jail: Jailed) -> None:
+async def test_a_finished_commands_nonce_kills_no_other(jail: Jailed) -> None:
     for _ in range(20):
         short = await jail.spawn(["true"])
         after = asyncio.create_task(jail.run(sh("sleep 0.02; echo whole")))

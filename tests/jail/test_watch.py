@@ -1,4 +1,4 @@
-"""Looks are made when there is something to see."""
+"""A jail is inspected when something may have changed."""
 
 # ruff: noqa: ASYNC240 (a look at the workspace blocks nobody here)
 
@@ -20,7 +20,7 @@ from hutch.jail.policy import Limits, Policy
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_idle_shell_is_looked_at_rarely_and_a_stir_wakes_the_watcher(jail: Jailed) -> None:
+async def test_an_idle_shell_is_inspected_rarely_and_a_new_command_wakes_the_watcher(jail: Jailed) -> None:
     process = await jail.spawn(["sh", "-c", "read x; echo $x; sleep 60"], stdin=PIPE)
     assert process.stdin is not None and process.stdout is not None
     assert jail._meter.watch is not None
@@ -43,7 +43,7 @@ async def test_an_idle_shell_is_looked_at_rarely_and_a_stir_wakes_the_watcher(ja
 
 
 async def test_a_jail_that_has_too_many_files_can_be_cleaned(workspace: Path) -> None:
-    """Nobody is killed for what was there before, however often it is seen."""
+    """No process is killed for files that existed before, however often they are seen."""
     limits = replace(Limits(), workspace_growth_files=1000)
     make = "import time\nfor n in range(3000): open(str(n), 'x').close()\ntime.sleep(500)"
     async with open_jail(workspace, Policy(limits=limits)) as jail:
@@ -53,14 +53,14 @@ async def test_a_jail_that_has_too_many_files_can_be_cleaned(workspace: Path) ->
         assert (int(cleaned.stdout) > 1000, cleaned.limit_hit) == (True, None)
 
 
-async def test_who_fills_the_workspace_again_and_again_has_to_be_cleaned_from_outside(
+async def test_a_workspace_filled_repeatedly_must_be_cleaned_from_outside(
     workspace: Path,
 ) -> None:
     limits = replace(Limits(), workspace_growth_files=100)
     make = "import os,sys,time\nfor n in range(400): open(sys.argv[1] + str(n), 'x').close()\ntime.sleep(500)"
     async with open_jail(workspace, Policy(limits=limits)) as jail:
         hits = 0
-        with pytest.raises(LimitReached, match="again and again"):
+        with pytest.raises(LimitReached, match="repeatedly"):
             for number in range(20):
                 ran = await jail.run(["python3", "-c", make, f"{number}-"], timeout_s=120)
                 assert ran.limit_hit == LimitHit("workspace_growth_files", "100")
@@ -71,7 +71,7 @@ async def test_who_fills_the_workspace_again_and_again_has_to_be_cleaned_from_ou
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(workspace: Path) -> None:
+async def test_a_jail_whose_watcher_fails_is_cleared_and_runs_nothing_more(workspace: Path) -> None:
     async with open_jail(workspace) as jail:
         process = await jail.spawn(["sleep", "500"])
         assert jail._meter.watch is not None
@@ -84,8 +84,8 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
         process.close()
 
 
-async def test_no_command_starts_during_a_look_that_saw_one_which_has_ended(jail: Jailed) -> None:
-    """What that look finds is noted, and cleared away, before anybody else can be hit for it."""
+async def test_no_command_starts_during_an_inspection_that_saw_one_which_has_ended(jail: Jailed) -> None:
+    """Its findings are noted, and cleared away, before another command can be blamed for them."""
     assert jail._meter.watch is not None
     inspector, looking, may_end = jail._meter.watch.inspector, threading.Event(), threading.Event()
     real_look = inspector.inspect
@@ -108,7 +108,7 @@ async def test_no_command_starts_during_a_look_that_saw_one_which_has_ended(jail
     assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
-async def test_looks_that_are_not_urgent_take_turns_and_a_long_one_holds_up_nobody() -> None:
+async def test_inspections_that_are_not_urgent_take_turns_and_a_long_one_blocks_no_other() -> None:
     order: list[str] = []
 
     async def inspector(name: str, seconds: float) -> None:

@@ -275,7 +275,7 @@ async def test_only_one_at_a_time_has_it_open(home: Home, record: Record) -> Non
     (await open_workspace(home, "w")).close()
 
 
-async def test_descriptors_are_given_back(home: Home, record: Record) -> None:
+async def test_descriptors_are_released(home: Home, record: Record) -> None:
     (await open_workspace(home, "w")).close()
     before = len(list(Path("/proc/self/fd").iterdir()))
     mounts = Path("/proc/self/mountinfo").read_text()

@@ -171,8 +171,8 @@ class Job:
                 why = f"The shell was lost: {other}."
         return (
             f"{why} The next command gets a new shell in {displayed_path(self.process.cwd)}, with the "
-            "variables that were exported before this command. Other variables, functions, options, and a change of "
-            "directory by this command are lost."
+            "variables that were exported before this command. Other variables, functions, options, and a "
+            "change of directory by this command are lost."
         )
 
     def close(self) -> None:
