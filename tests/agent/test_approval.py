@@ -63,7 +63,7 @@ async def test_nobody_there_is_a_no_that_says_so(tmp_path: Path) -> None:
         log, returned = await worked(setup)
     assert not returned[0].ok
     assert returned[0].text.startswith(
-        "This needs somebody's approval (ask bash git push), and nobody is there to give it."
+        "This needs a user's approval (ask bash git push), and no user is here to give it."
     )
     assert not any(event.type == "command.started" for event in log)
 
@@ -83,7 +83,7 @@ async def test_once_is_once(tmp_path: Path) -> None:
     ]
     assert "Exit code" in returned[0].text  # it was really run: there is nothing to push to
     assert returned[1].text == (
-        "The user does not allow this: not on a Friday. Do something else, or ask what they want."
+        "The user does not allow this: not on a Friday. Do something else, or ask the user what to do."
     )
 
 
@@ -132,7 +132,7 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
         events, returned = await worked(replace(setup, keep_rules=kept.keep))
     said = [event.message for event in events if isinstance(event, StepReached)]
     [warning] = [message for message in said if message.startswith("warning: ")]
-    assert warning.startswith("warning: This is allowed for the session only, and will be asked again: ")
+    assert warning.startswith("warning: This is allowed for this session only; later sessions ask again: ")
     assert "too many permanent approvals" in warning
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
 
@@ -245,7 +245,7 @@ async def test_other_work_goes_on_while_a_command_is_parsed() -> None:
         turns += 1
     refusal = checking.result()
     assert turns > 1  # it takes half a second of computing before it is given up
-    assert refusal and "cannot be read for sure" in refusal.text
+    assert refusal and "the command is unclear" in refusal.text
 
 
 async def test_commands_that_wait_for_the_parser_take_no_thread_from_others() -> None:
@@ -305,7 +305,7 @@ async def test_nothing_that_is_read_lifts_a_rule(tmp_path: Path) -> None:
     assert commands == ["cat notes.txt"]
     denied = [event.text for event in returned if "A rule denies this: deny bash git push" in event.text]
     assert len(denied) == 2
-    assert "`approved` is not known" in returned[-3].text and "no tool 'approve'" in returned[-2].text
+    assert "`approved` is unknown" in returned[-3].text and "no tool 'approve'" in returned[-2].text
     # Nor does what the agent has written count when the run is taken up again.
     async with open_setup(tmp_path, wishes, session_id) as setup:
         assert setup.policy == before
@@ -370,6 +370,6 @@ def test_of_a_long_command_both_ends_are_shown_and_how_much_is_not() -> None:
     given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
     assert isinstance(given, Arguments)
     told = summary(given)
-    assert told.startswith("begin ") and told.endswith(" end") and "12,010 letters in between" in told
+    assert told.startswith("begin ") and told.endswith(" end") and "12,010 characters in between" in told
     short = Toolbox(TOOLS).parse("bash", json.dumps({"command": "y" * 5000 + "; rm -rf ."}))
     assert isinstance(short, Arguments) and summary(short).endswith("; rm -rf .")

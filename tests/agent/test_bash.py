@@ -55,7 +55,7 @@ async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: 
         assert len(result.text) < SHOWN_CHARS + 300
         assert result.data["truncated"]
         assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
-        assert "letters left out; all of it is in /tmp/hutch-output-1.txt" in result.text
+        assert "characters omitted; all of it is in /tmp/hutch-output-1.txt" in result.text
         again = await desk.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
         # A trap in the place of the next one is not followed.
         await desk.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
@@ -122,11 +122,11 @@ async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path)
         first = await desk.use("bash_output", id=id_, wait_s=0)
         assert first.data["running"] and "[still running" in first.text
         ended = await desk.use("bash_kill", id=id_)
-        assert (ended.text, ended.ok) == (f"{id_} was ended.", True)
+        assert (ended.text, ended.ok) == (f"{id_} was killed.", True)
         last = await desk.use("bash_output", id=id_)
         assert "ended by signal 9" in last.text and not last.data["running"]
         again = await desk.use("bash_kill", id=id_)
-        assert again.text == f"{id_} has ended already."
+        assert again.text == f"{id_} has already ended."
         free = await desk.use("bash", command="echo free")
     assert free.text == "free"
 
@@ -186,7 +186,7 @@ async def test_output_in_the_background_that_is_not_kept_is_told(tmp_path: Path)
         id_ = (await desk.use("bash", command="head -c 3000000 /dev/zero | tr '\\0' x", yield_s=0)).data["id"]
         await desk.context.shells.background.get(id_).wait(60)
         result = await desk.use("bash_output", id=id_)
-    assert result.data["truncated"] and "bytes were printed before this and are not kept" in result.text
+    assert result.data["truncated"] and "earlier bytes are no longer available" in result.text
 
 
 async def test_an_id_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ async def test_a_signal_that_a_command_outlives_is_answered_with_how_to_end_it(t
         id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
         await desk.use("bash", command="until test -e ready; do sleep 0.05; done")
         sent = await desk.use("bash_kill", id=id_, signal="TERM")
-        assert sent.text == f"SIGTERM was sent to {id_}, which still runs; KILL ends it."
+        assert sent.text == f"SIGTERM was sent to {id_}, which still runs; use KILL to end it."
         assert sent.data == {"id": id_, "running": True}
         ended = await desk.use("bash_kill", id=id_, signal="KILL")
-        assert (ended.text, ended.data["running"]) == (f"{id_} was ended.", False)
+        assert (ended.text, ended.data["running"]) == (f"{id_} was killed.", False)

@@ -45,7 +45,7 @@ async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
         ({"line": 4}, "'a.py' has 3 lines, so there is no line 4"),
         ({"path": "logo.png", "line": 1}, "'logo.png' is not text"),
         ({"path": "empty", "line": 1}, "empty"),
-        ({"body": " \n"}, "body says nothing"),
+        ({"body": " \n"}, "body is blank"),
         ({"path": "../../../etc/passwd"}, ""),
     ],
 )

@@ -161,9 +161,12 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
 def compacting(request: Request, *, answer: Said) -> Said:
     """Makes much noise until it is made short, then finishes."""
     last = request.messages[-1]
-    if isinstance(last, FromUser) and "only your next message will be kept" in last.text:
+    if isinstance(last, FromUser) and "Only your next message will be kept" in last.text:
         return answer
-    if isinstance(request.messages[0], FromUser) and "made short by Hutch" in request.messages[0].text:
+    if (
+        isinstance(request.messages[0], FromUser)
+        and "Hutch replaced the conversation" in request.messages[0].text
+    ):
         return Said(calls=(call("finish", title="Done"),))
     turn = sum(isinstance(message, FromModel) for message in request.messages)
     if turn == 0:
@@ -184,13 +187,13 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
     assert worked.ended.outcome == "done"
     (made_short,) = [each.event for each in log if isinstance(each.event, events.ContextCompacted)]
     assert made_short.summary.startswith(
-        "The task itself.\n\n[The conversation so far was made short by Hutch.]"
+        "The task itself.\n\n[Hutch replaced the conversation so far by this summary.]"
     )
     for part in (
-        "The user said since:\n- Use tabs.",
+        "Messages of the user since then:\n- Use tabs.",
         "- f (modified)",
         "- by_bash (changed)",
-        "Where things stand:\nPlan B was chosen, the key is [redacted:secret].",
+        "Current state:\nPlan B was chosen, the key is [redacted:secret].",
     ):
         assert part in made_short.summary
     assert made_short.tokens_after < made_short.tokens_before

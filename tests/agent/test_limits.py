@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.limits import Spent, spent_before
-from hutch.agent.loop_guard import FAILING_STOPPED, FAILING_TOLD, LoopGuard
+from hutch.agent.loop_guard import FAILING_STOPPED, FAILING_WARNED, LoopGuard
 from hutch.domain.events import (
     ContextCompacted,
     Entry,
@@ -66,13 +66,13 @@ def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") 
 
 def test_the_same_failing_call_is_told_then_stopped() -> None:
     seen = repeat(LoopGuard(), FAILING_STOPPED)
-    assert next(place for place, (told, _) in enumerate(seen, 1) if told) == FAILING_TOLD
+    assert next(place for place, (told, _) in enumerate(seen, 1) if told) == FAILING_WARNED
     assert [stop for _, stop in seen] == [False] * (FAILING_STOPPED - 1) + [True]
 
 
 def test_the_order_of_arguments_does_not_matter() -> None:
     guard = LoopGuard()
-    repeat(guard, FAILING_TOLD - 1)
+    repeat(guard, FAILING_WARNED - 1)
     assert guard.seen("edit_file", '{"b":2,"a":1}', "no", ok=False)[0]
 
 

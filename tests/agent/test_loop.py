@@ -85,7 +85,7 @@ async def test_what_tests_leave_behind_is_tested_or_not_called_so(
         worked = await begin(setup, "run_1", "Work.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert (worked.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (outcome, runs)
-    assert ("never tested" in worked.ended.reason) == (outcome != "done")
+    assert ("are untested" in worked.ended.reason) == (outcome != "done")
 
 
 async def test_what_still_runs_after_the_tests_is_not_delivered_untested(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
     told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
     assert "There is no tool 'telepathy'" in told[0]
     assert "the arguments are not JSON" in told[1]
-    assert "`path` is missing; `file` is not known" in told[2]
+    assert "`path` is missing; `file` is unknown" in told[2]
     assert "leads out of the workspace" in told[3]
     assert "'nothing.py' does not exist" in told[4]
 
@@ -174,7 +174,7 @@ async def test_going_in_circles_is_stopped(tmp_path: Path) -> None:
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
     assert (worked.ended.outcome, worked.ended.turns) == ("limit_reached", 6)
-    assert "went in circles" in worked.ended.reason
+    assert "repeated itself" in worked.ended.reason
 
 
 async def test_a_model_that_cannot_be_had_fails_the_run(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ async def test_a_model_that_refuses_fails_the_run_in_its_own_words(tmp_path: Pat
         ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason) == (
         "failed",
-        "scripted:test refuses to go on. I cannot help with that.",
+        "scripted:test refuses to continue. I cannot help with that.",
     )
 
 
@@ -309,7 +309,7 @@ async def test_a_fault_of_hutch_is_in_the_log_and_rises(tmp_path: Path) -> None:
     assert isinstance(last, events.RunEnded)
     assert (last.outcome, last.reason) == (
         "failed",
-        "Hutch itself failed: ZeroDivisionError. This is a fault of it.",
+        "Hutch itself failed: ZeroDivisionError. This is a bug in Hutch.",
     )
 
 

@@ -127,7 +127,9 @@ def test_no_file_of_a_repository_stops_a_run(front: str) -> None:
 
 def test_a_name_that_is_not_there_tells_which_are(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Hello.")
-    with pytest.raises(NotFound, match=r"There are: consultant, copilot, engineer, mine, pair, reviewer"):
+    with pytest.raises(
+        NotFound, match=r"Known personas: consultant, copilot, engineer, mine, pair, reviewer"
+    ):
         load("nobody", folder=tmp_path)
     with pytest.raises(NotFound):
         load("../mine", folder=tmp_path / "below")

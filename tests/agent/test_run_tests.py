@@ -48,7 +48,7 @@ async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path
     async with open_desk(tmp_path, {"test_x.py": test.encode()}) as desk:
         desk.redact(Redactor())
         result = await desk.use("run_tests")
-    assert "letters left out" in result.text and "[redact" in result.text
+    assert "characters omitted" in result.text and "[redact" in result.text
     assert "K3y" not in result.text and "sk-ant" not in result.text
 
 
@@ -101,7 +101,7 @@ async def test_pytest_in_the_jail(tmp_path: Path) -> None:
     assert some.text.splitlines()[0] == "1 passed"
     assert none.text.startswith("No test was run") and not none.data["tests"]["ok"]
     # It ends well and has shown nothing.
-    assert "without a report that can be read" in early.text and not early.data["tests"]["ok"]
+    assert "without a readable report" in early.text and not early.data["tests"]["ok"]
 
 
 @anyio
@@ -110,7 +110,7 @@ async def test_without_pytest_it_is_told_what_to_do(tmp_path: Path) -> None:
         result = await desk.use("run_tests")
     assert not result.data["tests"]["ok"]
     assert result.text.startswith("The tests failed with exit code 1.")
-    assert "pytest is not installed in the jail. Put it into a .venv of the workspace" in result.text
+    assert "pytest is not installed in the jail. Install it into a .venv of the workspace" in result.text
 
 
 @anyio
@@ -121,7 +121,7 @@ async def test_a_runner_of_node_that_is_not_installed_is_told_at_once(tmp_path: 
         result = await desk.use("run_tests")
     tests = result.data["tests"]
     assert result.text.startswith("The tests failed with exit code 127.")
-    assert f"{name} is not installed in the workspace. Install what package.json names" in result.text
+    assert f"{name} is not installed in the workspace. Install the packages of package.json" in result.text
     assert tests["reason"].startswith(f"The tests cannot be run: {name} is not in the jail")
     assert f"sudo npm install -g {name.lower()}" in tests["reason"] and is_missing(tests["reason"])
 
@@ -177,8 +177,8 @@ async def test_what_takes_too_long_keeps_what_it_said(tmp_path: Path) -> None:
             False,
         ),
         ("echo '1 failed, 2 passed in 0.1s'", "1 failed, 2 passed", False),
-        ("echo 'no tests ran in 0.1s'", "No test was run (0 passed), so nothing is shown.", False),
-        ("echo fine", "The command for the tests succeeded; it tells no counts.", True),
+        ("echo 'no tests ran in 0.1s'", "No test was run (0 passed), so nothing is proven.", False),
+        ("echo fine", "The test command succeeded; it reports no counts.", True),
         ("echo bad >&2; false", "The tests failed with exit code 1.", False),
         ("kill -9 $$", "The tests failed with exit code 137.", False),
     ],
@@ -238,14 +238,14 @@ async def test_a_giant_report_is_none(tmp_path: Path) -> None:
     )
     async with open_desk(tmp_path, {"test_x.py": b"import unittest\n" + forged}) as desk:
         result = await desk.use("run_tests")
-    assert "without a report that can be read" in result.text
+    assert "without a readable report" in result.text
 
 
 @anyio
 async def test_words_that_cannot_be_split_are_told(tmp_path: Path) -> None:
     async with open_desk(tmp_path, BROKEN) as desk:
         result = await desk.use("run_tests", arguments="'open")
-    assert not result.ok and "Mind the quotes" in result.text
+    assert not result.ok and "Check the quotes" in result.text
 
 
 def found(files: dict[str, bytes], command: str | None = None) -> Runner:
@@ -310,6 +310,6 @@ async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path
         desk.context = replace(desk.context, test_command="python3 flood.py")
         flooded = await desk.use("run_tests")
     for told in (failed, flooded):
-        assert "letters left out" in told.text and "[redacted:secret]" in told.text
+        assert "characters omitted" in told.text and "[redacted:secret]" in told.text
         shown = f"{told.text} {told.data}"
         assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown

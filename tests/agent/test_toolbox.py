@@ -87,7 +87,7 @@ def test_the_schemas_are_exact_and_small() -> None:
     ("tool", "text", "words"),
     [
         ("read_file", "{}", "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
-        ("read_file", '{"file": "x"}', "`path` is missing; `file` is not known"),
+        ("read_file", '{"file": "x"}', "`path` is missing; `file` is unknown"),
         ("read_file", '{"path": "x", "startline": 3}', "(did you mean `start_line`?)"),
         ("read_file", '{"path": 7}', "`path` is 7: it must be text."),
         ("read_file", '{"path": "x", "start_line": 0}', "`start_line` is 0: it must be at least 1."),
@@ -106,9 +106,17 @@ def test_the_schemas_are_exact_and_small() -> None:
         ("bash", '["ls"]', "bash: the arguments are a list. Send one JSON object."),
         ("bash", "null", "the arguments are a null"),
         ("bash", "[" * 100_000, "bash: the arguments are nested too deep"),
-        ("read_file", '{"path": "\\ud800"}', "half of a letter"),
-        ("edit_file", '{"path": "x", "edits": [{"insert_line": 0, "new": "\\udcff"}]}', "half of a letter"),
-        ("raed_file", "{}", "There is no tool 'raed_file'. Did you mean read_file? There are: read_file,"),
+        ("read_file", '{"path": "\\ud800"}', "half of a character"),
+        (
+            "edit_file",
+            '{"path": "x", "edits": [{"insert_line": 0, "new": "\\udcff"}]}',
+            "half of a character",
+        ),
+        (
+            "raed_file",
+            "{}",
+            "There is no tool 'raed_file'. Did you mean read_file? Available tools: read_file,",
+        ),
         ("x" * 10_000, "{}", "There is no tool 'xxx"),
     ],
 )
@@ -186,7 +194,7 @@ async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> N
     # Too long, and no text: both are mended before anybody sees it.
     assert len(returned[-1].text) < MAX_CHARS + 100
     assert returned[-1].text.startswith("first\n\\xff") and returned[-1].text.endswith("\\xff\nlast")
-    assert "72,011 letters left out" in returned[-1].text
+    assert "72,011 characters omitted" in returned[-1].text
 
 
 SECRET = "correct-horse-battery"

@@ -47,11 +47,11 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
             assert result.data["last_line"] == numbers[-1]
             assert result.data["text"].count("\n") == len(lines)
             if numbers[-1] < 2000:
-                assert f"of 2,000; read on with start_line {numbers[-1] + 1})" in result.text
+                assert f"of 2,000; continue with start_line {numbers[-1] + 1})" in result.text
             start = numbers[-1] + 1
         wide = await desk.use("read_file", path="wide.txt")
     assert numbers == list(range(1, 2001))
-    assert f"({50_000 - LINE_CHARS:,} letters more; see them with bash)\n     2\tshort" in wide.text
+    assert f"({50_000 - LINE_CHARS:,} more characters; read them with bash)\n     2\tshort" in wide.text
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ async def test_what_changed_since_it_was_seen_is_not_overwritten_unawares(tmp_pa
         refused = await desk.use("write_file", path="src/app.py", content="gone\n")
         kept = await desk.use("bash", command="tail -1 src/app.py")
         again = await desk.use("write_file", path="src/app.py", content="meant\n")
-    assert not refused.ok and "was changed by something else since you saw it. Read it again" in refused.text
+    assert not refused.ok and "was changed by something else since you read it. Read it again" in refused.text
     assert kept.text == "# mine" and again.ok
 
 
@@ -197,9 +197,9 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
         bad = await desk.use("grep", pattern="(")
         near = await desk.use("grep", pattern="hay", path="/workspace/src/f1.py", context=1)
         paths = await desk.use("grep", pattern="needle", output="files", path="b.txt")
-    assert "(300 in all; the newest 200 are shown. Narrow it, or raise limit.)" in found.text
-    assert none.text == "No file fits. Try '**/*' to see what there is."
-    assert lines.text.count("needle") == 3 and "Narrow it, or raise limit.)" in lines.text
+    assert "(300 in all; shown: the newest 200. Narrow the pattern, or raise limit.)" in found.text
+    assert none.text == "No file matches. Try '**/*' to list all files."
+    assert lines.text.count("needle") == 3 and "Narrow the pattern, or raise limit.)" in lines.text
     assert count.text == "b.txt: 1" and paths.text == "b.txt"
     assert missing.text == "No match. Try another pattern or path, or ignore_case."
     assert not bad.ok and "(" in bad.text
@@ -213,7 +213,7 @@ async def test_letters_are_found_in_files_that_are_not_utf_8(tmp_path: Path) -> 
         counted = await desk.use("grep", pattern="caf\u00e9", output="count")
         new = await desk.use("grep", pattern="th\u00e9")
         neither = await desk.use("grep", pattern="ni\u00f1o")
-    note = "(as UTF-8 no file has it; these were read as Latin-1)"
+    note = "(no match in UTF-8; these files were read as Latin-1)"
     assert old.text == f"old.txt\n     1: un caf\u00e9 noir\n{note}"
     assert counted.data["counts"] == {"old.txt": 1}
     assert new.text == "new.txt\n     1: th\u00e9"
@@ -312,7 +312,7 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
         assert "MIIE" not in shown
     assert plain.text == "     4\tfour"
     assert (ending.text, ending.data["text"]) == (
-        "     3\t********\n(lines 3 to 3 of 4; read on with start_line 4)",
+        "     3\t********\n(lines 3 to 3 of 4; continue with start_line 4)",
         "********\r\n",
     )
 
@@ -320,7 +320,7 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
 async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as desk:
         wide = await desk.use("read_file", path="wide.txt")
-    more = f"({900_000 - LINE_CHARS:,} letters more; see them with bash)"
+    more = f"({900_000 - LINE_CHARS:,} more characters; read them with bash)"
     assert wide.data["text"] == f"{'y' * LINE_CHARS}… {more}\nshort\r\n"
 
 
@@ -333,7 +333,7 @@ async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:
         desk.context = replace(desk.context, ask=answer)
         heard = await desk.use("ask_user", question="Tabs or spaces?")
     assert (alone.ok, heard.ok) == (False, True)
-    assert alone.text.startswith("Nobody is there to answer. Decide for yourself")
+    assert alone.text.startswith("No user is here to answer. Decide for yourself")
     assert heard.text == "The user answers: You asked: Tabs or spaces?"
 
 

@@ -27,7 +27,7 @@ def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() ->
 def test_the_lines_of_a_result_that_was_cut_are_counted_as_they_were_printed() -> None:
     live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
     live.add("stdout", "\n".join([*many, ""]))
-    cut = [*many[:20], "[... 60,000 letters left out ...]", *many[-20:]]
+    cut = [*many[:20], "[... 60,000 characters omitted ...]", *many[-20:]]
     assert live.rest("\n".join(cut)) == (["… 4,996 more lines", *many[-LAST_LINES:]], 0)
 
 

@@ -125,7 +125,7 @@ def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(desk: Desk) -
     for words, env, code, says in (
         (("--model", "openai:some"), {}, exit_codes.DENIED, no_key),
         ((), {"HUTCH_MODEL": "openai:some"}, exit_codes.DENIED, no_key),
-        (("--persona", "../x"), {}, exit_codes.BAD_REQUEST, "There is no persona '../x'. There are: "),
+        (("--persona", "../x"), {}, exit_codes.BAD_REQUEST, "There is no persona '../x'. Known personas: "),
     ):
         refused = desk.hutch("run", "Mend add", *words, **env)
         assert (refused.returncode, says in refused.stderr) == (code, True), refused.stderr

@@ -124,9 +124,9 @@ async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds
 async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         last = request.messages[-1]
-        if isinstance(last, FromUser) and "only your next message will be kept" in last.text:
+        if isinstance(last, FromUser) and "Only your next message will be kept" in last.text:
             return Said("In short.")
-        if "made short by Hutch" in request.messages[0].text:
+        if "Hutch replaced the conversation" in request.messages[0].text:
             return Said("Done.")
         turn = sum(isinstance(message, FromModel) for message in request.messages)
         return Said(calls=(call("bash", command=f"seq {turn} 2000"),)) if turn else Said("Nothing to do.")
@@ -137,7 +137,7 @@ async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path:
         await begin(setup, "run_2", "The second task.", await entries(setup.recorder))
     summary = model.seen[-1].messages[0]
     assert isinstance(summary, FromUser)
-    assert summary.text.startswith("The second task.\n\nBefore that, the user wanted:\n- The first task.\n\n")
+    assert summary.text.startswith("The second task.\n\nEarlier tasks of the user:\n- The first task.\n\n")
 
 
 async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_log(tmp_path: Path) -> None:

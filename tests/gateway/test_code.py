@@ -193,7 +193,7 @@ async def test_who_is_not_answered_in_time_ends(api: Api, tmp_path: Path, waits:
     told = (await api.post("/api/code", json=asked, headers={"Accept": "application/json"})).json()
     assert (told["outcome"], told["message"]) == (
         "limit_reached",
-        "It took 2 seconds, which is the limit. It was waiting for somebody's answer.",
+        "It took 2 seconds, which is the limit. It was waiting for a user's answer.",
     )
 
 

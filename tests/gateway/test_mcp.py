@@ -128,7 +128,7 @@ async def test_what_is_wrong_with_a_call_is_told(place: Place) -> None:
         for tool, arguments, lesson in (
             ("read_file", {}, "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
             ("read_file", {"path": 3}, "read_file: `path` is 3"),
-            ("bash", {"cmd": "ls"}, "`command` is missing; `cmd` is not known (did you mean `command`?)"),
+            ("bash", {"cmd": "ls"}, "`command` is missing; `cmd` is unknown (did you mean `command`?)"),
             ("bash", {"command": "ls", "timeout_s": -1}, "`timeout_s` is -1"),
             ("edit_file", {"path": "a.txt", "edits": []}, "`edits` is []"),
             ("edit_file", {"path": "a.txt", "edits": [{"old": "one", "new": "x"}]}, "a.txt"),

@@ -72,7 +72,7 @@ async def test_no_client_overwrites_what_another_has_changed_and_it_has_not_seen
         edits = [{"old": "one", "new": "precious"}]
         assert not (await other.call_tool("edit_file", {"path": "notes.txt", "edits": edits})).is_error
         refused = await one.call_tool("write_file", {"path": "notes.txt", "content": "two\n"})
-        assert refused.is_error and "was changed by something else since you saw it" in text_of(refused)
+        assert refused.is_error and "was changed by something else since you read it" in text_of(refused)
         assert file.read_text() == "precious\n"
         assert not (await other.call_tool("write_file", {"path": "notes.txt", "content": "3\n"})).is_error
 

@@ -187,7 +187,7 @@ async def test_a_reviewer_that_falls_for_it_can_still_do_nothing(
     assert ["There is no tool" in each["text"] for each in returned[:3]] == [True, True, True]
     assert [each["ok"] for each in returned[3:6]] == [False, False, False]
     assert all("deny bash git" in each["text"] for each in returned[3:6]), [each["text"] for each in returned]
-    assert "`verdict` is not known" in returned[7]["text"]
+    assert "`verdict` is unknown" in returned[7]["text"]
     [given] = by_type(events, "review.given")
     assert given["verdict"] == "commented"
     assert by_type(events, "change.proposed") == by_type(events, "delivery.ended") == []

@@ -192,7 +192,7 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
         refused = await api.post(f"{V1}/sessions", json=what)
         assert (refused.status_code, refused.json()["code"]) == (400, "bad_request")
         assert "pass-word" not in refused.text
-    assert "There are: consultant" in (await api.post(f"{V1}/sessions", json={"persona": "x"})).text
+    assert "Known personas: consultant" in (await api.post(f"{V1}/sessions", json={"persona": "x"})).text
     its_own = {"repository": str(tmp_path / "repo"), "persona": "of-the-repository"}
     assert (await api.post(f"{V1}/sessions", json=its_own)).status_code == 201
 

@@ -84,7 +84,7 @@ async def test_a_tool_exists_only_in_the_session_that_it_was_added_to(tmp_path: 
         assert returned[0].text == "hutch: a house for rabbits" and ended.outcome == "done"
         returned, ended = await _prompt(server, who, other)
         assert not returned and ended.outcome == "failed"
-        assert "wants tools that do not exist: lookup" in ended.reason
+        assert "names tools that do not exist: lookup" in ended.reason
 
 
 async def _prompt(server: Server, who: Caller, session: Session) -> tuple[list[ToolReturned], RunEnded]:

@@ -1,1 +1,1 @@
-"""How thought becomes action: the loop, what the model sees, what it may do, and its tools."""
+"""The agent: its loop, the conversation with the model, its rules and its tools."""

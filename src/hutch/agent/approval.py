@@ -1,8 +1,8 @@
-"""Whether a call may be made: by the rules, and where these say so, by a person.
+"""Decides whether a call may be made: by the rules, or by a user where a rule says ask.
 
 An answer holds once, for the session, or always: then for this user in every
-repository, until it is withdrawn. What it covers is shown before it is given. Where
-nobody can be asked, asking is denying.
+repository, until it is withdrawn. The question shows what an answer would cover.
+Where no user can be asked, ask means deny.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PARSING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person said."""
+    """A user's answer to an approval question."""
 
     allowed: bool
     scope: Scope = "once"
@@ -44,21 +44,21 @@ Keep = Callable[[tuple[Rule, ...]], Awaitable[None]]
 
 @dataclass(slots=True)
 class Approvals:
-    """The rules of a run, what people have allowed so far, and how to ask them."""
+    """The rules of a run, what users have allowed so far, and how to ask them."""
 
     policy: Policy
-    ask: Asker | None = None  # None: nobody is there
-    keep: Keep | None = None  # where what is allowed always is kept
-    roots: Sequence[str] = (WORKSPACE,)  # what the workspace is called inside
-    resolve: Resolve | None = None  # where a path really leads
+    ask: Asker | None = None  # None: no user is connected
+    keep: Keep | None = None  # stores rules that were allowed with scope "always"
+    roots: Sequence[str] = (WORKSPACE,)  # paths of the workspace inside the jail
+    resolve: Resolve | None = None  # follows the links of a path
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
     async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
-        """None when the call may be made, else what to tell the model."""
+        """None when the call may be made, else the refusal for the model."""
         decision = await self._decide(call.tool, given)
         if decision.action == "ask":
             async with self._turn:
-                # An answer that was given meanwhile may hold for this, too.
+                # Another question's answer may have covered this call meanwhile.
                 decision = await self._decide(call.tool, given)
                 if decision.action == "ask":
                     return await self._ask(call, given, decision, write)
@@ -67,20 +67,20 @@ class Approvals:
         return None
 
     async def remember(self, tool: str, given: Arguments) -> None:
-        """Let an answer hold again that was given for the session, before a crash."""
+        """Restore an answer with scope "session" from before a crash."""
         covers = (await self._decide(tool, given)).covers
         self.policy = self.policy.granted(covers)
 
     async def _decide(self, tool: str, given: Arguments) -> Decision:
-        # Another process parses a command, one at a time, and has some seconds for it: whoever waits for it
-        # takes no thread from the others.
+        # Another process parses commands, one at a time, and may take seconds. A thread pool of its own
+        # keeps that wait from blocking other work.
         threads = PARSING if isinstance(getattr(given, "command", None), str) else None
         really = [] if threads else await self._really(given)
         work = partial(decide, self.policy, tool, given, self.roots, really)
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     async def _really(self, given: Arguments) -> list[str]:
-        """Where the paths of a call lead. Those that lead out are refused by who uses them."""
+        """The paths of a call, with links resolved. The tool refuses those that lead out of the workspace."""
         found: list[str] = []
         if self.resolve is not None:
             for path in _named(given):
@@ -91,8 +91,8 @@ class Approvals:
     async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
             return _refusal(
-                f"This needs somebody's approval ({decision.rule}), and nobody is there to give it. "
-                f"Find another way, or finish and say what is left to do."
+                f"This needs a user's approval ({decision.rule}), and no user is here to give it. "
+                f"Find another way, or finish and say what remains to be done."
             )
         asked = ApprovalAsked(
             call_id=call.id,
@@ -103,22 +103,24 @@ class Approvals:
         )
         await write(asked)
         answer = await self.ask(asked, decision.covers)
-        # What an answer cannot cover, it covers once.
+        # Without rules to add, an answer can hold only once.
         scope = answer.scope if decision.covers else "once"
         if scope == "always" and self.keep is None:
-            scope = "session"  # nobody keeps it for longer
+            scope = "session"  # there is no store for a longer one
         event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
         if not answer.allowed:
             why = f": {answer.reason.rstrip('. ')}." if answer.reason else "."
-            return _refusal(f"The user does not allow this{why} Do something else, or ask what they want.")
+            return _refusal(
+                f"The user does not allow this{why} Do something else, or ask the user what to do."
+            )
         if scope != "once":
             self.policy = self.policy.granted(decision.covers)
         if scope == "always" and self.keep is not None:
             try:
                 await self.keep(decision.covers)
             except HutchError as error:
-                why = f"warning: This is allowed for the session only, and will be asked again: {error}"
+                why = f"warning: This is allowed for this session only; later sessions ask again: {error}"
                 await write(StepReached(step="looking", message=why))
         return None
 
@@ -130,8 +132,7 @@ def decide(
     roots: Sequence[str] = (WORKSPACE,),
     really: Sequence[str] = (),
 ) -> Decision:
-    """What the rules say of a call. Paths are looked at as they are meant, however they are written, and by
-    where they really lead."""
+    """Apply the rules to a call. Paths are compared both normalised and with their links resolved."""
     command = getattr(given, "command", None)
     if tool == "bash" and isinstance(command, str):
         return policy.decide(tool, command=command)
@@ -143,7 +144,7 @@ def decide(
 
 
 def _named(given: Arguments) -> tuple[str, ...]:
-    """The paths that a call names, or the one that it looks below."""
+    """The paths that a call names, or the directory that it searches."""
     searched, touched = getattr(given, "searched", None), getattr(given, "touched", None)
     if callable(searched):
         return (searched(),)
@@ -160,12 +161,12 @@ def _meant(path: str, roots: Sequence[str]) -> str:
 
 
 def summary(given: Arguments) -> str:
-    """A call in a line, for whoever must decide."""
+    """A call in one line, for the user who must decide."""
     command = getattr(given, "command", None)
     text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)
     if len(text) <= SUMMARY_CHARS:
         return text
-    hidden = f"[… {len(text) - SUMMARY_CHARS:,} letters in between are not shown …]"
+    hidden = f"[… {len(text) - SUMMARY_CHARS:,} characters in between are not shown …]"
     return f"{text[: SUMMARY_CHARS // 2]} {hidden} {text[-(SUMMARY_CHARS // 2) :]}"
 
 

@@ -1,13 +1,13 @@
 """The commands in a line of shell, as words, for rules about them.
 
 A rule such as `ask bash git push` must see the push also behind `cd x &&`, an
-environment prefix, a pipe, `bash -c` or `$(…)`. What cannot be told from the text
-alone, such as a command in a variable, is said to be unclear rather than guessed.
+environment prefix, a pipe, `bash -c` or `$(…)`. Where the text alone does not show
+the command, for example a command in a variable, the line is marked unclear.
 
-The grammar runs in a process of its own, which hostile text can end or keep busy:
-then nothing is known of the command, and it is unclear.
+The grammar runs in a process of its own, which hostile text can end or keep busy.
+Then the whole line is unclear.
 
-These are manners, not walls: a program can do anything the jail lets it do.
+Rules are no security boundary: a program can do anything the jail lets it do.
 """
 
 import re
@@ -39,10 +39,16 @@ BASH = Grammar("Bash", "tree_sitter_bash")
 
 MAX_DEPTH = 5  # of `bash -c` in `bash -c`
 MAX_LENGTH = 100_000
-MAX_TEXTS = 40  # in one line, that the other process is asked about
+MAX_TEXTS = 40  # in one line, that the grammar process parses
 SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-PATH = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")  # where a program is as good as its name
+PATH = (
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/sbin",
+    "/usr/sbin",
+)  # a program in one of these is known by its name alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,9 @@ class Parsed:
     """The simple commands of a line."""
 
     commands: tuple[Words, ...]
-    clear: bool  # there can be no others
-    plain: bool = True  # nothing but the commands says what is done: no redirection, no setting, no guess
-    possible: tuple[Words, ...] = ()  # what programs may run that take others' names among their words
+    clear: bool  # there are certainly no others
+    plain: bool = True  # the commands alone show the effects: no redirection, no setting, no guess
+    possible: tuple[Words, ...] = ()  # commands that a program may run because its arguments could name them
 
 
 UNKNOWN = Parsed((), clear=False, plain=False)
@@ -60,7 +66,7 @@ UNKNOWN = Parsed((), clear=False, plain=False)
 
 @dataclass(slots=True)
 class _Reader:
-    """How much of a text was read already: texts in texts could go on for long."""
+    """Bounds the work on one text, since texts can be nested in texts."""
 
     left: int = MAX_TEXTS
     depth: int = -1
@@ -89,7 +95,7 @@ class _Reader:
 
 
 def parse(text: str) -> Parsed:
-    """All simple commands in `text`, wherever they stand. It waits for another process: do it in a thread."""
+    """All simple commands anywhere in `text`. This waits for another process: call it in a thread."""
     return _Reader().read(text)
 
 
@@ -104,7 +110,7 @@ def _together(parts: Iterable[Parsed]) -> Parsed:
 
 
 def _unwrap(words: Words, reader: _Reader) -> Parsed:
-    """The command that is really run, without what only stands before it."""
+    """The command that runs in the end, without wrapper programs such as `env` and `timeout`."""
     plain = True
     for _ in range(MAX_DEPTH):
         if not words or words[0] is None:
@@ -140,12 +146,12 @@ def _unwrap(words: Words, reader: _Reader) -> Parsed:
 
 
 def _unless_marked(word: str | None, marks: list[str | None]) -> str | None:
-    """A word of xargs, unless something is put into it when it runs."""
+    """A word of xargs, or None when xargs inserts its input into it."""
     return None if any(word is None or mark is None or mark in word for mark in marks) else word
 
 
 def _command(name: str, words: Words, reader: _Reader, *, plain: bool) -> Parsed:
-    """A command that no other program stands before."""
+    """A command without a wrapper program before it."""
     itself = Parsed((words,), clear=True, plain=plain)
     if name in SHELLS:
         script = _script(words)
@@ -176,7 +182,7 @@ def _command(name: str, words: Words, reader: _Reader, *, plain: bool) -> Parsed
 
 
 def _runner(words: Words, reader: _Reader, *, shell: bool = True) -> Parsed:
-    """A program that runs another one, which may be named by any of its words or stand in one of them."""
+    """A program that runs another one, which may start at any of its words or be inside one of them."""
     after = suffixes(words)
     inner = _together(reader.read(text) for text in (texts(words) if shell else ()))
     clear = inner.clear and None not in words[1:4] and len(words) < MAX_SUFFIXES
@@ -201,7 +207,7 @@ def _git(words: Words, reader: _Reader, *, plain: bool) -> Parsed:
 
 
 def _script(words: Words) -> str | None:
-    """What `bash -c` is given, if that is known; not what a shell reads from a file or its input."""
+    """The script of `bash -c`, if it is known; None when a shell reads a file or its input."""
     at, is_text = 1, False
     while at < len(words):
         word = words[at]
@@ -216,5 +222,5 @@ def _script(words: Words) -> str | None:
             at += 2 if word in SHELL_VALUES else 1
             continue
         is_text = is_text or (word[0] == "-" and "c" in word)
-        at += 1 + sum(letter in "oO" for letter in word)  # each takes the name of an option
+        at += 1 + sum(char in "oO" for char in word)  # each takes the name of an option
     return words[at] if is_text and at < len(words) else None

@@ -1,8 +1,8 @@
-"""A long conversation made short: the task, what was decided, and which files were changed, stay.
+"""Replaces a long conversation by a summary.
 
-The first two that are known for sure, the task and what people said, are kept word
-for word; so is the list of files. What the model found out it says itself, once,
-and its word goes into the log: after a crash the same summary stands there.
+The task, the user's messages and the list of changed files are copied from the log.
+The model summarises the rest, once; its summary goes into the log, so that a resumed
+run uses the same one.
 """
 
 from collections.abc import Mapping
@@ -15,26 +15,26 @@ from hutch.domain.errors import HutchError
 from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 from hutch.llm.reply import Gathering
 
-SHARE = 0.75  # of what a model can take
+SHARE = 0.75  # of the model's context
 UNKNOWN_CONTEXT_TOKENS = 160_000
 CHARS_PER_TOKEN = 3.5
-LAST_CHARS = 4000  # of what was said last, when the model cannot summarise
-SAID_CHARS = 4000  # of what people said
+FALLBACK_CHARS = 4000  # of the model's last messages, when it cannot summarise
+USER_MESSAGES_CHARS = 4000
 SUMMARY_CHARS = 16_000
 SUMMARY_TOKENS = 4096
 MAX_FILES = 200
-STANDING = "Where things stand:\n"
+STATE_HEADING = "Current state:\n"
 SUMMARY_PROMPT = (
-    "The conversation is getting too long, and only your next message will be kept of it. Write down what "
-    "somebody needs who goes on from here and has seen nothing of it: decisions and why, what was found out, "
-    "what was tried and did not work, the state of the tests, and the next steps. Name files and lines. "
+    "The conversation is getting too long. Only your next message will be kept of it. Write down what "
+    "another engineer needs to continue from here without having seen it: decisions and their reasons, "
+    "findings, failed attempts, the state of the tests, and the next steps. Name files and lines. "
     "Do not call tools."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for all that was said so far, and what it took to get it."""
+    """The summary that replaces a conversation, with the tokens it cost."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -46,18 +46,19 @@ class Summary:
 
 
 def tokens(messages: list[Message]) -> int:
-    """About how many tokens messages take."""
+    """An estimate of the tokens in messages."""
     return int(sum(map(_count_chars, messages)) / CHARS_PER_TOKEN)
 
 
 def due(conversation: Conversation, model: Model) -> bool:
     """Whether the next request could be too long; never while a call waits for its result."""
-    most = SHARE * (model.context_tokens or UNKNOWN_CONTEXT_TOKENS)
-    return possible(conversation) and max(tokens(conversation.messages), conversation.input_tokens) > most
+    max_tokens = SHARE * (model.context_tokens or UNKNOWN_CONTEXT_TOKENS)
+    used = max(tokens(conversation.messages), conversation.input_tokens)
+    return possible(conversation) and used > max_tokens
 
 
 def possible(conversation: Conversation) -> bool:
-    """Whether there is anything that a summary could stand for."""
+    """Whether the conversation is long enough to summarise, and no call waits for its result."""
     return not conversation.waiting and len(conversation.messages) > 2
 
 
@@ -68,22 +69,24 @@ async def summarised(
     tools: tuple[ToolSpec, ...],
     files: Mapping[str, str],
 ) -> Summary:
-    """The summary of a conversation. The tools are told as always, so that what is cached is of use."""
+    """Summarise a conversation. The request lists the tools as always, so that the provider's cache hits."""
     messages = (*conversation.messages, FromUser(SUMMARY_PROMPT))
     request = Request(system, messages, tools, most_tokens=SUMMARY_TOKENS, summary=True)
     text, usage = await _complete(model, request)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MAX_FILES:
         listed = [*listed[:MAX_FILES], f"- and {len(listed) - MAX_FILES} more"]
-    said = "\n".join(f"- {text}" for text in conversation.said)
+    since = "\n".join(f"- {text}" for text in conversation.said)
     earlier = "\n".join(f"- {text}" for text in conversation.earlier)
     parts = [
         conversation.task,
-        f"Before that, the user wanted:\n{shortened(earlier, SAID_CHARS)}" if earlier else "",
-        "[The conversation so far was made short by Hutch.]",
-        f"The user said since:\n{shortened(said, SAID_CHARS, head=0.3)}" if said else "",
+        f"Earlier tasks of the user:\n{shortened(earlier, USER_MESSAGES_CHARS)}" if earlier else "",
+        "[Hutch replaced the conversation so far by this summary.]",
+        f"Messages of the user since then:\n{shortened(since, USER_MESSAGES_CHARS, head=0.3)}"
+        if since
+        else "",
         "Files changed so far:\n" + ("\n".join(listed) or "- none"),
-        STANDING + (shortened(text, SUMMARY_CHARS) or _last_words(conversation)),
+        STATE_HEADING + (shortened(text, SUMMARY_CHARS) or _last_words(conversation)),
     ]
     return Summary("\n\n".join(filter(None, parts)), usage, tokens(conversation.messages))
 
@@ -91,20 +94,20 @@ async def summarised(
 async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
     gathering = Gathering()
     try:
-        async with aclosing(model.stream(request)) as pieces:
-            async for piece in pieces:
-                gathering.add(piece)
+        async with aclosing(model.stream(request)) as deltas:
+            async for delta in deltas:
+                gathering.add(delta)
     except HutchError:
-        return "", Usage()  # too long even for that, or out of order: go on with what there is
+        return "", Usage()  # too long even for that, or the provider fails: continue without a summary
     reply = gathering.reply()
     return whole(reply.text).strip(), reply.usage
 
 
 def _last_words(conversation: Conversation) -> str:
-    said = [message.text for message in conversation.messages if isinstance(message, FromModel)]
-    before = conversation.summary.partition(STANDING)[2]
-    words = [shortened(before, LAST_CHARS), *(text for text in said[-10:] if text)]
-    return "\n".join(filter(None, words))[-2 * LAST_CHARS :] or "(nothing was said)"
+    replies = [message.text for message in conversation.messages if isinstance(message, FromModel)]
+    before = conversation.summary.partition(STATE_HEADING)[2]
+    parts = [shortened(before, FALLBACK_CHARS), *(text for text in replies[-10:] if text)]
+    return "\n".join(filter(None, parts))[-2 * FALLBACK_CHARS :] or "(unknown)"
 
 
 def _count_chars(message: Message) -> int:

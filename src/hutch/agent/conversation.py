@@ -1,8 +1,8 @@
-"""What the model sees, rebuilt from the log.
+"""The messages that the model sees, rebuilt from the log.
 
-Events go in one by one, as they are written or as they are read back after a
-crash; messages come out. What has been said is never said otherwise, so the
-beginning of each request is the end of the one before, to the byte.
+Events go in one by one, as they are written or as they are read back after a crash;
+messages come out. A message never changes, so each request begins with the previous
+one, to the byte, and caches of providers hit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,46 +14,46 @@ from hutch.domain.events import AnyEvent, Entry, ToolReturned
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Message
 
 INTERRUPTED = (
-    "Hutch was stopped while this ran, so nobody knows how far it got. Look at the present state before you "
-    "do it again."
+    "Hutch was stopped while this ran. It is unknown how far it got. Check the current state before you do "
+    "it again."
 )
-NOT_MADE = "The run was stopped before this, so it was not done."
+NOT_MADE = "The run was stopped before this call, so the call was not made."
 UNFINISHED = ("length", "refused")
-ERASED = "(erased)"  # what was said here was erased since; providers want something in its place
+ERASED = "(erased)"  # replaces an erased text, since providers refuse an empty one
 
 
 @dataclass(slots=True)
 class Conversation:
-    """The messages so far, and what else a run must know of its past."""
+    """The messages so far, and the rest of a run's state that the log holds."""
 
     messages: list[Message] = field(default_factory=list)
     task: str = ""
-    earlier: list[str] = field(default_factory=list)  # tasks, of runs before this one
+    earlier: list[str] = field(default_factory=list)  # tasks of the runs before this one
     run_id: str = ""
-    said: list[str] = field(default_factory=list)  # by people, since the task
-    files: dict[str, str] = field(default_factory=dict)  # changed ones, and how
+    said: list[str] = field(default_factory=list)  # since the task
+    files: dict[str, str] = field(default_factory=dict)  # changed files, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
-    begun: set[str] = field(default_factory=set)  # those of them that had started
-    question: events.QuestionAsked | None = None  # the last of an ask_user that has no result
+    begun: set[str] = field(default_factory=set)  # ids of the waiting calls that had started
+    question: events.QuestionAsked | None = None  # the last question of an ask_user call without a result
     answer: str | None = None  # to that question
-    granted: list[Call] = field(default_factory=list)  # that people have allowed for the session
-    last: Call | str | None = None  # the call to finish that was made, or what was said in place of one
+    granted: list[Call] = field(default_factory=list)  # allowed by users for the session
+    last: Call | str | None = None  # the call of finish, or the reply without calls that ended the run
     input_tokens: int = 0  # of the last request, as its provider counts them
-    summary: str = ""  # what stands for all that was said before, if that was made short
-    forgotten: tuple[Message, ...] = ()  # of that: that there was a reply, and the last result
-    seq: int = 0  # of the last event that is in here
+    summary: str = ""  # replaces all earlier messages, after a compaction
+    forgotten: tuple[Message, ...] = ()  # of those messages: the replies without text, and the last result
+    seq: int = 0  # of the last event applied
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "Conversation":
-        """What a log says so far."""
+        """The conversation that a log holds so far."""
         made = cls()
         for entry in entries:
             made.apply(entry.event, entry.seq)
         return made
 
     def left_open(self) -> list[ToolReturned]:
-        """What is to be told of calls without a result when their run does not go on."""
+        """Results for the calls without one, for a run that does not continue."""
         return [
             ToolReturned(
                 run_id=self.run_id,
@@ -68,26 +68,26 @@ class Conversation:
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
         if audience_of(event) is not None:
-            return  # it is for some of those in the session, and the agent is none of them
+            return  # addressed to some users of the session, not to the agent
         match event:
             case events.RunStarted():
                 self.earlier += [self.task] if self.task else []
                 self.run_id, self.task, self.said, self.last = event.run_id, event.prompt, [], None
                 self.messages.append(FromUser(event.prompt))
             case events.MessageSent(author="user"):
-                self._hear(event.text)
+                self._add_message(event.text)
                 self.said.append(event.text)
             case events.MessageSent(author="hutch"):
-                self._hear(f"[Hutch: {event.text}]")
+                self._add_message(f"[Hutch: {event.text}]")
             case events.ModelReplied():
                 self._reply(event)
             case events.ToolCalled():
                 self.begun.add(event.call_id)
             case events.ApprovalAsked():
-                self.begun.discard(event.call_id)  # it waits for a person, and has done nothing yet
+                self.begun.discard(event.call_id)  # it waits for a user, and has done nothing yet
             case events.ApprovalGiven():
                 self.begun.add(event.call_id)
-                # What is allowed always is kept elsewhere, and may have been withdrawn since.
+                # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:
                     self.granted.append(self._calls[event.call_id])
             case events.QuestionAsked():
@@ -111,7 +111,7 @@ class Conversation:
                 self.messages = [FromUser(event.summary)]
                 self.summary, self.input_tokens = event.summary, 0
 
-    def _hear(self, text: str) -> None:
+    def _add_message(self, text: str) -> None:
         self.messages.append(FromUser(text))
         self.last = None
 
@@ -119,7 +119,7 @@ class Conversation:
         calls = tuple(Call(call.id, call.tool, call.arguments) for call in event.calls)
         if not self.messages:
             self.messages.append(FromUser(ERASED))
-        # There was a result, or the model would not have spoken again.
+        # There was a result, or the model would not have replied again.
         self.messages += [FromTool(call.id, call.tool, ERASED, True) for call in self.waiting.values()]
         self.messages.append(FromModel(event.text, calls, event.opaque))
         self._calls = {call.id: call for call in calls}
@@ -130,7 +130,7 @@ class Conversation:
 
 
 def _shadows(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What is left of messages that a summary stands for: no words, but whose turn it was."""
+    """The messages that a summary replaced, without text: the replies, and the last result."""
     replies = [FromModel("", (), message.opaque) for message in messages if isinstance(message, FromModel)]
     results = [message for message in messages if isinstance(message, FromTool)]
     return (*replies, *results[-1:])

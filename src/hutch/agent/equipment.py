@@ -1,4 +1,4 @@
-"""What distinguishes one kind of run from another: its persona, its tools and its rules."""
+"""The persona, tools and rules that distinguish one kind of run from another."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from hutch.agent.tools.registry import ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """The persona of a run, with the tools and the rules that it gets."""
+    """The persona of a run, with its tools and rules."""
 
     persona: Persona
     tools: tuple[Tool, ...]
     policy: Policy
-    notes: str | None = None  # in place of what the repository tells agents
+    notes: str | None = None  # replace the repository's notes for agents
 
 
 def equip(persona: Persona, tools: ToolRegistry) -> Equipment:

@@ -1,4 +1,4 @@
-"""What a jail reports of its commands and its network, as events of the log."""
+"""A jail's reports about its commands and its network, as events of the log."""
 
 from hutch.domain import events
 from hutch.jail.egress import EgressAttempt

@@ -1,4 +1,4 @@
-"""What a person has allowed always, for every repository of theirs, until they withdraw it."""
+"""Approvals with scope "always": they hold in all repositories of a user until the user withdraws them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,31 +8,31 @@ from hutch.store.rows import Rows
 
 
 class KeptApprovals:
-    """Rules of one user that allow."""
+    """The stored allow rules of one user."""
 
     def __init__(self, rows: Rows, user_id: str) -> None:
         self._kept, self._user_id = ApprovalRules(rows), user_id
 
     async def rules(self) -> tuple[Rule, ...]:
-        """All of them, the oldest first."""
+        """All rules, oldest first."""
         return tuple(Rule("allow", tool, pattern) for tool, pattern in await self._kept.list(self._user_id))
 
     async def keep(self, rules: Iterable[Rule]) -> None:
-        """Add rules; those that are there already stay once."""
+        """Add rules; duplicates are stored once."""
         await self._kept.add(self._user_id, _rows_of(rules))
 
     async def withdraw(self, rules: Sequence[Rule]) -> None:
-        """Take rules away: from now on they are asked about again."""
+        """Remove rules: calls that they covered need approval again."""
         await self._kept.remove(self._user_id, _rows_of(rules))
 
 
 def to_text(rule: Rule) -> str:
-    """A rule that allows, as people say it."""
+    """An allow rule as text, without the word allow."""
     return f"{rule.tool} {rule.pattern}".rstrip()
 
 
 def parse_kept(text: str) -> Rule:
-    """A rule that allows, as `to_text` shows it."""
+    """Read an allow rule that `to_text` wrote."""
     return parse_rule(f"allow {text}")
 
 

@@ -1,4 +1,4 @@
-"""What a run has taken, compared with its limits."""
+"""What a run has used, compared with its limits."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from hutch.llm.interface import Usage
 
 
 class LimitFields(BaseModel):
-    """Limits of a run, as a file of a person gives them."""
+    """Limits of a run, as a user's file sets them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,14 +27,14 @@ class LimitFields(BaseModel):
 
 @dataclass(slots=True)
 class Spent:
-    """What a run has taken so far. A resumed run goes on counting where it was."""
+    """What a run has used so far. A resumed run continues from its old counts."""
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
-    unpriced: bool = False  # a price was not known: then the money is not all
+    unpriced: bool = False  # a price was unknown, so cost_usd is incomplete
     before_s: float = 0.0  # in earlier processes
-    waited_s: float = 0.0  # for people, which is no working time
+    waited_s: float = 0.0  # for users, which is not working time
     _began: float = field(default_factory=time.monotonic)
 
     @property
@@ -51,13 +51,13 @@ class Spent:
         self.pay(usage, cost_usd)
 
     def pay(self, usage: Usage, cost_usd: float | None) -> None:
-        """What was asked of a model beside the turns."""
+        """Add the usage of a request that is not a turn, such as a summary."""
         self.usage += usage
         self.cost_usd += cost_usd or 0.0
         self.unpriced = self.unpriced or cost_usd is None
 
     def reached(self, limits: RunLimits) -> LimitName | None:
-        """The name of the first limit that is used up."""
+        """The name of the first limit that is reached."""
         taken: dict[LimitName, float | None] = {
             "turns": self.turns,
             "tokens": self.usage.input + self.usage.output,
@@ -71,23 +71,25 @@ class Spent:
         return None
 
     def over(self, limits: RunLimits) -> str | None:
-        """The limit that is used up, as a sentence."""
+        """The limit that is reached, as a sentence."""
         if limits.turns is not None and self.turns >= limits.turns:
             return f"It took {self.turns} turn{'s' if self.turns != 1 else ''}, which is the limit."
         tokens = self.usage.input + self.usage.output
         if limits.tokens is not None and tokens >= limits.tokens:
             return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}."
         if limits.cost_usd is not None and self.cost_usd >= limits.cost_usd:
-            spent, most = f"${self.cost_usd:.2f}", f"${limits.cost_usd:.2f}"
-            return f"It cost {spent}; the limit is {most}."
+            return f"It cost ${self.cost_usd:.2f}; the limit is ${limits.cost_usd:.2f}."
         if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
             return too_long(limits.timeout_s)
         return None
 
 
 def spent_before(entries: Sequence[Entry]) -> Spent:
-    """What a run has taken, by its log. Where a process was killed, nobody wrote down its whole time: then
-    that of its steps counts, and not how long it lay there until somebody took it up again."""
+    """What a run has used, by its log.
+
+    A killed process records no total time: then the times of its steps count, and the idle time until the
+    run was resumed does not.
+    """
     spent = Spent()
     for entry in entries:
         event = entry.event
@@ -111,6 +113,6 @@ def _usage(event: ModelReplied | ContextCompacted) -> Usage:
 
 
 def too_long(timeout_s: float) -> str:
-    """The sentence for a run whose time is up."""
+    """The sentence for a run that reached its time limit."""
     span = f"{timeout_s / 60:.0f} minutes" if timeout_s >= 120 else f"{timeout_s:g} seconds"
     return f"It took {span}, which is the limit."

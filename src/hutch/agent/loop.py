@@ -1,9 +1,9 @@
-"""One go of an agent at a prompt: ask the model, use the tools it wants, tell it what came of them.
+"""One run of the agent: ask the model, make the tool calls of its reply, send it the results.
 
-Everything that happens is in the log before the next thing happens, and what the
-model sees is made from the log. So a run that was killed goes on where it was:
-a call that had returned is not made again, and one that was under way is told to
-the model as that.
+Every event is in the log before the next step, and the model's messages are built
+from the log. So a killed run resumes where it stopped: a call that had returned is
+not made again, and a call that was in progress is reported to the model as
+interrupted.
 """
 
 import asyncio
@@ -46,33 +46,33 @@ Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed
 Given = ParamSpec("Given")
 T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
-GO_ON = "Go on with the task, or call finish when it is done."
-VERIFIED = 2  # times: who writes files once as it is tested writes the same the second time
-UNANSWERED = "It was waiting for somebody's answer."
+CONTINUE = "Continue with the task, or call finish when it is done."
+MAX_VERIFICATIONS = 2  # tests that write files when first run write the same ones the second time
+UNANSWERED = "It was waiting for a user's answer."
 STOPPED = "when the run was stopped"
-RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
+RESUMED = "I was stopped and started again. The shell is new, and no command runs in the background."
 logger = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class Run:
-    """One run: what it works with, and what it knows so far."""
+    """One run: its setup and its state."""
 
     run_id: str
     setup: RunSetup
     system: str
     conversation: Conversation = field(default_factory=Conversation)
     spent: Spent = field(default_factory=Spent)
-    verify: Verify | None = None  # the last word, when the tests were not run since the last change
-    verdict: Report | None = None  # what the last word was
-    snapshot: int = 0  # the one before it all
+    verify: Verify | None = None  # runs the tests at the end, if they were not run since the last change
+    verdict: Report | None = None  # the result of `verify`
+    snapshot: int = 0  # the one from before the run
     resumed: bool = False  # the conversation is older than the shells
-    last: Snapshot | None = None  # what it ended with, and the tests were run on
+    last: Snapshot | None = None  # the final state, on which the tests were run
     context: Context = field(init=False)
     approvals: Approvals = field(init=False)
     using: ToolExecution = field(init=False)
     _clock: asyncio.Timeout | None = None
-    _waiting: bool = False  # for a person
+    _waiting: bool = False  # for a user
 
     def __post_init__(self) -> None:
         setup, jail = self.setup, self.setup.context.jail
@@ -93,7 +93,7 @@ class Run:
         )
 
     async def go(self) -> RunEnded:
-        """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
+        """Work until the task is done, the run fails or is cancelled; the log records every kind of end."""
         try:
             async with asyncio.timeout(self._left_s()) as self._clock:
                 outcome, reason = await self._work()
@@ -110,18 +110,18 @@ class Run:
             await self._end("cancelled", "It was cancelled.")
             raise
         except Exception as error:
-            await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a fault of it.")
+            await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a bug in Hutch.")
             raise
         return await self._end(outcome, reason)
 
     async def _keep_stopped(self) -> None:
-        """What a call had changed when it was stopped is the work of this run, as a snapshot says."""
+        """Take a snapshot, so that changes of an interrupted call count as work of this run."""
         try:
             taken = await self.context.workspace.snapshot(STOPPED)
             if taken.id != self.using.snapshot:
                 self.using.snapshot = taken.id
                 await self._write(self.setup.recorder.snapshot_taken(taken))
-        except HutchError as error:  # it is stopped all the same
+        except HutchError as error:  # the run stops anyway
             logger.warning("run.stopped_without_snapshot", run_id=self.run_id, error=str(error))
 
     def _left_s(self) -> float | None:
@@ -132,7 +132,7 @@ class Run:
         )
 
     def _timed(self, ask: Callable[Given, Awaitable[T]] | None) -> Callable[Given, Awaitable[T]] | None:
-        """Stop the clock while a person is asked, unless waiting counts."""
+        """Stop the clock while a user is asked, unless waiting counts."""
         if ask is None:
             return None
 
@@ -161,7 +161,7 @@ class Run:
         while True:
             if self.using.conclusion is not None and not self.setup.inbox:
                 return await self._conclude()
-            self.using.conclusion = None  # somebody has more to say
+            self.using.conclusion = None  # a user has sent another message
             if sentence := self.using.stuck or self.spent.over(self.setup.limits):
                 return "limit_reached", sentence
             await self._listen()
@@ -171,22 +171,24 @@ class Run:
             if reply.calls:
                 await self.using.use(reply.calls)
             elif reply.finish == "length":
-                await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {GO_ON}"))
+                await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {CONTINUE}"))
             elif reply.finish == "refused":
-                return "failed", f"{self.setup.model.name} refuses to go on. {reply.text}".strip()
+                return "failed", f"{self.setup.model.name} refuses to continue. {reply.text}".strip()
             else:
                 self.using.conclusion = ToolResult(reply.text)
 
     async def _conclude(self) -> tuple[Outcome, str]:
-        """The tests have the last word, and what they were run on is what is delivered: something that still
-        runs, or the tests themselves, may have written to it since."""
+        """Decide the outcome by the tests, and deliver exactly the files that were tested.
+
+        A background command, or the tests themselves, may have written to the workspace since the last run.
+        """
         work, passed = self.context.workspace, self.using.tests_ok
         self.last = await work.snapshot("when the agent was done")
         tested, altered = self.using.tested, self.using.altered
         if passed and (tested is None or await altered.since(work, tested, self.last)):
             passed = None
         changed: list[str] = []
-        for _ in range(VERIFIED):
+        for _ in range(MAX_VERIFICATIONS):
             if passed is not None or self.verify is None:
                 break
             before = self.last
@@ -203,12 +205,12 @@ class Run:
         if changed:
             named = ", ".join(legible(path) for path in changed[:3]) + (" and more" if changed[3:] else "")
             return "tests_failing", (
-                f"The tests pass, but files change while they run ({named}): what is there was never tested."
+                f"The tests pass, but files change while they run ({named}): the final files are untested."
             )
         return "done", ""
 
     async def _ask(self) -> Reply:
-        """The next reply; when the conversation is too long after all, that of a shorter one."""
+        """The next reply; when the provider finds the conversation too long, compact it and ask again."""
         try:
             return await self._ask_once()
         except LimitReached as error:
@@ -230,8 +232,8 @@ class Run:
         return reply
 
     async def _compact(self) -> None:
-        """Make the conversation short."""
-        now = await self.context.workspace.snapshot("before the conversation is made short")
+        """Replace the conversation by a summary."""
+        now = await self.context.workspace.snapshot("before the conversation is compacted")
         changed = await self.context.workspace.changes(self.snapshot, now.id)
         files = {each.path: "changed" for each in changed} | self.conversation.files
         specs = self.setup.toolbox.specs
@@ -253,14 +255,14 @@ class Run:
         )
 
     async def _settle(self) -> None:
-        """What was allowed still is. After a crash, what was under way is told as that, and what was not
-        begun is done now."""
+        """Restore approvals for the session. After a crash, report calls in progress as interrupted, and make
+        those that had not started."""
         past = self.conversation
         for call in past.granted:
             if isinstance(given := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
                 await self.approvals.remember(call.tool, given)
-        said = any(isinstance(message, FromModel) for message in past.messages) or past.summary
-        if not self.resumed or not said:
+        has_reply = any(isinstance(message, FromModel) for message in past.messages) or past.summary
+        if not self.resumed or not has_reply:
             return
         for call in [call for call in past.waiting.values() if self._was_under_way(call)]:
             await self._write(self.using.returned(call, await self._after_all(call)))
@@ -277,18 +279,18 @@ class Run:
             await self._write(MessageSent(author="hutch", text=RESUMED))
 
     def _was_under_way(self, call: Call) -> bool:
-        """True when a call had begun. One that waits for an answer has no effects, so it is made again."""
+        """Whether a call had started. A call that waits for an answer has no effects, so it is made again."""
         past = self.conversation
         return call.id in past.begun and (call.tool != ASK_USER or past.answer is not None)
 
     async def _ask_person(self, text: str, call_id: str = "") -> str:
-        """Ask; a question that was open when the run was stopped is the same question still."""
+        """Ask a user; a question that was open when the run was stopped keeps its id."""
         assert self.setup.context.ask is not None
-        asked, self.conversation.question = self.conversation.question, None
-        return await self.setup.context.ask(text, call_id or (asked.call_id if asked else ""))
+        pending, self.conversation.question = self.conversation.question, None
+        return await self.setup.context.ask(text, call_id or (pending.call_id if pending else ""))
 
     async def _after_all(self, call: Call) -> ToolResult:
-        """What to tell of a call that was under way. To finish has no effects, so that it is done now."""
+        """The result of a call that was in progress. finish has no effects, so it is made now."""
         if call.tool == ASK_USER and self.conversation.answer is not None:
             return answered(self.conversation.answer)
         given = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
@@ -298,21 +300,21 @@ class Run:
         return self.using.conclusion
 
     async def _listen(self) -> None:
-        """Hear what people have said meanwhile."""
-        said, self.setup.inbox[:] = list(self.setup.inbox), []
-        if said:
+        """Add the messages that users have sent meanwhile."""
+        messages, self.setup.inbox[:] = list(self.setup.inbox), []
+        if messages:
             self.using.guard.changed()
-            await self._write(*(self._message_event(each) for each in said))
+            await self._write(*(self._message_event(message) for message in messages))
 
-    def _message_event(self, said: UserMessage) -> MessageSent:
-        text = self.setup.redactor.redact(said.text)
-        return MessageSent(author="user", text=text, by=said.by, input=said.input)
+    def _message_event(self, message: UserMessage) -> MessageSent:
+        text = self.setup.redactor.redact(message.text)
+        return MessageSent(author="user", text=text, by=message.by, input=message.input)
 
     async def _write(self, *events: Event) -> None:
-        """Into the log, and from there into the conversation."""
+        """Append events to the log, then to the conversation."""
         last = await self.setup.recorder.append(events)
-        for place, event in enumerate(events, start=last - len(events) + 1):
-            self.conversation.apply(event, place)
+        for seq, event in enumerate(events, start=last - len(events) + 1):
+            self.conversation.apply(event, seq)
 
     def _limit_set_by(self, limit: LimitName) -> LimitSetter:
         return self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit))
@@ -336,8 +338,6 @@ class Run:
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await wait_until_done(
-                writing
-            )  # whoever ends the run must see this end in the log, and not write another
+            await wait_until_done(writing)  # else the caller that cancels would write a second end
             raise
         return ended

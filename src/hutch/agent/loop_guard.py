@@ -1,8 +1,8 @@
-"""A model that goes in circles is told so, and stopped when it goes on.
+"""Warns a model that repeats itself, and stops it when it continues.
 
-What counts is the very same call with the very same result, again and again,
-while nothing else changes. Running the tests after each edit is no circle, nor
-is asking a background command how it is getting on.
+Only the same call with the same result counts, while nothing else changes.
+Running the tests after each edit is no repetition, nor is polling a background
+command.
 """
 
 import hashlib
@@ -11,22 +11,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 POLLING = frozenset({"bash_output"})
-FAILING_TOLD, FAILING_STOPPED = 3, 6
-SAME_TOLD, SAME_STOPPED = 6, 12
+FAILING_WARNED, FAILING_STOPPED = 3, 6
+SAME_WARNED, SAME_STOPPED = 6, 12
 
 
 @dataclass(slots=True)
 class LoopGuard:
-    """Counts calls that led to the same result since anything changed."""
+    """Counts calls with the same result since the last change."""
 
     _seen: Counter[bytes] = field(default_factory=Counter)
 
     def changed(self) -> None:
-        """Something is different now: a file was changed, or a person spoke."""
+        """Start counting anew: a file was changed, or a user sent a message."""
         self._seen.clear()
 
     def seen(self, tool: str, arguments: str, text: str, *, ok: bool) -> tuple[str, bool]:
-        """Note a call and its result: a word to the model, if one is due, and whether to stop."""
+        """Count a call and its result; return a warning for the model, if it is due, and whether to stop."""
         if tool in POLLING:
             return "", False
         key = hashlib.sha256(
@@ -34,13 +34,13 @@ class LoopGuard:
         ).digest()
         self._seen[key] += 1
         times = self._seen[key]
-        told, stopped = (SAME_TOLD, SAME_STOPPED) if ok else (FAILING_TOLD, FAILING_STOPPED)
-        if times < told:
+        warned, stopped = (SAME_WARNED, SAME_STOPPED) if ok else (FAILING_WARNED, FAILING_STOPPED)
+        if times < warned:
             return "", False
         outcome = "gave the same result" if ok else "failed in the same way"
         return (
-            f"This very call has now {outcome} {times} times. Doing it again will not help: "
-            f"try something else, or say what is in the way and finish."
+            f"This exact call has now {outcome} {times} times. Repeating it will not help: "
+            f"try something else, or finish and say what blocks you."
         ), times >= stopped
 
 

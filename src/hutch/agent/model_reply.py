@@ -1,4 +1,4 @@
-"""One reply of a model, as it goes into the log: whole letters, no secrets, plain JSON."""
+"""One reply of a model, as it goes into the log: no lone surrogates, no secrets, plain JSON."""
 
 import time
 from collections.abc import Callable
@@ -20,12 +20,12 @@ OnDelta = Callable[[Delta], None]
 
 
 async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDelta) -> Reply:
-    """A reply, passed on piece by piece as it comes."""
+    """Ask for a reply, and pass its parts to `on_delta` as they arrive."""
     gathering = Gathering()
-    async with aclosing(model.stream(request)) as pieces:
-        async for piece in pieces:
-            gathering.add(piece)
-            on_delta(piece)
+    async with aclosing(model.stream(request)) as deltas:
+        async for delta in deltas:
+            gathering.add(delta)
+            on_delta(delta)
     reply = gathering.reply()
 
     def clean(text: str) -> str:
@@ -33,7 +33,7 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
 
     def id_of(call: Call) -> str:
         id_ = whole(call.id)
-        return id_ if clean(id_) == id_ else f"call_{token_hex(8)}"  # of what is left, two could be the same
+        return id_ if clean(id_) == id_ else f"call_{token_hex(8)}"  # two redacted ids could be the same
 
     return replace(
         reply,
@@ -66,7 +66,7 @@ def replied(
 
 
 def as_read_back(value: Any) -> Any:
-    """JSON as the log will give it back, so that what goes to the model now is what goes there later."""
+    """JSON as the log will return it, so that a resumed run sends the model the same bytes."""
     try:
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
     except orjson.JSONEncodeError:

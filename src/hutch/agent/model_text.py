@@ -1,4 +1,4 @@
-"""Text as a model should read it: without what only drives a terminal, and not too long."""
+"""Text prepared for a model: without terminal escapes, and not too long."""
 
 import re
 
@@ -10,25 +10,25 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """Without terminal escapes; of a line that was written over, what stood last."""
+    """The text without terminal escapes; of an overwritten line, only its last version."""
     text = ESCAPES.sub("", text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return CONTROLS.sub("", text)
 
 
-def shortened(text: str, most: int, *, head: float = 0.5, rest: str = "") -> str:
-    """Its beginning and its end, and between them how much is missing and where that is."""
-    if len(text) <= most:
+def shortened(text: str, max_chars: int, *, head: float = 0.5, rest: str = "") -> str:
+    """The beginning and the end of a text, and between them how much is omitted; `rest` says where it is."""
+    if len(text) <= max_chars:
         return text
-    first = int(most * head)
-    last = most - first
-    left_out = f"[... {len(text) - most:,} letters left out{f'; {rest}' if rest else ''} ...]"
-    return f"{text[:first].rstrip()}\n{left_out}\n{text[len(text) - last :].lstrip()}"
+    first = int(max_chars * head)
+    last = max_chars - first
+    omitted = f"[... {len(text) - max_chars:,} characters omitted{f'; {rest}' if rest else ''} ...]"
+    return f"{text[:first].rstrip()}\n{omitted}\n{text[len(text) - last :].lstrip()}"
 
 
 def whole(text: str) -> str:
-    """Without halves of letters, which no log and no provider takes: pairs are joined, others replaced."""
+    """Join surrogate pairs and replace lone surrogates, which neither the log nor a provider accepts."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

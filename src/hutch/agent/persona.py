@@ -1,10 +1,9 @@
-"""Who works: a prompt, the tools it may use, the rules it works under.
+"""Personas: a prompt, the tools it may use, and its rules.
 
-A persona is a Markdown file: front matter, then the prompt. Hutch brings some;
-a person may add their own or replace these. A repository may have a file of the
-same name too, but it is data from a stranger: it can take tools away, add rules
-that ask or deny, and lower limits; whatever else it says reaches the model only
-as text marked as the repository's.
+A persona is a Markdown file: front matter, then the prompt. Hutch comes with some;
+users may add their own or replace these. A repository may have a file of the same
+name too, but it is untrusted: it can only remove tools, add rules that ask or deny,
+and lower limits. The rest of it reaches the model as text marked as the repository's.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +33,7 @@ LimitSetter = Literal["", "persona", "repository"]
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """Who works on a prompt."""
+    """The role in which the agent works on a prompt."""
 
     name: str
     description: str
@@ -43,22 +42,22 @@ class Persona:
     policy: Policy
     model: str | None
     limits: RunLimits
-    from_repository: str = ""  # what the repository's own file says, for the model to read as data
+    from_repository: str = ""  # the prompt of the repository's file, shown to the model as data
     repository_limits: RunLimits = NO_LIMITS
 
-    def limits_for(self, asked: RunLimits) -> RunLimits:
-        """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
-        more than the repository says."""
-        return self.limits.tightened(asked).or_else(DEFAULT_LIMITS).tightened(self.repository_limits)
+    def limits_for(self, requested: RunLimits) -> RunLimits:
+        """The limits of a run: the tighter of the persona's and the caller's, else the defaults; and never
+        above the repository's."""
+        return self.limits.tightened(requested).or_else(DEFAULT_LIMITS).tightened(self.repository_limits)
 
-    def sets_limit(self, name: LimitName, most: float | None) -> LimitSetter:
-        """Who holds a run to this limit: nobody here, when its caller asked for it."""
-        if most is not None and getattr(self.repository_limits, name) == most:
+    def sets_limit(self, name: LimitName, limit: float | None) -> LimitSetter:
+        """Which file set this limit; empty when the caller did, or the defaults."""
+        if limit is not None and getattr(self.repository_limits, name) == limit:
             return "repository"
-        return "persona" if most is not None and getattr(self.limits, name) == most else ""
+        return "persona" if limit is not None and getattr(self.limits, name) == limit else ""
 
     def narrowed_to(self, other: "Persona") -> "Persona":
-        """The same, allowed no more than the other is: for one that a repository has chosen."""
+        """This persona with no more rights than the other: for one that a repository has chosen."""
         return replace(
             self,
             tools=tuple(tool for tool in self.tools if tool in other.tools),
@@ -83,13 +82,13 @@ class _Rules(BaseModel):
 
 
 class _Front(BaseModel):
-    """What stands between the two lines of three hyphens."""
+    """The front matter, between two lines of three hyphens."""
 
     model_config = ConfigDict(extra="forbid")
 
     description: str = ""
     model: str | None = None
-    tools: list[str] | None = None  # all when it is not said
+    tools: list[str] | None = None  # None: all
     policy: _Rules = _Rules()
     limits: LimitFields = LimitFields()
 
@@ -97,13 +96,13 @@ class _Front(BaseModel):
 def load_persona(
     name: str, *, known_tools: Iterable[str], folder: Path | None = None, read: ReadFile | None = None
 ) -> Persona:
-    """A persona by name: the person's own or a built-in one, narrowed by the repository's if it has one."""
+    """A persona by name: the user's own or a built-in one, narrowed by the repository's if it has one."""
     every = tuple(known_tools)
     own = read and _from_repository(name, read)
     text = _from_folder(name, folder) or built_in().get(name)
     if text is None and own is None:
         known = sorted(built_in() | {file.stem: "" for file in folder.glob("*.md")} if folder else built_in())
-        raise NotFound(f"There is no persona '{name}'. There are: {', '.join(known)}.")
+        raise NotFound(f"There is no persona '{name}'. Known personas: {', '.join(known)}.")
     persona = parse_persona(name, text or built_in()[DEFAULT], every)
     return _narrowed(persona, own, every) if own else persona
 
@@ -114,8 +113,8 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
     unknown = sorted(set(front.tools or ()) - set(every_tool))
     if unknown:
         raise BadRequest(
-            f"Persona '{name}' wants tools that do not exist: {', '.join(unknown)}. "
-            f"There are: {', '.join(every_tool)}."
+            f"Persona '{name}' names tools that do not exist: {', '.join(unknown)}. "
+            f"Known tools: {', '.join(every_tool)}."
         )
     check_model_name(front.model or "")
     return Persona(
@@ -131,7 +130,7 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
 
 @cache
 def built_in() -> dict[str, str]:
-    """The personas that come with Hutch: their files by name."""
+    """The files of the personas that come with Hutch, by name."""
     folder = resources.files("hutch.agent") / "personas"
     return {file.name[:-3]: file.read_text() for file in folder.iterdir() if file.name.endswith(".md")}
 
@@ -141,13 +140,13 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
         front, prompt = _split(persona.name, text)
         rules = [parse_rule(line) for line in front.policy.rules]
     except HutchError as error:
-        # A stranger's file that makes no sense narrows nothing; it is shown, so that nobody wonders.
+        # An invalid file of the repository narrows nothing. The model sees the reason.
         return replace(persona, from_repository=f"(its persona file cannot be used: {error})")
-    wanted = set(every_tool if front.tools is None else front.tools)
+    allowed = set(every_tool if front.tools is None else front.tools)
     default = _stricter(persona.policy.default, front.policy.default)
     return replace(
         persona,
-        tools=tuple(tool for tool in persona.tools if tool in wanted),
+        tools=tuple(tool for tool in persona.tools if tool in allowed),
         policy=replace(persona.policy.narrowed(rules), default=default),
         repository_limits=front.limits.for_run(),
         from_repository=prompt.strip(),
@@ -182,14 +181,14 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
             f"The front matter of persona '{name}' has {len(head):,} characters, over {MAX_FRONT:,}. "
             "Shorten it."
         )
-    import yaml  # a fiftieth of a second, for those who have a persona to read
+    import yaml  # takes 20 ms, so only where a persona is read
 
     class Plain(yaml.SafeLoader):
-        """Without aliases: a few lines of them stand for more than any memory holds."""
+        """Refuses aliases: a few lines of them can expand to more than the memory holds."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("it has aliases (*name), which are not known here")
+                raise yaml.YAMLError("it has aliases (*name), which are not supported")
             return super().compose_node(parent, index)
 
     try:
@@ -204,5 +203,5 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         raise BadRequest(f"Persona '{name}' is wrong at {at}: {problem}.") from None
     except RecursionError:
         raise BadRequest(f"The front matter of persona '{name}' is nested too deep.") from None
-    except (ValueError, OverflowError) as error:  # such as a date that there is not
-        raise BadRequest(f"The front matter of persona '{name}' makes no sense: {error}.") from None
+    except (ValueError, OverflowError) as error:  # such as an impossible date
+        raise BadRequest(f"The front matter of persona '{name}' is invalid: {error}.") from None

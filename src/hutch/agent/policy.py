@@ -1,9 +1,8 @@
-"""What the agent may do by itself, what somebody must allow, and what is denied.
+"""Rules for the agent's calls: allowed, allowed when a user approves, or denied.
 
 A rule is a line: `deny bash git push`, `ask write_file *.lock`, `allow *`. Where
-several fit, deny beats ask and ask beats allow; where none fits, the default
-decides. Nothing that comes from a repository, a file or a model can add to what
-is allowed.
+several match, deny beats ask and ask beats allow; where none matches, the default
+decides. Nothing that comes from a repository, a file or a model can allow more.
 """
 
 import re
@@ -19,7 +18,7 @@ from hutch.agent.shell_words import Words
 from hutch.domain.errors import BadRequest
 from hutch.workspace.globs import glob_pattern
 
-# Ways to do the same: a rule that asks about one of them, or denies it, is about all of them.
+# These do the same: a rule that asks about one of them, or denies it, holds for all of them.
 FILE_TOOLS = frozenset({"write_file", "edit_file", "apply_patch"})
 Action = Literal["allow", "ask", "deny"]  # from the loosest to the strictest
 SHELL_TOOL = "bash"
@@ -27,27 +26,27 @@ SHELL_TOOL = "bash"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What to do when a tool is used in a certain way."""
+    """The action for calls of a tool that match a pattern."""
 
     action: Action
     tool: str  # a name, or a pattern of names
-    pattern: str = ""  # of a command's first words, or of a path; empty fits all
+    pattern: str = ""  # of a command's first words, or of a path; empty matches all
 
     def __str__(self) -> str:
         return f"{self.action} {self.tool} {self.pattern}".rstrip()
 
 
 def parse_rule(line: str) -> Rule:
-    """Read a rule as people write it."""
+    """Read a rule as users write it."""
     action, _, rest = line.strip().partition(" ")
     tool, _, pattern = rest.strip().partition(" ")
     if action not in get_args(Action) or not tool:
         raise BadRequest(
-            f"'{line}' is not a rule. Write: allow|ask|deny TOOL [PATTERN], as `ask bash git push`."
+            f"'{line}' is not a rule. Write: allow|ask|deny TOOL [PATTERN], such as `ask bash git push`."
         )
     rule = Rule(action, tool, pattern.strip())  # type: ignore[arg-type]
     if tool != SHELL_TOOL:
-        glob_pattern(rule.pattern)  # what makes no sense is told now, and not when it is first used
+        glob_pattern(rule.pattern)  # reports a bad pattern now, not at its first use
     if fnmatchcase(SHELL_TOOL, tool):
         try:
             shlex.split(rule.pattern)
@@ -58,7 +57,7 @@ def parse_rule(line: str) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What holds for one call, the rule that says so, and what an answer to it would cover."""
+    """The action for one call, the rule behind it, and the rules that an answer would add."""
 
     action: Action
     rule: str
@@ -67,26 +66,26 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules, and what holds where none fits."""
+    """Rules, and the action where none matches."""
 
     rules: tuple[Rule, ...] = ()
     default: Action = "allow"
-    grants: tuple[Rule, ...] = ()  # what a person has said to an ask
+    grants: tuple[Rule, ...] = ()  # approved by users
 
     def narrowed(self, rules: Iterable[Rule]) -> "Policy":
-        """With more rules from somebody who may not allow anything."""
+        """With more rules from an untrusted source: its allow rules are ignored."""
         return replace(self, rules=(*self.rules, *(rule for rule in rules if rule.action != "allow")))
 
     def granted(self, rules: Iterable[Rule]) -> "Policy":
-        """With what a person has allowed: an ask that it covers is answered, a deny never is."""
+        """With rules that a user approved: they answer an ask that they cover, never a deny."""
         return replace(self, grants=(*self.grants, *rules))
 
     def decide(
         self, tool: str, *, command: str | None = None, paths: Sequence[str] = (), below: Sequence[str] = ()
     ) -> Decision:
-        """What holds for a call of a tool: on a command, on paths, on all below some, or as such.
+        """Decide a call of a tool: on a command, on paths, on all files below paths, or on none of these.
 
-        A command is parsed by another process, and that is waited for: do it in a thread.
+        A command is parsed in another process, and this waits for it: call it in a thread.
         """
         rules = [rule for rule in self.rules if _is_about(rule, tool)]
         if command is not None:
@@ -98,16 +97,16 @@ class Policy:
         )
 
     def hides(self, tool: str, below: str) -> Callable[[str], bool]:
-        """Which files a search may not tell of, though it may look below this path."""
+        """A filter for the files that a search below this path must not show."""
         careful = [rule for rule in self.rules if rule.pattern and rule.action != "allow"]
         careful = [rule for rule in careful if _is_about(rule, tool)]
-        # What such a rule says of all that is below was asked before the search.
+        # A rule that asks about the whole directory was answered before the search.
         careful = [rule for rule in careful if rule.action == "deny" or not _fits_below(rule, below)]
         return lambda path: any(_fits_path(rule, path) for rule in careful)
 
     def _for_command(self, tool: str, rules: Sequence[Rule], parsed: Parsed) -> Decision:
         careful = [rule for rule in rules if rule.pattern and rule.action != "allow"]
-        if not parsed.plain:  # a rule or an answer that allows a command says nothing of what else there is
+        if not parsed.plain:  # a rule that allows a command does not allow its redirections and settings
             rules = [rule for rule in rules if rule in careful or not rule.pattern]
         decisions = [
             self._for_words(tool, rules, words, plain=parsed.plain)
@@ -115,15 +114,15 @@ class Policy:
         ]
         for words in dict.fromkeys(parsed.possible):
             decisions += [
-                Decision(rule.action, f"{rule} (which it may run)")
+                Decision(rule.action, f"{rule} (it may run this)")
                 for rule in careful
                 if _fits_words(rule, words)
             ]
         if not parsed.clear and careful:
-            # It may be just what a rule is about.
-            decisions.append(Decision("ask", f"{careful[0]} (the command cannot be read for sure)"))
+            # A rule may be about this very command.
+            decisions.append(Decision("ask", f"{careful[0]} (the command is unclear)"))
         if not parsed.clear or not decisions:
-            # What is not read, or does something without a command, is under what holds for all of them.
+            # The rules for all commands hold for unclear text, and for text without a command.
             for_all = self._first(_for_all(rules), None)
             decisions.append(for_all)
         return _strictest(decisions)
@@ -172,16 +171,19 @@ def _strictest(decisions: Sequence[Decision]) -> Decision:
 
 
 def _fits_words(rule: Rule, words: Words) -> bool:
-    """Whether a command begins as the rule says. A word that is not known may be anything, and more than one:
-    it never makes a command allowed, and may make it denied. So may a program's name in any directory."""
+    """Whether a command begins with the words of the rule.
+
+    An unknown word may be anything, even several words: it matches rules that ask or deny, never one that
+    allows. Rules that ask or deny also match a program in any directory by its name.
+    """
     careful = rule.action != "allow"
-    for place, part in enumerate(_split(rule.pattern)):
-        if place >= len(words):
+    for position, part in enumerate(_split(rule.pattern)):
+        if position >= len(words):
             return False
-        word = words[place]
+        word = words[position]
         if word is None:
-            return careful and place > 0  # a program that is not known is unclear altogether
-        name = word.rpartition("/")[2] if careful and place == 0 else word
+            return careful and position > 0  # an unknown program makes the whole command unclear
+        name = word.rpartition("/")[2] if careful and position == 0 else word
         if not fnmatchcase(word, part) and not fnmatchcase(name, part):
             return False
     return True
@@ -196,7 +198,7 @@ def _fits_path(rule: Rule, path: str) -> bool:
 
 
 def _fits_below(rule: Rule, path: str) -> bool:
-    """Whether a rule is about all below a path. One that allows must be about every depth of it."""
+    """Whether a rule matches all files below a path. A rule that allows must match at every depth."""
     inside = f"{path}/*" if path else "*"
     if rule.action == "allow":
         return _fits_path(rule, inside) and _fits_path(rule, f"{inside}/*")
@@ -204,7 +206,7 @@ def _fits_below(rule: Rule, path: str) -> bool:
 
 
 def _literally(word: str) -> str:
-    """A word as a pattern that fits nothing else."""
+    """A pattern that matches only this word."""
     return re.sub(r"[*?\[]", r"[\g<0>]", word)
 
 

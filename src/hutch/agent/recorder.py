@@ -1,9 +1,9 @@
-"""The one way into the log of a session.
+"""The only writer to the log of a session.
 
-Commands and connections of the jail are reported here. They wait for the next event of
-the session, whoever appends it, and are written without secrets just before it; when
-nothing follows, they are written by themselves after a moment. The agent's loop,
-requests of people, calls over MCP and terminals all append through the same recorder.
+The jail reports its commands and connections here. Reports wait for the next event of
+the session and are written without secrets just before it; when no event follows,
+they are written after a moment. The agent's loop, requests of users, calls over MCP
+and terminals all append through the same recorder.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ class Recorder:
     async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
         """Write events after everything that the jail has reported; return the number of the last one.
 
-        `output` is what commands have printed, which comes before what was reported of them. All of it is
-        durable when this returns. A caller that is cancelled meanwhile waits for that: else it would not
-        know whether the events are in the log.
+        `output` holds what commands have printed; it comes before the jail's reports about them. All events
+        are durable when this returns. A caller that is cancelled meanwhile still waits for that: else it
+        would not know whether the events are in the log.
         """
         written = [*output, *self._take_pending(), *events]
         if not written:
@@ -58,13 +58,13 @@ class Recorder:
         return await run_to_end(appending)
 
     def report(self, event: Event) -> None:
-        """Add what the jail reports; it is written with the next event, or else soon."""
+        """Add a report of the jail; it is written with the next event, or else soon."""
         self._pending.append(event)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write_soon())
 
     def drop_pending(self) -> None:
-        """Forget what the jail has reported: the log has ended."""
+        """Drop the jail's unwritten reports: the log has ended."""
         self._pending.clear()
 
     async def settle(self) -> None:
@@ -75,25 +75,25 @@ class Recorder:
     async def confirm(self) -> None:
         """Wait until everything that was appended is on disk; raise when something could not be written.
 
-        That includes reports that another caller has taken along and has not handed to the log yet.
+        That includes reports that another caller's append has taken and not yet handed to the log.
         """
         if self._appending:
             await asyncio.wait(self._appending)
         await self.log.flush(self.session_id)
 
     async def admit(self) -> None:
-        """Raise when something that is about to begin could not be recorded."""
+        """Raise when the log cannot record an action that is about to begin."""
         await self.log.check_can_record(self.session_id)
 
     @property
     def admits(self) -> bool:
-        """What `admit` says, as far as that is known without waiting."""
+        """Whether `admit` would pass, as far as is known without waiting."""
         return self.log.can_record(self.session_id)
 
     def files_changed(
         self, changes: Iterable[FileChange], *, by: str = "", call_id: str = ""
     ) -> list[FileChanged]:
-        """The events for changed files: of a call of a tool, or `by` a person."""
+        """The events for files changed by a tool call, or `by` a user."""
         return [
             FileChanged(
                 path=self._clean_path(change.path),
@@ -108,7 +108,7 @@ class Recorder:
         ]
 
     def snapshot_taken(self, taken: Snapshot, reason: str | None = None) -> SnapshotTaken:
-        """The event for a snapshot, with another `reason` where that of `taken` is an older one's."""
+        """The event for a snapshot; `reason` replaces that of `taken`, which may be an older one's."""
         return SnapshotTaken(
             snapshot=taken.id, tree=taken.tree, reason=taken.reason if reason is None else reason
         )
@@ -135,12 +135,14 @@ class Recorder:
         await asyncio.sleep(WRITE_DELAY_S)
         try:
             await self.append()
-        except HutchError as error:  # the log keeps it until it can be written, unless the session is over
+        except (
+            HutchError
+        ) as error:  # the log buffers it until it can be written, unless the session has ended
             logger.warning("session.report_not_written", error=str(error))
 
 
 def redact_event(event: Event, redactor: Redactor) -> Event:
-    """An event whose texts hold neither secrets nor halves of characters."""
+    """An event whose texts hold neither secrets nor lone surrogates."""
     texts = {
         name: redactor.redact(whole(value))
         for name, value in event.__dict__.items()

@@ -1,4 +1,4 @@
-"""What a run of the agent works with, built once before it begins."""
+"""Everything that a run of the agent needs, built once before it begins."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from hutch.llm.prices import NONE_OF_OUR_OWN, Prices
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What somebody said while the agent worked."""
+    """A message that a user sent while the agent worked."""
 
     text: str
     by: str = ""
@@ -27,7 +27,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSetup:
-    """Everything that a run works with. It opens and closes none of it."""
+    """Everything that a run needs. The run opens and closes none of it."""
 
     recorder: Recorder
     model: Model
@@ -35,15 +35,15 @@ class RunSetup:
     toolbox: Toolbox
     context: Context  # of the tools: the workspace, the jail and its shells
     limits: RunLimits
-    policy: Policy  # before anybody has approved anything in this run
-    approve: Asker | None = None  # None: nobody is there to approve
-    keep_rules: Keep | None = None  # keeps what is allowed always
-    prices: Prices = field(default_factory=lambda: NONE_OF_OUR_OWN)  # of the user's own
-    notes: str | None = None  # in place of what the repository tells agents
+    policy: Policy  # without the approvals of this run
+    approve: Asker | None = None  # None: no user can approve
+    keep_rules: Keep | None = None  # stores rules that were allowed with scope "always"
+    prices: Prices = field(default_factory=lambda: NONE_OF_OUR_OWN)  # set by the user
+    notes: str | None = None  # replace the repository's notes for agents
     on_delta: OnDelta = lambda delta: None
-    inbox: list[UserMessage] = field(default_factory=list)  # what people say meanwhile
-    leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now goes on later
-    counts_waiting: bool = False  # time spent waiting for a person counts towards the timeout
+    inbox: list[UserMessage] = field(default_factory=list)  # messages sent during the run
+    leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now will be resumed
+    counts_waiting: bool = False  # time spent waiting for a user counts towards the timeout
 
     @property
     def redactor(self) -> Redactor:

@@ -1,7 +1,7 @@
-"""What the words of a command are, and where a text of shell is not what its grammar shows.
+"""The words of shell commands, and the texts that bash may read otherwise than the grammar.
 
-The grammar and bash do not agree everywhere: on letters that are neither space nor
-word, on where a here-document ends, on words after a redirection. Wherever bash could
+The grammar and bash disagree in places: on characters that are neither space nor
+word, on the end of a here-document, on words after a redirection. Wherever bash could
 see something else, the text is unclear.
 """
 
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from hutch.edit.grammar import SyntaxTree
 
-Words = tuple[str | None, ...]  # None where a word is known only when it runs, and may be several or none
+Words = tuple[str | None, ...]  # None: known only at run time, and may be several words or none
 
-MAX_WORD = 10  # of quotes in words in words
-# What bash takes as part of a word and the grammar as space, so that one sees a comment where the other does
-# not; and lines that go on in the middle of a word.
+MAX_WORD = 10  # depth of nested quotes
+# Characters that bash takes as part of a word and the grammar as space, so that only one of them sees a
+# comment; and lines that continue in the middle of a word.
 MISREAD = re.compile(r"[\x00-\x08\x7f]|[^\S \t\n]|[^ \t\n]\\\n[^ \t\n]")
-# A subscript is computed wherever a variable is named, also in a text that was quoted before.
+# Bash evaluates a subscript wherever a variable is named, even in quoted text.
 SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
-# Variables whose text is run, or that say what is read first.
+# Variables whose value bash or git runs, or that name a file to read at the start.
 RUN_VARIABLE = re.compile(
     r"(?:PS\d|PROMPT_COMMAND|BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|GIT_(?:CONFIG\w*|EXEC_PATH))\+?="
     r"|(?:GIT_(?!AUTHOR|COMMITTER)\w*|PAGER|EDITOR|VISUAL)\+?=(?![\"']?[\w./-]*[\"']?\Z)"
@@ -32,14 +32,14 @@ EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
 
 
 def misread(text: str, tree: SyntaxTree) -> bool:
-    """Whether bash may see something else in a text than its grammar shows."""
+    """Whether bash may read a text otherwise than the grammar does."""
     if not tree.is_valid or MISREAD.search(text) or SUBSCRIPT.search(text):
         return True
     return any(_odd(tree, number) for number in range(len(tree.nodes)))
 
 
 def plain(tree: SyntaxTree) -> bool:
-    """Whether nothing is set, written or defined beside the commands: these alone say what is done."""
+    """Whether the text has only commands: it sets, writes and defines nothing."""
     for number, piece in enumerate(tree.nodes):
         match piece.kind:
             case "variable_assignment" | "declaration_command" | "function_definition" | "unset_command":
@@ -63,7 +63,7 @@ def commands(tree: SyntaxTree) -> Iterator[Words]:
 
 
 def _late_words(tree: SyntaxTree) -> dict[int, list[int]]:
-    """Words of commands that stand behind a redirection."""
+    """Words of commands that come after a redirection."""
     found: dict[int, list[int]] = {}
     for number, piece in enumerate(tree.nodes):
         if piece.kind == "redirected_statement":
@@ -76,7 +76,7 @@ def _late_words(tree: SyntaxTree) -> dict[int, list[int]]:
 
 
 def _beyond(tree: SyntaxTree, number: int) -> list[int]:
-    """What the grammar takes as part of a redirection, and bash as words of the command."""
+    """The nodes that the grammar takes as part of a redirection, and bash as words of the command."""
     inside = [(tree.nodes[part].field, part) for part in tree.children(number)]
     match tree.nodes[number].kind:
         case "file_redirect":
@@ -119,7 +119,7 @@ def _odd_document(tree: SyntaxTree, number: int) -> bool:
 
 
 def _harmless(tree: SyntaxTree, number: int) -> bool:
-    """Whether a redirection only joins two streams, or throws one away."""
+    """Whether a redirection only joins two streams, or discards one."""
     kinds = [tree.nodes[part].kind for part in tree.children(number)]
     target = [tree.text(part) for part in tree.children(number) if tree.nodes[part].field == "destination"][
         :1
@@ -128,19 +128,19 @@ def _harmless(tree: SyntaxTree, number: int) -> bool:
 
 
 def _word(tree: SyntaxTree, number: int, depth: int = 0) -> str | None:
-    """The text of a word once quotes are gone; None when something is still to be put in."""
+    """The text of a word without quotes; None when bash expands something in it."""
     text = tree.text(number)
     match tree.nodes[number].kind:
         case "command_name" | "concatenation" if depth < MAX_WORD:
             inside = tree.children(number)
             bare = "".join(tree.text(part) for part in inside if tree.nodes[part].kind == "word")
             if len(inside) > 1 and (EXPANDED.search(bare) or ("{" in bare and ("," in text or ".." in text))):
-                return None  # it stands for names of files, or for several words
+                return None  # it expands to file names, or to several words
             parts = [_word(tree, part, depth + 1) for part in inside]
             return None if None in parts else "".join(part for part in parts if part is not None)
         case "word" | "number":
             if EXPANDED.search(text) and text != "[":
-                return None  # it stands for names of files
+                return None  # it expands to file names
             if text.startswith("~") and "/" not in text:
                 return None
             return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""Tools in use: each call is checked, made, and written down with what came of it."""
+"""Executes tool calls: each is checked against the rules, made, and recorded with its result."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when
 
 @dataclass(slots=True)
 class ToolExecution:
-    """Makes the calls of a run, and knows what they have led to."""
+    """Makes the calls of a run, and tracks their effects."""
 
     run_id: str
     setup: RunSetup
@@ -28,11 +28,11 @@ class ToolExecution:
     approvals: Approvals
     write: Write
     snapshot: int  # the newest
-    tests_ok: bool | None = None  # of the last whole run of the tests since anything could have changed
-    tests_reason: str = ""  # why they did not pass, where no count tells
-    tested: Snapshot | None = None  # what those tests were run on, and left as it was
-    conclusion: ToolResult | None = None  # what the model finished with
-    stuck: str = ""  # why it is no use to go on
+    tests_ok: bool | None = None  # of the last complete test run; None when files may have changed since
+    tests_reason: str = ""  # why they did not pass, where no test failed
+    tested: Snapshot | None = None  # the state that those tests ran on and did not change
+    conclusion: ToolResult | None = None  # the result of finish, or the last reply
+    stuck: str = ""  # why continuing is useless
     altered: Altered = field(default_factory=Altered)
     guard: LoopGuard = field(default_factory=LoopGuard)
 
@@ -41,7 +41,7 @@ class ToolExecution:
         return self.setup.toolbox
 
     async def use(self, calls: Sequence[Call]) -> None:
-        """Use tools in order; neighbours that only read run side by side."""
+        """Make calls in order; neighbours that only read run concurrently."""
         group: list[Call] = []
         for call in calls:
             if group and not (self.toolbox.parallel(call.tool) and self.toolbox.parallel(group[-1].tool)):
@@ -51,16 +51,16 @@ class ToolExecution:
         await self._use_together(group)
 
     def returned(self, call: Call, result: ToolResult, duration_s: float = 0.0) -> ToolReturned:
-        """The event of a result, with a word to a model that goes in circles."""
-        word, stop = self.guard.seen(call.tool, call.arguments, result.text, ok=result.ok)
+        """The event of a result, with a warning for a model that repeats itself."""
+        warning, stop = self.guard.seen(call.tool, call.arguments, result.text, ok=result.ok)
         if stop:
-            self.stuck = f"It went in circles: {call.tool} gave the same result again and again."
+            self.stuck = f"It repeated itself: {call.tool} gave the same result again and again."
         return ToolReturned(
             run_id=self.run_id,
             call_id=call.id,
             tool=call.tool,
             ok=result.ok,
-            text=f"{result.text}\n\n{word}".strip() if word else result.text,
+            text=f"{result.text}\n\n{warning}".strip() if warning else result.text,
             duration_s=round(duration_s, 6),
         )
 
@@ -82,7 +82,7 @@ class ToolExecution:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._use_one(call)) for call in calls]
         except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # one is enough to end the run, and has a message
+            raise errors.exceptions[0] from None  # one is enough to end the run
         return [task.result() for task in tasks]
 
     async def _use_one(self, call: Call) -> tuple[ToolResult, float]:
@@ -98,7 +98,7 @@ class ToolExecution:
         return given, time.monotonic() - began
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
-        """What happened in a call beside its result."""
+        """The events of a call besides its result: changed files, and a test run."""
         facts: list[Event] = [*self.setup.recorder.files_changed(result.changes, call_id=call.id)]
         if tests := result.data.get("tests"):
             partial = result.data.get("partial", False)
@@ -108,7 +108,7 @@ class ToolExecution:
         return facts
 
     async def _kept(self, call: Call) -> list[Event]:
-        """A snapshot after whatever may have changed something, if it did."""
+        """A snapshot after a call that changed files."""
         if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
             return []
         # The model makes up the name of a tool that does not exist; it may hold anything.

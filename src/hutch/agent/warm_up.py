@@ -1,4 +1,4 @@
-"""What the first turn of a run would wait for, made ready while the model is asked for its first reply."""
+"""Prepares what the first turn of a run needs while the model writes its first reply."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from hutch.domain.errors import HutchError
 from hutch.jail.shell.shells import Shells
 from hutch.llm.prices import is_priced
 
-REQUEST_SENT_S = 0.1  # by then the request is on its way, and is not delayed by what is loaded
+REQUEST_SENT_S = 0.1  # by then the request is sent, and loading does not delay it
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def warm_up(setup: RunSetup) -> AsyncIterator[None]:
 
 
 async def _start_shell(shells: Shells) -> None:
-    with suppress(HutchError):  # the first command tries again, and reports it
+    with suppress(HutchError):  # the first command retries, and reports the error
         await agent_shell(shells).start()
 
 

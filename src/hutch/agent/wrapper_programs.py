@@ -1,7 +1,7 @@
-"""Programs that run another program, and how they are told which.
+"""Programs that run another program, and where their arguments name it.
 
-Options are in the notation of getopt. One that is not in these tables may take the next word for itself, so
-that the program named is another one than it seems: then nobody can tell for sure.
+Options are in the notation of getopt. An option that is not in these tables may take the next word as its
+value, so that another word names the program: then the command is unclear.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def _names(line: str) -> frozenset[str]:
 
 SHELLS = _names("sh bash rbash dash ash zsh ksh mksh")
 
-# Those that run what is named after their own options.
+# Programs that run the command after their own options.
 WRAPPERS: Mapping[str, str] = {
     "sudo": "AbEHnPSiksu:g:h:p:C:D:R:T:U: non-interactive preserve-env set-home login user= group= chdir=",
     "doas": "nLsu:C:",
@@ -39,18 +39,19 @@ WRAPPERS: Mapping[str, str] = {
     "busybox": "",
     "toybox": "",
 }
-QUIET = _names("nohup nice ionice time timeout stdbuf command builtin")  # the program does as it does without
+QUIET = _names("nohup nice ionice time timeout stdbuf command builtin")  # the program behaves as without them
 
-# Those where it stands somewhere among their words, or is a text that they give to a shell.
+
+# Programs with the command anywhere among their words, or in a text that they pass to a shell.
 RUNNERS = _names(
     "flock script watch su runuser chroot unshare nsenter setpriv ssh strace ltrace gdb tmux screen pkexec "
     "systemd-run valgrind prlimit taskset chrt numactl setarch linux32 linux64 fakeroot unbuffer rlwrap "
     "xvfb-run dbus-run-session npx npm pnpm yarn start-stop-daemon docker podman proot firejail bwrap "
     "catchsegv ld.so ccache chronic ifne nq"
 )
-# Those that know no such text.
+# The same, without such a text.
 STARTERS = _names("uv uvx poetry pipenv pdm hatch rye tox nox bundle bun deno")
-# Those that take it, or a part of it, from elsewhere: a file, their input, what was said before.
+# Programs that read the command, or a part of it, from elsewhere: a file, their input, earlier commands.
 UNREADABLE = _names(
     ". source coproc alias enable bind complete compgen parallel at batch expect entr crontab fc"
 )
@@ -78,7 +79,7 @@ GIT_RUNS = _names("bisect config difftool filter-branch for-each-repo mergetool 
 
 
 def split_options(words: Words, known: str) -> tuple[list[tuple[str, str | None]], Words] | None:
-    """The options that `words` begin with, and the words after them; None when one is not known."""
+    """The options that `words` begin with, and the words after them; None when an option is unknown."""
     short, *long = known.split(" ")
     try:
         options, rest = getopt([UNKNOWN_WORD if word is None else word for word in words], short, long)
@@ -92,12 +93,12 @@ def _known(word: str) -> str | None:
 
 
 def suffixes(words: Words) -> tuple[Words, ...]:
-    """Every command that a program may run that finds it among its words."""
+    """Every command that a program may run when it finds the command among its words."""
     return tuple(words[at:] for at in range(1, min(len(words), MAX_SUFFIXES)) if words[at] is not None)
 
 
 def texts(words: Words) -> tuple[str, ...]:
-    """Words that may be a line of shell, also behind the sign of an option's value."""
+    """Words that may be a line of shell, also after the equals sign of an option."""
     known = [word for word in words[1:] if word]
     parts = chain.from_iterable((word, word.partition("=")[2]) for word in known)
     return tuple(dict.fromkeys(part for part in parts if len(part.split()) > 1))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.run_tests import LOOKED_AT, find_runner
+from hutch.agent.tools.run_tests import MAX_PATHS, find_runner
 from hutch.domain.errors import NotFound
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
@@ -68,7 +68,7 @@ LANGUAGES = {
 
 async def describe_structure(context: Context, first: Snapshot) -> str:
     """Describe the workspace at the start of its first run."""
-    page = await context.workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
+    page = await context.workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
     paths = [entry.path for entry in page.entries if entry.kind == "file"]
     try:
         tests = context.redactor.redact(str(await find_runner(context)))

@@ -1,1 +1,1 @@
-"""The tests of a repository: which runner it uses, and what came of a run."""
+"""The tests of a repository: detect the runner, run it, and read its results."""

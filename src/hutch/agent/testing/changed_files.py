@@ -1,4 +1,4 @@
-"""What tests change while they run: then what they leave behind is not what was tested."""
+"""Finds files that tests change while they run: then the final files are not the tested ones."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
-# What runners write for themselves, and nobody means to keep.
-LEFT_BEHIND = re.compile(
+# Caches that runners write; they are no part of the change.
+RUNNER_CACHES = re.compile(
     r"(?:^|/)(?:__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.hypothesis|\.nyc_output|\.tox)/"
     r"|(?:^|/)\.coverage(?:\.[^/]*)?$|\.pyc$"
 )
@@ -15,25 +15,27 @@ LEFT_BEHIND = re.compile(
 
 @dataclass(slots=True)
 class Altered:
-    """Tells what tests have changed, run after run.
+    """Finds the files that tests have changed, run after run.
 
-    A file that they have made themselves, such as a report with the time in it, may be another each time.
+    A file that the tests have created, such as a report with the time in it, may differ after each run.
     """
 
-    _made: set[str] = field(default_factory=set)
+    _created: set[str] = field(default_factory=set)
 
     async def between(self, workspace: Workspace, before: Snapshot, after: Snapshot) -> list[str]:
         """The files that differ before and after the tests."""
         if before.tree == after.tree:
             return []
         changes = await workspace.changes(before.id, after.id)
-        told = [each for each in changes if not LEFT_BEHIND.search(each.path) and each.path not in self._made]
-        self._made |= {each.path for each in told if each.kind == "added"}
-        return [each.path for each in told]
+        relevant = [
+            each for each in changes if not RUNNER_CACHES.search(each.path) and each.path not in self._created
+        ]
+        self._created |= {each.path for each in relevant if each.kind == "added"}
+        return [each.path for each in relevant]
 
     async def since(self, workspace: Workspace, tested: Snapshot, now: Snapshot) -> bool:
-        """Whether anything else differs from what was tested."""
+        """Whether any file differs from the tested ones."""
         if tested.tree == now.tree:
             return False
         changes = await workspace.changes(tested.id, now.id)
-        return any(not LEFT_BEHIND.search(each.path) for each in changes)
+        return any(not RUNNER_CACHES.search(each.path) for each in changes)

@@ -1,4 +1,4 @@
-"""The line of an output that says what went wrong, for who reads only one."""
+"""The one line of an output that best describes the error."""
 
 import re
 
@@ -12,11 +12,11 @@ ERROR = re.compile(
 
 
 def error_line(output: str) -> str:
-    """The first line that tells of an error, else the last one; empty when nothing was printed."""
+    """The first line that mentions an error, else the last one; empty when nothing was printed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
         return ""
-    if any(line.startswith(TRACEBACK) for line in lines):  # Python tells it last
+    if any(line.startswith(TRACEBACK) for line in lines):  # Python prints the exception last
         found = lines[-1]
     else:
         found = next((line for line in lines if ERROR.search(line)), lines[-1])

@@ -1,7 +1,7 @@
-"""What a test said when it failed, so that its first lines are the reason and its place is the project's.
+"""The message of a failed test: the reason first, then the project's own frames.
 
 Runners print their own frames, the source of whole functions, colours. A model
-needs the assertion, and then the few frames that are of the repository.
+needs the assertion, and then the few frames of the repository's code.
 """
 
 import re
@@ -11,10 +11,10 @@ from hutch.agent.model_text import plain, shortened
 from hutch.agent.testing.report import Failure
 from hutch.system.terminal_text import printable
 
-MAX_CHARS = 6000  # that are looked at; what is shown is less
+MAX_CHARS = 6000  # that are read; fewer are shown
 NAME_CHARS = 300
 
-# Each place in a text is looked at once: a name cannot begin in the middle of one.
+# The lookbehind keeps a match from starting inside a name, so that each position is tried once.
 PLACE = re.compile(
     r"(?<![\w.@+/-])(?:file://)?((?:\./|/)?(?:[\w.@+-]{1,100}/){0,30}[\w@+-][\w.@+-]{0,100}\.[A-Za-z]{1,5}):(\d{1,7})\b"
 )
@@ -31,14 +31,14 @@ NOISE = re.compile(
 
 
 def failure(name: str, text: str, *, message: str = "", location: str = "") -> Failure:
-    """A failure from what its runner wrote about it."""
+    """A failure, from its runner's output."""
     text = shortened(plain(text), MAX_CHARS, head=0.3)
     message = shortened(plain(message).strip(), MAX_CHARS)
     found = place(text) or place(message) or location
     lines = list(_of_the_project(text.splitlines()))
     if message:
-        said = {line.strip() for line in message.splitlines()}
-        lines = [message, *(line for line in lines if not _repeats(line, said))]
+        message_lines = {line.strip() for line in message.splitlines()}
+        lines = [message, *(line for line in lines if not _repeats(line, message_lines))]
     else:
         lines = _reason_first(lines)
     body = re.sub(r"\n\s*\n\s*\n+", "\n\n", "\n".join(lines)).strip("\n")
@@ -46,12 +46,12 @@ def failure(name: str, text: str, *, message: str = "", location: str = "") -> F
 
 
 def _in_one_line(text: str) -> str:
-    """A name or a place, which stands in a line of Hutch's own."""
+    """A name or a location as one printable line."""
     return printable(shortened(plain(text), NAME_CHARS).strip())
 
 
 def place(text: str) -> str:
-    """The innermost place of the project that a text names."""
+    """The innermost location in the project's code that a text names."""
     frames = [(found[2], found[3]) for found in map(PYTHON_FRAME.match, text.splitlines()) if found]
     innermost_last = frames or PYTEST_PLACE.findall(text)
     found = innermost_last[::-1] if innermost_last else PLACE.findall(text)
@@ -64,7 +64,7 @@ def own_path(path: str) -> str:
 
 
 def _of_the_project(lines: list[str]) -> Iterator[str]:
-    """Without the frames of runners and interpreters, and without the lines under these."""
+    """The lines without the frames of runners and interpreters and their source lines."""
     dropped: int | None = None
     for line in lines:
         indent = len(line) - len(line.lstrip())
@@ -79,18 +79,18 @@ def _of_the_project(lines: list[str]) -> Iterator[str]:
 
 
 def _reason_first(lines: list[str]) -> list[str]:
-    """Of Python's traceback, the exception before the way to it."""
+    """A Python traceback with the exception before the frames."""
     if not lines or not lines[0].startswith("Traceback (most recent call last)"):
         return lines
-    last = max((place for place, line in enumerate(lines) if PYTHON_FRAME.match(line)), default=0)
+    last = max((at for at, line in enumerate(lines) if PYTHON_FRAME.match(line)), default=0)
     after = next((at for at in range(last + 1, len(lines)) if not lines[at].startswith(" ")), len(lines))
     return [*lines[after:], *lines[1:after]] if after < len(lines) else lines[1:]
 
 
-def _repeats(line: str, said: set[str]) -> bool:
-    """Whether a line only says again what the message says: pytest's `E   assert 1 == 2`."""
+def _repeats(line: str, message_lines: set[str]) -> bool:
+    """Whether a line only repeats the message: pytest's `E   assert 1 == 2`."""
     bare = line.strip()
     if bare == "E" or bare.startswith("E "):
         bare = bare[1:].strip()
-        return not bare or bare in said or bare.partition(": ")[2] in said
-    return bool(bare) and bare in said
+        return not bare or bare in message_lines or bare.partition(": ")[2] in message_lines
+    return bool(bare) and bare in message_lines

@@ -1,9 +1,9 @@
-"""JUnit XML, read as it streams by.
+"""JUnit XML, read as a stream.
 
-The file was written inside the jail. It is never a tree in memory: elements are
-counted as they come. What no runner writes and would cost the parser much time
-or memory is not read at all: a document type, thousands of elements inside each
-other or of names, and a tag or text between two tags of more than a few MiB.
+The file was written inside the jail and is hostile. It is never a tree in memory:
+elements are counted as they come. Input that no runner writes and that would cost
+much time or memory is refused: a document type, deeply nested elements, thousands
+of element names, and a tag or text of more than a few MiB.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ FAULTS = ("failure", "error")
 CHUNK_BYTES = 1 << 16
 MAX_DEPTH = 200
 MAX_NAMES = 1000
-MAX_TOKEN_BYTES = 4 * 1024 * 1024  # the parser begins a longer one anew with every chunk
+MAX_TOKEN_BYTES = 4 * 1024 * 1024  # the parser rescans an unfinished token with every chunk
 
 
 class _NotARunnersFile(Exception):
-    """It declares a document type, or has a shape that only costs."""
+    """It declares a document type, or is nested too deep, or has too many element names."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Case:
 
 
 def junit(data: bytes) -> Counts | None:
-    """Counts of `<testcase>` elements; the totals that the file claims are not looked at."""
+    """Counts of `<testcase>` elements; the totals that the file claims are ignored."""
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.buffer_text = True

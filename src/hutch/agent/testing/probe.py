@@ -1,4 +1,4 @@
-"""Whether a runner of tests can be started in a jail, by its version. No test is run."""
+"""Checks that a test runner starts in a jail by asking for its version. No test is run."""
 
 import re
 import shlex
@@ -20,26 +20,26 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.interface import Jail
 
 MAX_LINE_CHARS = 200
-MAX_SAID_CHARS = 16_384
+MAX_OUTPUT_CHARS = 16_384
 PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+-]+")
 VERSION = re.compile(r"\b(?:go|v)?(\d{1,9}(?:\.\d{1,9}){1,5})")
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What came of starting a runner."""
+    """The result of starting a runner."""
 
     works: bool
-    found: str  # its version, or what is wrong
+    found: str  # its version, or the error
     fix: str = ""
 
 
 async def probe(
     jail: Jail, runner: Runner, *, cwd: str, timeout_s: float, clean: Callable[[str], str] = str
 ) -> Probed:
-    """Ask a runner for its version, inside the jail. What it says is not to be trusted.
+    """Ask a runner for its version, inside the jail. Its output is untrusted.
 
-    `clean` takes secrets out of what it prints, before anything is cut.
+    `clean` removes secrets from the output, before it is cut.
     """
     if not runner.version:
         return await _probe_command(jail, runner, cwd, timeout_s)
@@ -53,22 +53,22 @@ async def probe(
     def readable(data: bytes) -> str:
         return clean(plain(data.decode(errors="replace")))
 
-    said = f"{ran.stdout_output.render(readable)}\n{ran.stderr_output.render(readable)}"[:MAX_SAID_CHARS]
+    output = f"{ran.stdout_output.render(readable)}\n{ran.stderr_output.render(readable)}"[:MAX_OUTPUT_CHARS]
     if ran.timed_out:
         return Probed(False, f"no answer within {timeout_s:g} s")
     if ran.exit_code == 0:
-        version = VERSION.search(said)
+        version = VERSION.search(output)
         return Probed(True, version[1] if version else "its version is unknown")
-    if missing := NOT_IN_NODE.search(said):
+    if missing := NOT_IN_NODE.search(output):
         return Probed(False, missing[0].rstrip("."), NO_RUNNER.format(**missing.groupdict()))
-    line = (error_line(said) or f"it ended with {ran.exit_code or f'signal {ran.signal}'}")[:MAX_LINE_CHARS]
-    if NOT_INSTALLED in said:
+    line = (error_line(output) or f"it ended with {ran.exit_code or f'signal {ran.signal}'}")[:MAX_LINE_CHARS]
+    if NOT_INSTALLED in output:
         return Probed(False, line, NO_PYTEST)
     return Probed(False, line, NOT_THERE if ran.exit_code in NOT_STARTED else "")
 
 
 async def _probe_command(jail: Jail, runner: Runner, cwd: str, timeout_s: float) -> Probed:
-    """A command that somebody set can be anything: only its first word is looked for."""
+    """Check that the first word of a configured command is a program; the command itself may do anything."""
     unknown = Probed(True, "not tried, as it may run anything")
     try:
         first = shlex.split(str(runner))[0]

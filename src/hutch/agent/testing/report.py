@@ -1,4 +1,4 @@
-"""What came of running tests, whatever ran them."""
+"""The results of a test run, for every kind of runner."""
 
 import re
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from hutch.agent.testing.error_line import error_line
 
 SHOWN_FAILURES = 5
 SHOWN_CHARS = 1200  # of one failure
-TAIL_CHARS = 2000  # of the output, when nothing could be read from it
-SHOWN_NAMES = 20  # of failures beyond those
+TAIL_CHARS = 2000  # of the output, when no counts could be read from it
+SHOWN_NAMES = 20  # of further failures
 NOT_INSTALLED = "No module named pytest"
 WITHOUT_PYTEST = (
-    "pytest is not installed in the jail. Put it into a .venv of the workspace, or run what there is with "
-    "bash; whoever set this up can set tests.command in .hutch/config.toml."
+    "pytest is not installed in the jail. Install it into a .venv of the workspace, or run the tests in "
+    "another way with bash. The user can set tests.command in .hutch/config.toml."
 )
 NOT_IN_NODE = re.compile(r"^(?P<name>Jest|Vitest) is not installed: .*/(?P<bin>\w+)\.$", re.MULTILINE)
 WITHOUT_IT = (
-    "{name} is not installed in the workspace. Install what package.json names with bash (npm ci), which "
-    "needs the network, or run what there is; whoever set this up can set tests.command in "
+    "{name} is not installed in the workspace. Install the packages of package.json with bash (npm ci), "
+    "which needs the network, or run the tests in another way. The user can set tests.command in "
     ".hutch/config.toml."
 )
 
-# For people, who can do more about it than a model.
+# For users, who can do more about it than a model.
 NOT_THERE = (
-    "What runs the tests is not in the jail. Install it below /usr where Hutch runs, or set tests.command in "
+    "The test runner is not in the jail. Install it below /usr where Hutch runs, or set tests.command in "
     ".hutch/config.toml."
 )
 NO_PYTEST = (
@@ -34,7 +34,7 @@ NO_PYTEST = (
     "tests.command in .hutch/config.toml."
 )
 NO_RUNNER = (
-    "{name} is not in the jail, and node_modules comes with no repository. Let the agent install it (--net "
+    "{name} is not in the jail, and the repository has no node_modules. Let the agent install it (--net "
     "with the host of its registry, or jail.network), install it where Hutch runs (sudo npm install -g "
     "{bin}), or set tests.command in .hutch/config.toml."
 )
@@ -42,13 +42,13 @@ NOT_STARTED = (126, 127)  # exit codes of a shell
 
 
 def is_missing(reason: str) -> bool:
-    """Whether tests did not pass as there is nothing to run them with: so it is on every other state, too."""
+    """Whether tests did not pass because the runner is missing, which is so on every other state too."""
     return reason.endswith(".hutch/config.toml.")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A test that failed: which, where, and what it said."""
+    """A failed test: its name, its message and its location."""
 
     name: str
     message: str
@@ -57,7 +57,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tests by how they ended."""
+    """Numbers of tests by outcome, with the failures."""
 
     passed: int = 0
     failed: int = 0
@@ -79,18 +79,18 @@ class Report:
 
     runner: str
     command: str
-    counts: Counts | None  # None when the runner did not tell
+    counts: Counts | None  # None when the runner reported none
     exit_code: int | None
-    always_counts: bool = False  # a runner that did not tell did not run
+    always_counts: bool = False  # a run without counts is no run
     timed_out: bool = False
     limit: str = ""  # what stopped it
     output: str = ""
-    output_path: str = ""  # in the jail, when the output is longer than what is told of it
+    output_path: str = ""  # in the jail, when the output is too long for the model
     duration_s: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Everything that ran has passed, and something ran. The exit code and the counts must agree."""
+        """Whether tests ran and all of them passed. The exit code and the counts must agree."""
         if self.exit_code != 0 or self.timed_out or self.limit:
             return False
         if self.counts is None:
@@ -98,11 +98,11 @@ class Report:
         return self.counts.failed == 0 and self.counts.passed > 0
 
     def kept_at(self, path: str) -> "Report":
-        """The same, with where its output can be looked at."""
+        """The same report, with the path of its output."""
         return replace(self, output_path=path)
 
     def data(self) -> dict[str, Any]:
-        """For the log and for programs."""
+        """The report for the log and for programs."""
         counts = self.counts or Counts()
         return {
             "command": self.command,
@@ -116,19 +116,19 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why they did not pass where no count tells: the first line of the error, and the way out."""
+        """Why the tests did not pass although none failed: the error line, and a remedy."""
         if self.ok or (self.counts and self.counts.failed):
             return ""
         if missing := self._missing():
             return f"The tests cannot be run: {NO_RUNNER.format(**missing.groupdict())}"
         line = "" if self.timed_out or self.limit else error_line(self.output)
-        told = f"{self._verdict().rstrip('.')}: {line}." if line else self._verdict()
+        verdict = f"{self._verdict().rstrip('.')}: {line}." if line else self._verdict()
         if NOT_INSTALLED in self.output:
-            return f"{told} {NO_PYTEST}"
-        return f"{told} {NOT_THERE}" if self.exit_code in NOT_STARTED else told
+            return f"{verdict} {NO_PYTEST}"
+        return f"{verdict} {NOT_THERE}" if self.exit_code in NOT_STARTED else verdict
 
     def text(self) -> str:
-        """For the model: the verdict first, then the first failures, then where the rest is."""
+        """The report for the model: the verdict, the first failures, and the path of the output."""
         lines = [self._verdict(), f"({self.runner}: {self.command}, {self.duration_s:.1f} s)"]
         if self.counts and self.counts.failures:
             lines += _failures(self.counts.failures, self.counts.failed)
@@ -139,11 +139,11 @@ class Report:
         if missing := self._missing():
             lines += ["", WITHOUT_IT.format(name=missing["name"])]
         if self.output_path and not self.ok:
-            lines += ["", f"The output is in {self.output_path}: look at parts of it with bash."]
+            lines += ["", f"The output is in {self.output_path}: read parts of it with bash."]
         return "\n".join(lines).rstrip()
 
     def _missing(self) -> re.Match[str] | None:
-        """The runner that is not there, by its own words."""
+        """The runner that the output reports as not installed."""
         return NOT_IN_NODE.search(self.output) if self.exit_code in NOT_STARTED else None
 
     def _verdict(self) -> str:
@@ -158,15 +158,15 @@ class Report:
             if self.exit_code != 0:
                 return f"The tests failed with exit code {self.exit_code}."
             if not self.ok:
-                return "The runner ended without a report that can be read, so nothing is shown: not a pass."
-            return "The command for the tests succeeded; it tells no counts."
+                return "The runner ended without a readable report, so nothing is proven: not a pass."
+            return "The test command succeeded; it reports no counts."
         counts = self.counts
-        told = [f"{counts.failed} failed"] if counts.failed else []
-        told += [f"{counts.passed} passed"] if counts.passed or not told else []
-        told += [f"{counts.skipped} skipped"] if counts.skipped else []
-        summary = ", ".join(told)
+        parts = [f"{counts.failed} failed"] if counts.failed else []
+        parts += [f"{counts.passed} passed"] if counts.passed or not parts else []
+        parts += [f"{counts.skipped} skipped"] if counts.skipped else []
+        summary = ", ".join(parts)
         if not counts.passed and not counts.failed:
-            return f"No test was run ({summary}), so nothing is shown. Look at the path or the pattern."
+            return f"No test was run ({summary}), so nothing is proven. Check the path or the pattern."
         if self.exit_code != 0 and not counts.failed:
             return f"{summary}, but the runner ended with exit code {self.exit_code}: not a pass."
         return summary

@@ -1,4 +1,4 @@
-"""Which runner a repository uses, from the files it has. Nothing of it is run to find out."""
+"""Detects the test runner of a repository from its files, without running any of them."""
 
 import json
 import re
@@ -20,8 +20,8 @@ NO_TESTS = (
     "No tests were found: neither pytest nor unittest, Jest, Vitest, node:test, go.mod or Cargo.toml. "
     "Run them with bash, or set tests.command in .hutch/config.toml."
 )
-# A runner of the repository's own, or else one of the jail's. npx asks the network for one that is not there,
-# whatever it is told, and waits for an answer that does not come.
+# Starts the repository's own runner, or else the jail's. npx is no choice: for a missing runner it asks the
+# network despite its options, and waits for an answer that never comes.
 INSTALLED = """name=$1 bin=$2 at=$PWD
 shift 2
 while :; do
@@ -37,14 +37,14 @@ exit 127"""
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How to run tests: words of a command, and how its results are read."""
+    """How to run tests: the words of a command, and the reader for its results."""
 
     name: str
     argv: tuple[str, ...]
     reader: Reader
-    report: str | None = None  # the file that it writes, as seen in the jail; None: what it prints
-    shown: str = ""  # the command as people would write it
-    all_tests: tuple[str, ...] = ()  # the words that stand for all tests, where some are needed
+    report: str | None = None  # the path of its report in the jail; None: its output
+    shown: str = ""  # the command as users would write it
+    all_tests: tuple[str, ...] = ()  # the arguments that select all tests, where needed
     version: tuple[str, ...] = ()  # the command that prints the version of the runner and runs no tests
 
     def __str__(self) -> str:
@@ -52,12 +52,12 @@ class Runner:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What to start."""
+        """The command to start."""
         return (*self.argv, *self.all_tests)
 
     @property
     def always_counts(self) -> bool:
-        """Whether a run that leaves no counts cannot have been one."""
+        """Whether every real run of this runner reports counts."""
         return self.reader != "summary"
 
 
@@ -69,7 +69,7 @@ def detect(read: ReadFile, names: Sequence[str], *, command: str | None = None) 
 
 
 def detect_all(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Iterator[Runner]:
-    """All runners that a repository has tests for, the one that `detect` takes first."""
+    """All runners that a repository has tests for; `detect` takes the first."""
     if command:
         yield _configured(command)
         return
@@ -79,7 +79,7 @@ def detect_all(read: ReadFile, names: Sequence[str], *, command: str | None = No
 
 
 def with_words(runner: Runner, words: Sequence[str]) -> Runner:
-    """The same, for some of the tests."""
+    """The runner with arguments that select some of the tests."""
     if not words:
         return runner
     if runner.name == "tests.command":
@@ -93,7 +93,7 @@ def _shown(runner: Runner, words: Sequence[str]) -> str:
 
 
 def _configured(command: str) -> Runner:
-    """A command that somebody set; what it runs is recognised where that is plain."""
+    """The runner for `tests.command`; plain calls of pytest and go test are recognised."""
     if found := re.fullmatch(r"((?:\S*python[\d.]* -m )?\S*pytest)((?: [^|;&<>$`]*)?)", command.strip()):
         words = [*found[1].split(), f"--junitxml={REPORT}", *found[2].split()]
         version = (*found[1].split(), "--version")
@@ -168,7 +168,7 @@ def _python(read: ReadFile, names: Sequence[str]) -> Runner | None:
 
 
 def _discover(names: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
-    """How unittest finds these: it does not enter a directory that is not a package."""
+    """The arguments with which unittest finds these: it does not enter a directory without __init__.py."""
     folders = {name.rpartition("/")[0].split("/")[0] for name in tests}
     pattern = () if any(re.search(r"(^|/)test\w*\.py$", name) for name in tests) else ("-p", "*_test.py")
     if len(folders) == 1 and (folder := folders.pop()) and f"{folder}/__init__.py" not in names:

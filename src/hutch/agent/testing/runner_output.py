@@ -1,7 +1,7 @@
-"""What runners print, read into counts: the events of `go test`, Jest's JSON, TAP, cargo's lines.
+"""Reads counts from the output of runners: the events of `go test`, Jest's JSON, TAP, cargo's lines.
 
-All of it was written inside the jail, by whatever the tests are: it is read with
-care, in one pass, and never believed beyond its numbers.
+The output was written inside the jail and is hostile. It is read in one pass, with
+bounds, and only for its counts and failures.
 """
 
 import io
@@ -19,22 +19,22 @@ from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import Tally
 
 MAX_BYTES = 32 * 1024 * 1024
-MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes many times its bytes in memory
+MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes far more memory than its bytes
 GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 
 
 def go_events(data: bytes) -> Counts | None:
-    """`go test -json`: one event a line; a test is one that names itself, and has no tests inside."""
+    """`go test -json`: one event per line; only tests without subtests count."""
     ends: dict[tuple[str, str], str] = {}
-    said: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    outputs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     broken: list[str] = []
     for event in _json_lines(data):
-        # What a build prints goes under a name of its own: "example.com/x [example.com/x.test]".
+        # Output of a build has a package name of its own: "example.com/x [example.com/x.test]".
         package = str(event.get("Package") or event.get("ImportPath") or "").partition(" ")[0]
         key = package, str(event.get("Test") or "")
         match event.get("Action"):
             case "output" | "build-output":
-                said[key].append(str(event.get("Output", "")))
+                outputs[key].append(str(event.get("Output", "")))
             case "pass" | "fail" | "skip" as end if key[1]:
                 ends[key] = end
             case "fail":
@@ -48,14 +48,14 @@ def go_events(data: bytes) -> Counts | None:
         if key in parents:
             continue
         if end == "fail":
-            tally.fail(partial(_go_failure, ".".join(key), said[key]))
+            tally.fail(partial(_go_failure, ".".join(key), outputs[key]))
         elif end == "skip":
             tally.skipped += 1
         else:
             tally.passed += 1
     for package in broken:
         if package not in failing:  # it did not build, or quit in the middle
-            tally.fail(partial(_go_failure, package, said[package, ""]))
+            tally.fail(partial(_go_failure, package, outputs[package, ""]))
     return tally.counts()
 
 
@@ -74,7 +74,7 @@ def jest(data: bytes) -> Counts | None:
         cases = list(_objects(suite.get("assertionResults")))
         for case in cases:
             _jest_case(case, str(suite.get("name", "")), tally)
-        if suite.get("status") == "failed" and not cases:  # it could not even be loaded
+        if suite.get("status") == "failed" and not cases:  # it could not be loaded
             tally.fail(partial(failure, str(suite.get("name", "?")), str(suite.get("message", ""))))
     return tally.counts()
 
@@ -93,11 +93,11 @@ def _jest_case(case: dict[str, Any], file: str, tally: Tally) -> None:
 
 TAP_LINE = re.compile(r"^([ ]{0,400})(not )?ok\b(?: +\d+)?(?: +-)? *(.*)$")
 TAP_DIRECTIVE = re.compile(r"(?:^| )# *(SKIP|TODO)\b", re.IGNORECASE)
-BLOCK_LINES = 60  # of what one failure says
+BLOCK_LINES = 60  # of one failure's message
 
 
 def tap(data: bytes) -> Counts | None:
-    """TAP, as `node --test` writes it: a test with tests inside is counted by these."""
+    """TAP, as `node --test` writes it: of nested tests, only the innermost count."""
     lines = _lines(data)
     if not any(line.startswith("TAP version") for line in lines[:5]):
         return None
@@ -168,16 +168,16 @@ CARGO_BLOCK = re.compile(r"^---- (.{1,500}) stdout ----$")
 
 
 def cargo(data: bytes) -> Counts | None:
-    """The lines that `cargo test` prints: the sums at the end of each part, and what failing tests said."""
-    tally, told = Tally(), False
+    """The lines of `cargo test`: the totals at the end of each part, and the output of failing tests."""
+    tally, has_totals = Tally(), False
     blocks: list[tuple[str, list[str]]] = []
     inside = False
     for line in _lines(data):
         if found := CARGO_END.match(line):
-            told = True
+            has_totals = True
             tally.passed += int(found[1])
             tally.skipped += int(found[3])
-            # A failure without a word counts too.
+            # A failure without output counts too.
             for at in range(min(int(found[2]), 100_000)):
                 name, lines = blocks[at] if at < len(blocks) else ("?", [])
                 tally.fail(partial(failure, name, "\n".join(lines)))
@@ -189,7 +189,7 @@ def cargo(data: bytes) -> Counts | None:
             inside = False
         elif inside and len(blocks[-1][1]) < BLOCK_LINES:
             blocks[-1][1].append(line)
-    return tally.counts() if told else None
+    return tally.counts() if has_totals else None
 
 
 READERS: dict[str, Callable[[bytes], Counts | None]] = {

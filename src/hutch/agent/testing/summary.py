@@ -1,7 +1,7 @@
-"""What the last lines of a runner say, for commands of which nothing else is known.
+"""Reads counts from the last lines of an output, for commands with an unknown runner.
 
-`make test` may run anything. When its output ends as that of a known runner does,
-the numbers are taken from there; when not, only the exit code tells.
+`make test` may run anything. When its output ends like that of a known runner, the
+counts come from there; otherwise only the exit code counts.
 """
 
 import re
@@ -23,7 +23,7 @@ MOCHA = re.compile(r"^\s+(\d{1,7}) (passing|failing|pending)\b")
 
 
 def summary(data: bytes) -> Counts | None:
-    """The counts of all summaries in the end of an output, or None when there is none."""
+    """The counts of all summaries at the end of an output, or None when there is none."""
     found = Counts()
     seen = False
     ran: int | None = None

@@ -1,4 +1,4 @@
-"""Run tests in the jail and read what came of them."""
+"""Runs tests in the jail and reads their results."""
 
 import asyncio
 import time
@@ -14,8 +14,8 @@ from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.policy import profile
 
 OUTPUT = "/tmp/hutch-tests.txt"
-READ = 'test -f "$1" && test ! -L "$1" && head -c "$2" -- "$1"'  # nothing that waits or never ends
-READ_S = 10.0  # should somebody put such a thing there meanwhile
+READ = 'test -f "$1" && test ! -L "$1" && head -c "$2" -- "$1"'  # no pipe or device, which could block
+READ_TIMEOUT_S = 10.0  # in case the file is replaced by a pipe meanwhile
 
 
 async def run_tests(
@@ -26,13 +26,13 @@ async def run_tests(
     timeout_s: float | None = None,
     clean: Callable[[str], str] = str,
 ) -> Report:
-    """One run under the limits of the `test` profile, inside those of the jail.
+    """Run tests once under the limits of the `test` profile, inside those of the jail.
 
-    `clean` takes secrets out of all that is read of it, before anything is cut.
+    `clean` removes secrets from the output and the report, before anything is cut.
     """
     began, printed = time.monotonic(), _Printed()
     if runner.report:
-        await jail.run(["rm", "-rf", runner.report])  # an old one would speak for a run that left none
+        await jail.run(["rm", "-rf", runner.report])  # an old report would count for a run that wrote none
     known = profile("test").limits
     try:
         ran = await jail.run(
@@ -83,29 +83,29 @@ async def _counts(
         printed = _Printed()
         await jail.run(
             ["/bin/sh", "-c", READ, "read", runner.report, str(MAX_BYTES + 1)],
-            timeout_s=READ_S,
+            timeout_s=READ_TIMEOUT_S,
             on_output=printed.add,
         )
     if printed.cut:
-        return None  # no honest runner writes that much, and half a report is none
+        return None  # no real runner writes that much, and half a report is useless
     return await asyncio.to_thread(_read, runner.reader, printed.data, clean)
 
 
 class _Printed:
-    """What a command prints, up to a size."""
+    """The output of a command, up to a maximum size."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self._room = MAX_BYTES
+        self._remaining = MAX_BYTES
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        if stream == "stdout" and self._room >= 0:
-            self._parts.append(data[: self._room])
-            self._room -= len(data)
+        if stream == "stdout" and self._remaining >= 0:
+            self._parts.append(data[: self._remaining])
+            self._remaining -= len(data)
 
     @property
     def cut(self) -> bool:
-        return self._room < 0
+        return self._remaining < 0
 
     @property
     def data(self) -> bytes:

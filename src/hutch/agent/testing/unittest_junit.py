@@ -1,4 +1,4 @@
-"""Runs inside the jail: Python's own unittest, with its results as JUnit XML in the file that argv names.
+"""Runs inside the jail: Python's own unittest, with its results as JUnit XML in the file named by argv.
 
 Standard library only, any Python 3.8 or newer; fed to `python3 -c` as text.
 """
@@ -15,8 +15,10 @@ CASES: List[str] = []  # noqa: UP006
 
 
 def clean(text: str) -> str:
-    text = re.sub("\x1b\\[[0-9;]*[A-Za-z]", "", text)  # whole: without its first character a colour is text
-    return "".join(letter for letter in text if letter >= " " or letter in "\n\t")
+    text = re.sub(
+        "\x1b\\[[0-9;]*[A-Za-z]", "", text
+    )  # first: without ESC the rest of a colour code would remain as text
+    return "".join(char for char in text if char >= " " or char in "\n\t")
 
 
 def note(test: Any, inner: str = "") -> None:
@@ -25,14 +27,14 @@ def note(test: Any, inner: str = "") -> None:
 
 
 def bounded(message: str) -> str:
-    """Whole, or its first words: half of a secret at a cut would not be recognised by whoever reads it."""
+    """The message, or its first words: Hutch would not recognise half of a secret at a cut."""
     if len(message) <= 100_000:
         return message
     return f"{message[:2000].rpartition(' ')[0]} ... ({len(message):,} characters in all)"
 
 
 def fault(test: Any, error: Any, kind: str) -> None:
-    """As it is printed, but for frames of unittest itself."""
+    """Note a failure with its traceback, without the frames of unittest itself."""
     ends = traceback.format_exception_only(error[0], error[1])
     steps = traceback.extract_tb(error[2])
     frames = [step for step in steps if os.path.basename(os.path.dirname(step[0])) != "unittest"]  # noqa: PTH119, PTH120

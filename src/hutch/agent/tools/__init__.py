@@ -1,1 +1,1 @@
-"""What the agent can do, one file per tool."""
+"""The tools of the agent."""

@@ -1,5 +1,5 @@
-"""bash: commands in one shell that keeps its directory and variables; bash_output and bash_kill for those
-that go on in the background.
+"""bash runs commands in one shell that keeps its directory and variables; bash_output and bash_kill control
+those that continue in the background.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from hutch.jail.stream_output import INLINE_REDACTION_BYTES
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output
-KEPT_OUTPUTS = 16  # that can be looked at again, of those that were too long
+MAX_SAVED_OUTPUTS = 16  # files with outputs that were too long to show
 SHELL = "/bin/bash"
 
 
@@ -39,7 +39,7 @@ class BashArguments(Arguments):
 class Bash:
     name: ClassVar[str] = "bash"
     description: ClassVar[str] = (
-        "Run a command in bash; directory and variables persist. After yield_s seconds (20) it goes on in "
+        "Run a command in bash; directory and variables persist. After yield_s seconds (20) it continues in "
         "the background with an id; after timeout_s it is killed."
     )
     arguments: ClassVar[type[Arguments]] = BashArguments
@@ -50,7 +50,7 @@ class Bash:
         if not given.command.strip():
             nothing = Result(exit_code=0, cwd=shell.cwd)
             return ToolResult("(nothing to run)", data=_data(nothing, Printed("", "")))
-        # A command that is given a time is waited for; one that is not goes on by itself after a while.
+        # With a timeout, wait for the command; without one, let it continue in the background after YIELD_S.
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
         output = context.open_output(shell.name) if context.open_output else None
@@ -63,24 +63,24 @@ class Bash:
         )
         if output:
             await output.record(result)
-        kept = await self._kept(Printed(plain(result.stdout), plain(result.stderr)).both, context)
+        saved = await self._save(Printed(plain(result.stdout), plain(result.stderr)).both, context)
         if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             printed = _printed(result, context)
         else:
             printed = await asyncio.to_thread(_printed, result, context)
         ok = not result.timed_out and result.signal is None
-        return ToolResult(render_result(result, printed, kept), ok=ok, data=_data(result, printed))
+        return ToolResult(render_result(result, printed, saved), ok=ok, data=_data(result, printed))
 
-    async def _kept(self, output: str, context: Context) -> str:
-        """Where all of an output is that is too long to be told; there it is as it came."""
+    async def _save(self, output: str, context: Context) -> str:
+        """Save an output that is too long to show, unredacted, to a file in the jail; return its path."""
         if len(output) <= SHOWN_CHARS:
             return ""
-        number = next(context.outputs) % KEPT_OUTPUTS
+        number = next(context.outputs) % MAX_SAVED_OUTPUTS
         return await keep(context.jail, f"/tmp/hutch-output-{number}.txt", output)
 
 
 class Printed(NamedTuple):
-    """What a command printed, as it can be read."""
+    """The readable output of a command."""
 
     stdout: str
     stderr: str
@@ -91,7 +91,7 @@ class Printed(NamedTuple):
 
 
 def _printed(result: Result, context: Context) -> Printed:
-    """The output without secrets. It is cut afterwards: half of a secret is not recognised."""
+    """The output without secrets. It is cut only afterwards, since half of a secret is not recognised."""
     clean, clean_end = _clean(context), _clean(context, running=result.running)
     return Printed(
         result.stdout_output.render(clean, clean_end=clean_end),
@@ -100,7 +100,7 @@ def _printed(result: Result, context: Context) -> Printed:
 
 
 def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]:
-    """Makes output readable; of a command that runs, the rest of a secret may be about to come."""
+    """A function that makes output readable; while the command runs, the rest of a secret may still come."""
 
     def clean(data: bytes) -> str:
         text = plain(data.decode(errors="replace"))
@@ -109,15 +109,17 @@ def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]
     return clean
 
 
-def render_result(result: Result, printed: Printed, kept: str = "") -> str:
-    """A result as a model reads it: output first, then what it needs to know."""
-    where = f"all of it is in {kept}, see parts with sed or grep" if kept else "send it to a file to see all"
+def render_result(result: Result, printed: Printed, saved: str = "") -> str:
+    """A result as a model reads it: the output, then notes about how the command ended."""
+    where = (
+        f"all of it is in {saved}, read parts with sed or grep"
+        if saved
+        else "redirect it to a file to see all"
+    )
     text = shortened(printed.both, SHOWN_CHARS, rest=where)
     notes = []
     if result.running:
-        notes.append(
-            f"It goes on in the background as {result.id}. Look with bash_output, end it with bash_kill."
-        )
+        notes.append(f"It continues in the background as {result.id}. See bash_output and bash_kill.")
     elif result.timed_out:
         notes.append(
             "It took too long and was killed. Give a larger timeout_s, or let it run in the background."
@@ -131,7 +133,9 @@ def render_result(result: Result, printed: Printed, kept: str = "") -> str:
     if result.note:
         notes.append(result.note)
     if result.truncated:
-        notes.append("There was more output than is kept. Send it to a file, and look at parts of that.")
+        notes.append(
+            "There was more output than Hutch stores. Redirect it to a file, and read parts of that."
+        )
     return "\n".join([*([text] if text else []), *(f"[{note}]" for note in notes)]) or "(no output)"
 
 
@@ -157,7 +161,9 @@ class BashOutputArguments(Arguments):
 
 class BashOutput:
     name: ClassVar[str] = "bash_output"
-    description: ClassVar[str] = "New output of a background command; wait_s waits up to so long for its end."
+    description: ClassVar[str] = (
+        "New output of a background command; wait_s waits up to that many seconds for its end."
+    )
     arguments: ClassVar[type[Arguments]] = BashOutputArguments
     parallel: ClassVar[bool] = True
 
@@ -173,7 +179,7 @@ class BashOutput:
         printed = redacted_excerpt(whole, start, len(whole), now, by_line=True, redact_before=before)
         text = shortened(printed.rstrip("\n"), SHOWN_CHARS, head=0.2)
         if missed:
-            text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"
+            text = f"[... {missed:,} earlier bytes are no longer available ...]\n{text}"
         result = command.result()
         if command.running:
             state = "still running"
@@ -195,7 +201,7 @@ class BashOutput:
         return ToolResult(f"{text}\n[{state}]" if text else f"[{state}, nothing new]", data=data)
 
 
-END_S = 1.0  # for it to end after a signal
+END_TIMEOUT_S = 1.0  # for a command to end after a signal
 
 
 class BashKillArguments(Arguments):
@@ -205,20 +211,20 @@ class BashKillArguments(Arguments):
 
 class BashKill:
     name: ClassVar[str] = "bash_kill"
-    description: ClassVar[str] = "End a background command and all it started, or send it a signal."
+    description: ClassVar[str] = "Kill a background command and all its processes, or send it a signal."
     arguments: ClassVar[type[Arguments]] = BashKillArguments
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: BashKillArguments, context: Context) -> ToolResult:
         command = context.shells.background.get(given.id)
         if not command.running:
-            return ToolResult(f"{given.id} has ended already.", data={"id": given.id, "running": False})
+            return ToolResult(f"{given.id} has already ended.", data={"id": given.id, "running": False})
         if given.signal == "KILL":
             await command.kill()
-            return ToolResult(f"{given.id} was ended.", data={"id": given.id, "running": False})
+            return ToolResult(f"{given.id} was killed.", data={"id": given.id, "running": False})
         await command.signal(signal.Signals[f"SIG{given.signal}"])
-        running = (await command.wait(END_S)).running
-        state = "still runs; KILL ends it" if running else "has ended"
+        running = (await command.wait(END_TIMEOUT_S)).running
+        state = "still runs; use KILL to end it" if running else "has ended"
         return ToolResult(
             f"SIG{given.signal} was sent to {given.id}, which {state}.",
             data={"id": given.id, "running": running},

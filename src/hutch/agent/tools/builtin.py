@@ -26,5 +26,5 @@ TOOLS: tuple[Tool, ...] = (
 
 
 def built_in_tools() -> ToolRegistry:
-    """A new registry of the tools that come with Hutch: the one that a session begins with."""
+    """A new registry of the tools that come with Hutch, for a new session."""
     return ToolRegistry(TOOLS)

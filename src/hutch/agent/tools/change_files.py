@@ -1,4 +1,4 @@
-"""write_file, edit_file and apply_patch: a whole file, edits of one, or several files at once."""
+"""write_file, edit_file and apply_patch: write a whole file, edit one, or change several at once."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -24,14 +24,14 @@ class WriteFileArguments(Arguments):
 class WriteFile:
     name: ClassVar[str] = "write_file"
     description: ClassVar[str] = (
-        "Write a whole file, new or in place of the old one; directories are made. To change part of a file "
+        "Write a whole file, new or in place of the old one; creates directories. To change part of a file "
         "use edit_file."
     )
     arguments: ClassVar[type[Arguments]] = WriteFileArguments
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: WriteFileArguments, context: Context) -> ToolResult:
-        path, kept = await existing(given.path, context), ""
+        path, note = await existing(given.path, context), ""
         try:
             present = (await context.workspace.stat(path, hashed=True)).sha256
         except NotFound:
@@ -41,19 +41,19 @@ class WriteFile:
             data = given.content.encode("utf-8", "surrogateescape")
             change = await context.workspace.create(path, data)
         elif seen is not None and seen != present:
-            context.read[path] = present  # it is told once; whoever insists knows
+            context.read[path] = present  # refuse once; a second call overwrites on purpose
             raise Conflict(
-                f"'{path}' was changed by something else since you saw it. Read it again, so that nothing is "
-                f"lost, then write it or use edit_file."
+                f"'{path}' was changed by something else since you read it. Read it again, so that no change "
+                f"is lost, then write it or use edit_file."
             )
         else:
             beginning = (await context.workspace.read_range(path)).data
-            data, kept = encode_like(beginning, given.content)
+            data, note = encode_like(beginning, given.content)
             change = await context.workspace.write(path, data, if_hash=present)
         _note([change], context)
         lines = given.content.count("\n") + (not given.content.endswith("\n") and bool(given.content))
         return ToolResult(
-            f"{change.kind.capitalize()} '{path}' ({lines} lines).{kept}",
+            f"{change.kind.capitalize()} '{path}' ({lines} lines).{note}",
             data={"path": path, "sha256": change.after},
             changes=(change,),
         )
@@ -81,7 +81,7 @@ class EditFile:
     description: ClassVar[str] = (
         "Change a file. Each edit is {old, new, replace_all} (old: the text as it is, with enough context to "
         "be unique), {start_line, end_line, new}, or {insert_line, new} (after that line; 0 is the top). "
-        "All edits are made, or none."
+        "Either all edits are made, or none."
     )
     arguments: ClassVar[type[Arguments]] = EditFileArguments
     parallel: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class ApplyPatchArguments(Arguments):
     patch: str
 
     def touched(self) -> tuple[str, ...]:
-        """All the paths that it names. One that cannot be read touches nothing: it will be refused."""
+        """All paths that the patch names; none for an invalid patch, which will be refused."""
         try:
             operations = read_operations(self.patch)
         except HutchError:
@@ -113,7 +113,7 @@ class ApplyPatch:
     description: ClassVar[str] = (
         "Change several files at once: a unified diff, or '*** Begin Patch' with '*** Add File: P', "
         "'*** Update File: P' ('*** Move to: P', '@@' context, ' ', '-' and '+' lines), "
-        "'*** Delete File: P', '*** End Patch'. All of it is done, or nothing."
+        "'*** Delete File: P', '*** End Patch'. Either all changes are made, or none."
     )
     arguments: ClassVar[type[Arguments]] = ApplyPatchArguments
     parallel: ClassVar[bool] = False
@@ -126,5 +126,5 @@ class ApplyPatch:
 
 
 def _note(changes: Iterable[FileChange], context: Context) -> None:
-    """The model has seen these files as they are now."""
+    """Remember the hashes of files that the model now knows."""
     context.read.update({change.path: change.after for change in changes if change.after})

@@ -1,4 +1,4 @@
-"""comment: what a reviewer has to say about a line of the change under review."""
+"""comment: a reviewer's remark on a line of the change under review."""
 
 from typing import ClassVar
 
@@ -26,12 +26,12 @@ class CommentArguments(Arguments):
 
 
 class Comment:
-    """Only a review has it, and it knows the patch; it changes nothing. What was said is in the log."""
+    """Only reviews have this tool. It changes no file; the comments are in the log."""
 
     name: ClassVar[str] = "comment"
     description: ClassVar[str] = (
         "Leave a comment on a line of the change under review, by the line's number in the file as it is "
-        "now. severity: blocker must not be merged, should is to be mended, could is worth a thought."
+        "now. severity: blocker must not be merged, should is to be fixed, could is optional."
     )
     arguments: ClassVar[type[Arguments]] = CommentArguments
     parallel: ClassVar[bool] = True
@@ -43,23 +43,25 @@ class Comment:
     async def __call__(self, given: CommentArguments, context: Context) -> ToolResult:
         if self._made >= MAX_COMMENTS:
             raise LimitReached(
-                f"There are {MAX_COMMENTS} comments already. Say the rest in the summary of finish.",
+                f"There are already {MAX_COMMENTS} comments. Put the rest into the summary of finish.",
                 limit="comments",
             )
         if not given.body.strip():
-            raise BadRequest("body says nothing. Say what happens, and what would mend it.")
+            raise BadRequest("body is blank. Describe the problem and the fix.")
         path = await existing(given.path, context)
         if not self._patch.shows(path, "new", given.line):
             await self._check(path, given.line, context)
         self._made += 1
-        said = {"path": path, "line": given.line, "severity": given.severity, "body": given.body}
-        return ToolResult(f"Noted on {path}:{given.line}.", data=said)
+        comment = {"path": path, "line": given.line, "severity": given.severity, "body": given.body}
+        return ToolResult(f"Noted on {path}:{given.line}.", data=comment)
 
     async def _check(self, path: str, line: int, context: Context) -> None:
-        """Refuse a place that nobody could find, and say which there are."""
+        """Refuse a line that does not exist, with a hint."""
         known = self._patch.files.get(path)
         if known is not None and known.deleted:
-            raise Conflict(f"The change deletes '{path}'. Say it in the summary of finish instead.")
+            raise Conflict(
+                f"The change deletes '{path}'. Put the comment into the summary of finish instead."
+            )
         try:
             found = await context.workspace.read(path, line, line)
         except NotFound:
@@ -69,6 +71,10 @@ class Comment:
                 f"There is no file '{path}'. The change touches: {', '.join(paths[:SHOWN_PATHS])}{more}."
             ) from None
         if isinstance(found, Binary):
-            raise BadRequest(f"'{path}' is not text and has no lines. Say it in the summary of finish.")
+            raise BadRequest(
+                f"'{path}' is not text and has no lines. Put the comment into the summary of finish."
+            )
         if found.last_line < line:
-            raise BadRequest(f"'{path}' is empty: it has no line {line}. Say it in the summary of finish.")
+            raise BadRequest(
+                f"'{path}' is empty: it has no line {line}. Put the comment into the summary of finish."
+            )

@@ -1,7 +1,7 @@
-"""What a tool is: a name, a shape for its arguments, and something that it does.
+"""The interface of tools: a name, a schema for the arguments, and a function.
 
-The same tools serve the agent and any client of the MCP server. A result is text
-for the model and, beside it, the same as data for programs.
+The same tools serve the agent and the clients of the MCP server. A result is text
+for the model, and the same as data for programs.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -20,38 +20,38 @@ from hutch.workspace.workspace import Workspace
 
 
 class Arguments(BaseModel):
-    """What all tools' arguments share: a name that is not known is a mistake to be told."""
+    """The base class of tools' arguments. Unknown names are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call."""
+    """The result of a call."""
 
-    text: str  # what the model reads
+    text: str  # for the model
     ok: bool = True
     data: Mapping[str, Any] = field(default_factory=dict)  # the same for programs
     changes: tuple[FileChange, ...] = ()
 
 
-Ask = Callable[[str, str], Awaitable[str]]  # a question, and the id under which it is open already, if it is
+Ask = Callable[[str, str], Awaitable[str]]  # takes a question, and its id if it is already open
 Hides = Callable[[str, str], Callable[[str], bool]]
 
 
 class CommandOutput(Protocol):
-    """Where the output of one command goes."""
+    """Receives the output of one command."""
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        """The command has printed this."""
+        """Take output that the command has printed."""
         ...
 
     def omit(self, stream: StreamName, lost: LostOutput) -> None:
-        """What it prints first on a stream follows this, which was not kept."""
+        """Note that output is lost before the next output of a stream."""
         ...
 
     async def record(self, result: Result) -> None:
-        """All that belongs to a result was added; return when it is recorded."""
+        """Record the output of a result, all of which was added; return when it is recorded."""
         ...
 
 
@@ -60,30 +60,30 @@ OpenOutput = Callable[[str], CommandOutput]  # for a command of this shell
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What tools work on, for one run or one caller."""
+    """The workspace, jail and helpers that tools use, for one run or one caller."""
 
     workspace: Workspace
     jail: Jail
     shells: Shells
     redactor: Redactor = field(default_factory=Redactor)  # for texts that are cut before they are returned
-    ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
-    test_command: str | None = None  # found by looking when not set
-    test_timeout_s: float | None = None  # that of the `test` limits when not set
-    ask: Ask | None = None  # None when nobody is there to answer
+    ignore: tuple[str, ...] = ()  # patterns of files that searches skip
+    test_command: str | None = None  # None: detect the runner
+    test_timeout_s: float | None = None  # None: that of the `test` profile
+    ask: Ask | None = None  # None when no user can answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
-    outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
-    open_output: OpenOutput | None = None  # records what commands print
-    hides: Hides | None = None  # what rules keep from a tool that looks below a path
+    outputs: Iterator[int] = field(default_factory=lambda: count(1))  # numbers of saved long outputs
+    open_output: OpenOutput | None = None  # records the output of commands
+    hides: Hides | None = None  # makes a filter for files that rules hide from a search
 
 
 class Tool(Protocol):
-    """Something that the agent can do."""
+    """A function that the agent can call."""
 
     name: ClassVar[str]
     description: ClassVar[str]
     arguments: ClassVar[type[Arguments]]
-    parallel: ClassVar[bool]  # whether it may run beside others: it only reads
+    parallel: ClassVar[bool]  # whether it may run concurrently with others, because it only reads
 
     async def __call__(self, given: Any, context: Context) -> ToolResult:
-        """Do it. Whatever `HutchError` is raised reaches the model as its message."""
+        """Make a call. The message of a raised `HutchError` reaches the model."""
         ...

@@ -1,4 +1,4 @@
-"""read_file: the lines of a file, numbered, or what it is instead."""
+"""read_file: the numbered lines of a text file, or the kind of a binary one."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class ReadFile:
         if isinstance(found, Binary):
             return ToolResult(
                 f"'{path}' is not text: {found.kind}, {found.size:,} bytes, begins with {found.head}. "
-                f"Look at it with bash (file, xxd, strings).",
+                f"Inspect it with bash (file, xxd, strings).",
                 data={"path": path, "binary": True, "size": found.size, "kind": found.kind},
             )
         if found.sha256:
@@ -64,12 +64,12 @@ class ReadFile:
         lines = [f"{number:>6}\t{line}" for number, line in numbered]
         if found.total_lines is None or last < found.total_lines:
             of = f" of {found.total_lines:,}" if found.total_lines else ""
-            lines.append(f"(lines {found.first_line} to {last}{of}; read on with start_line {last + 1})")
+            lines.append(f"(lines {found.first_line} to {last}{of}; continue with start_line {last + 1})")
         return ToolResult("\n".join(lines), data=data)
 
 
 def _shown(found: Lines, context: Context) -> list[str]:
-    """As many lines as there is room for, and at least one."""
+    """As many lines as MAX_CHARS allows, and at least one."""
     lines = split_lines(found.text)
     count = _fitting(lines)
     text, rest = "".join(lines[:count]), "".join(lines[count:])
@@ -78,10 +78,10 @@ def _shown(found: Lines, context: Context) -> list[str]:
 
 
 def _fitting(lines: list[str]) -> int:
-    room = MAX_CHARS
+    remaining = MAX_CHARS
     for count, line in enumerate(lines):
-        room -= min(len(line), LINE_CHARS) + 8
-        if room < 0 and count:
+        remaining -= min(len(line), LINE_CHARS) + 8
+        if remaining < 0 and count:
             return count
     return len(lines)
 
@@ -94,11 +94,11 @@ def _shortened(line: str, clean: Callable[[str], str]) -> str:
     more = len(text) - LINE_CHARS
     if more <= 0:
         return text + end
-    return f"{text[:LINE_CHARS]}… ({more:,} letters more; see them with bash){end}"
+    return f"{text[:LINE_CHARS]}… ({more:,} more characters; read them with bash){end}"
 
 
 def _hidden(before: str, text: str, after: str, mask: Callable[[bytes], bytes]) -> str:
-    """The text without the parts of secrets that begin in lines before it, or go on in lines after it."""
+    """The text without the parts of secrets that begin in lines before it or continue in lines after it."""
     first, shown, last = (each.encode(errors="surrogatepass") for each in (before, text, after))
     start, end = len(first), len(first) + len(shown)
     return mask_across(first + shown + last, start, end, mask).decode(errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""The tools that the runs of one session can have."""
+"""The tools that are available to the runs of one session."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -9,7 +9,7 @@ from hutch.domain.errors import Conflict
 class ToolRegistry:
     """Tools by name, in the order in which models see them.
 
-    Every session has a registry of its own: a tool that is added to one does not exist in another.
+    Every session has its own registry: a tool that is added to one session does not exist in another.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -25,9 +25,9 @@ class ToolRegistry:
         return tuple(self._tools)
 
     def add(self, tool: Tool) -> None:
-        """Offer one more tool, to personas that name it or name none."""
+        """Add a tool, for personas that name it or name none."""
         if tool.name in self._tools:
-            raise Conflict(f"There is a tool '{tool.name}' already. Give the new one another name.")
+            raise Conflict(f"A tool '{tool.name}' already exists. Give the new one another name.")
         self._tools[tool.name] = tool
 
     def select(self, names: Collection[str]) -> tuple[Tool, ...]:

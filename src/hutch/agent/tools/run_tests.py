@@ -1,4 +1,4 @@
-"""run_tests: the tests of the repository, with results that say what failed and where."""
+"""run_tests: run the repository's tests and report what failed and where."""
 
 import asyncio
 import shlex
@@ -13,7 +13,7 @@ from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.jail.policy import MAX_TIMEOUT_S
 
-LOOKED_AT = 5000  # paths, for names of tests
+MAX_PATHS = 5000  # that are searched for test files
 
 
 class RunTestsArguments(Arguments):
@@ -34,13 +34,13 @@ class RunTests:
         try:
             words = shlex.split(given.arguments)
         except ValueError as error:
-            raise BadRequest(f"arguments cannot be split into words: {error}. Mind the quotes.") from None
+            raise BadRequest(f"arguments cannot be split into words: {error}. Check the quotes.") from None
         report = await run(context, words, given.timeout_s)
         return ToolResult(report.text(), data={"tests": report.data(), "partial": bool(words)})
 
 
 async def run(context: Context, words: list[str], timeout_s: float | None = None) -> Report:
-    """One run of the tests, whoever asks for it."""
+    """Run the tests once."""
     runner = with_words(await find_runner(context), words)
     timeout_s = timeout_s or context.test_timeout_s
     return await run_tests(context.jail, runner, timeout_s=timeout_s, clean=context.redactor.redact)
@@ -56,8 +56,8 @@ async def find_runner(context: Context) -> Runner:
         except (NotFound, Denied, BadRequest):
             return None
 
-    page = await workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
-    top = await workspace.entries(limit=LOOKED_AT)
+    page = await workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
+    top = await workspace.entries(limit=MAX_PATHS)
     names = list(
         dict.fromkeys([*(entry.path for entry in top.entries), *(entry.path for entry in page.entries)])
     )

@@ -1,4 +1,4 @@
-"""glob and grep: files by their path, the newest first, and by what is in them."""
+"""glob and grep: find files by path, newest first, and by content."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,8 +42,10 @@ class Glob:
         )
         data = {"paths": found.paths, "total": found.total, "cut": found.cut}
         if not found.paths:
-            return ToolResult("No file fits. Try '**/*' to see what there is.", data=data)
-        cut = f"({found.total:,} in all; the newest {given.limit} are shown. Narrow it, or raise limit.)"
+            return ToolResult("No file matches. Try '**/*' to list all files.", data=data)
+        cut = (
+            f"({found.total:,} in all; shown: the newest {given.limit}. Narrow the pattern, or raise limit.)"
+        )
         return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)
 
 
@@ -67,7 +69,7 @@ class GrepArguments(Arguments):
 class GrepTool:
     name: ClassVar[str] = "grep"
     description: ClassVar[str] = (
-        "Search files with a regular expression (ripgrep). glob narrows the files, as '*.py'. "
+        "Search files with a regular expression (ripgrep). glob narrows the files, for example '*.py'. "
         "output: content, files or count."
     )
     arguments: ClassVar[type[Arguments]] = GrepArguments
@@ -75,9 +77,9 @@ class GrepTool:
 
     async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
         path = await really(given.path, context)
-        wanted = GrepQuery(**{**given.model_dump(), "path": path})
+        query = GrepQuery(**{**given.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
-        found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
+        found = await context.workspace.grep(context.jail, query, ignore=context.ignore, hidden=hidden)
         tree, lines = context.workspace.mount.directory, found.lines
         lines = await context.workspace.work(hide_across_lines, tree, lines, context.redactor.mask)
         found = replace(found, lines=await asyncio.to_thread(_shown, lines, context))
@@ -97,7 +99,7 @@ class GrepTool:
 
 
 def _shown(lines: Sequence[Line], context: Context) -> list[Line]:
-    """As much of each line as is told; clean before, since half of a secret would not be recognised."""
+    """The lines, redacted and then cut, since half of a secret would not be recognised."""
     clean = redact_lines(
         lines,
         clean=context.redactor.redact,
@@ -124,9 +126,9 @@ def _text(found: GrepResult, given: GrepArguments) -> str:
         ),
     ]
     if found.latin1:
-        shown.append("(as UTF-8 no file has it; these were read as Latin-1)")
+        shown.append("(no match in UTF-8; these files were read as Latin-1)")
     if found.cut:
         shown.append(
-            f"({found.total:,} in all; the first {given.limit} are shown. Narrow it, or raise limit.)"
+            f"({found.total:,} in all; shown: the first {given.limit}. Narrow the pattern, or raise limit.)"
         )
     return "\n".join(shown)

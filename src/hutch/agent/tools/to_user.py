@@ -1,4 +1,4 @@
-"""ask_user and finish: what the agent says to whoever gave the task."""
+"""ask_user and finish: the agent's questions to the user, and the end of its work."""
 
 from typing import ClassVar
 
@@ -15,14 +15,14 @@ class AskUserArguments(Arguments):
 
 class AskUser:
     name: ClassVar[str] = ASK_USER
-    description: ClassVar[str] = "Ask the user, only for what you cannot find out and must know."
+    description: ClassVar[str] = "Ask the user, only about what you must know and cannot find out."
     arguments: ClassVar[type[Arguments]] = AskUserArguments
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: AskUserArguments, context: Context) -> ToolResult:
         if context.ask is None:
             return ToolResult(
-                "Nobody is there to answer. Decide for yourself, and say in the summary what you decided.",
+                "No user is here to answer. Decide for yourself, and say in the summary what you decided.",
                 ok=False,
             )
         return answered(await context.ask(given.question, ""))
@@ -39,7 +39,7 @@ class FinishArguments(Arguments):
 
 class Finish:
     name: ClassVar[str] = "finish"
-    description: ClassVar[str] = "Say that the task is done: a title of one line, and a short summary."
+    description: ClassVar[str] = "Report that the task is done, with a one-line title and a short summary."
     arguments: ClassVar[type[Arguments]] = FinishArguments
     parallel: ClassVar[bool] = False
 

@@ -1,7 +1,7 @@
-"""The tools of a run: what the model is told of them, and what happens when it calls one.
+"""The tools of a run: their descriptions for the model, and the execution of calls.
 
-Whatever goes wrong with a call is an answer, not an accident: the model learns
-what was wrong with it and what to do next.
+Every error in a call becomes a result: the model learns what was wrong and what to
+do next.
 """
 
 import difflib
@@ -15,13 +15,13 @@ from pydantic import ValidationError
 
 from hutch.agent.model_text import shortened
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
-from hutch.agent.tools.paths import HALVES, legible
+from hutch.agent.tools.paths import SURROGATES, legible
 from hutch.domain import validation_messages
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import ToolSpec
 
-MAX_CHARS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
+MAX_CHARS = 24_000  # of one result for the model; tools with longer output cut it themselves
 SHOWN_CHARS = 200  # of a wrong argument
 
 
@@ -39,17 +39,17 @@ class Toolbox:
         return name in self._tools
 
     def only(self, names: Iterable[str]) -> "Toolbox":
-        """With those tools alone."""
-        wanted = set(names)
-        chosen = (tool for name, tool in self._tools.items() if name in wanted)
+        """A toolbox with only these tools."""
+        selected = set(names)
+        chosen = (tool for name, tool in self._tools.items() if name in selected)
         return Toolbox(chosen, self._redactor)
 
     def parallel(self, name: str) -> bool:
-        """Whether a call may run beside others."""
+        """Whether a call may run concurrently with others."""
         return name in self._tools and self._tools[name].parallel
 
     def parse(self, name: str, text: str) -> Arguments | ToolResult:
-        """The arguments of a call, or what is wrong with them."""
+        """The arguments of a call, or a result that says what is wrong with them."""
         parsed = self._parsed(name, text)
         return self._redact(parsed) if isinstance(parsed, ToolResult) else parsed
 
@@ -60,7 +60,7 @@ class Toolbox:
             near = difflib.get_close_matches(name, self._tools, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return ToolResult(
-                f"There is no tool '{name}'.{hint} There are: {', '.join(self._tools)}.", ok=False
+                f"There is no tool '{name}'.{hint} Available tools: {', '.join(self._tools)}.", ok=False
             )
         try:
             given = json.loads(text.strip() or "{}")
@@ -77,11 +77,11 @@ class Toolbox:
         except ValidationError as error:
             return ToolResult(_wrong_shape(name, tool.arguments, error, self._text), ok=False)
         if "\\u" in text and (fault := _unusable(given)):
-            return ToolResult(f"{name}: {fault} Call it again without.", ok=False)
+            return ToolResult(f"{name}: {fault} Call it again without it.", ok=False)
         return arguments
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
-        """Do what was asked; a refusal is a result too. Nothing in it is a secret or no text."""
+        """Make a call; an error is a result too. The result holds no secret and no lone surrogate."""
         try:
             result = await self._tools[name](given, context)
         except HutchError as error:
@@ -117,7 +117,7 @@ class Toolbox:
 
 @cache
 def schema(kind: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of arguments, without what only costs tokens; shared by all, and not to be changed."""
+    """The JSON schema of arguments, without what only costs tokens. It is cached: do not modify it."""
     full = kind.model_json_schema()
     shared = full.pop("$defs", {})
     lean: dict[str, Any] = _lean(full, shared)
@@ -125,7 +125,7 @@ def schema(kind: type[Arguments]) -> dict[str, Any]:
 
 
 def _lean(node: Any, shared: dict[str, Any]) -> Any:
-    """Without titles, defaults and the doc strings of classes, and with what is named once put in place."""
+    """The schema without titles, defaults and docstrings of classes, and with references resolved."""
     if isinstance(node, list):
         return [_lean(part, shared) for part in node]
     if not isinstance(node, dict):
@@ -140,44 +140,46 @@ def _lean(node: Any, shared: dict[str, Any]) -> Any:
         if name not in ("title", "default", "description")
     }
     options = kept.get("anyOf")
-    if isinstance(options, list) and {"type": "null"} in options:  # leaving it out says the same
+    if isinstance(options, list) and {"type": "null"} in options:  # omitting the argument means the same
         options = [option for option in options if option != {"type": "null"}]
         rest = {name: value for name, value in kept.items() if name != "anyOf"}
         kept = {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
     return kept
 
 
-def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told: Callable[[str], str]) -> str:
-    """What is wrong with arguments. What is cut is clean before: half of a secret is not recognised."""
+def _wrong_shape(
+    name: str, kind: type[Arguments], error: ValidationError, clean: Callable[[str], str]
+) -> str:
+    """The errors in arguments. Values are redacted first, then cut: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(told(validation_messages.location(fault)), SHOWN_CHARS)
+        place = shortened(clean(validation_messages.location(fault)), SHOWN_CHARS)
         match fault["type"]:
             case "missing":
                 sentences.append(validation_messages.describe_with_location(fault))
             case "extra_forbidden":
                 near = difflib.get_close_matches(place, kind.model_fields, 1)
-                sentences.append(
-                    f"`{place}` is not known" + (f" (did you mean `{near[0]}`?)" if near else "")
-                )
+                sentences.append(f"`{place}` is unknown" + (f" (did you mean `{near[0]}`?)" if near else ""))
             case _:
-                shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
+                shown = shortened(clean(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
                 words = validation_messages.describe(fault)
                 sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
-    wanted = ", ".join(
+    signature = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()
     )
-    return f"{name}: {'; '.join(sentences)}. It takes {{{wanted}}}. Call it again with the right arguments."
+    return (
+        f"{name}: {'; '.join(sentences)}. It takes {{{signature}}}. Call it again with the right arguments."
+    )
 
 
 def _unusable(value: Any) -> str:
-    """What is wrong with the letters of arguments, wherever these stand."""
+    """The error in the characters of arguments at any depth, or an empty text."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
         return next((fault for part in value if (fault := _unusable(part))), "")
-    if isinstance(value, str) and HALVES.search(value):
-        return "the arguments hold half of a letter (a lone surrogate)."
+    if isinstance(value, str) and SURROGATES.search(value):
+        return "the arguments hold half of a character (a lone surrogate)."
     return ""
 
 
