@@ -1,4 +1,4 @@
-"""The wiring of models: keys, addresses, patience, and who knows the secrets."""
+"""The wiring of models: keys, addresses, retries, and the redaction of secrets."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_every_key_is_known_to_the_redactor(home: Path) -> None:
     assert redactor(found, environment).redact(text) == "[redacted:secret] " * 5 + "other"
 
 
-def test_addresses_and_patience_come_from_the_settings(home: Path) -> None:
+def test_addresses_and_retries_come_from_the_settings(home: Path) -> None:
     found = loaded(
         home,
         """
@@ -90,7 +90,7 @@ def test_addresses_and_patience_come_from_the_settings(home: Path) -> None:
     }
     assert granted.base_url("anthropic") == "https://api.anthropic.com"
     assert granted.openai_protocol == "chat"
-    assert granted.patience == RetryPolicy(attempts=2, longest_wait_s=5, silence_s=30)
+    assert granted.retry_policy == RetryPolicy(attempts=2, max_wait_s=5, silence_s=30)
 
 
 @pytest.mark.parametrize(

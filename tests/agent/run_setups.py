@@ -39,7 +39,7 @@ from hutch.llm.interface import (
     Text,
     Usage,
 )
-from hutch.llm.retry import PatientModel, RetryPolicy
+from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 from hutch.store.log import open_log
 from hutch.workspace.preparation.builder import prepare
@@ -47,7 +47,7 @@ from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.workspace import Workspace, open_mounted
 
-QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, silence_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
 BROKEN = {
     "adding.py": b"def add(a, b):\n    return a - b\n",
@@ -115,7 +115,7 @@ async def open_setup(
             yield RunSetup(
                 recorder=recorder,
                 model=wishes.model
-                or PatientModel(
+                or RetryingModel(
                     ScriptedModel("scripted:test", parse_cassette(wishes.cassette, "test")), QUICK
                 ),
                 persona=persona,

@@ -351,7 +351,7 @@ def test_money_is_a_limit_by_the_users_own_prices(desk: Desk) -> None:
 def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
     unknown = ("--model", "openai-compatible:unknown")
     words = (
-        "The price of openai-compatible:unknown is not known, so money cannot be a limit. Give its price in"
+        "The price of openai-compatible:unknown is unknown, so its cost cannot be limited. Set its price in"
     )
     nobody = {
         "HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import FinishReason, Model, Usage
 from hutch.llm.recording import RecordingModel
-from hutch.llm.retry import PatientModel
+from hutch.llm.retry import RetryingModel
 from hutch.llm.scripted import ScriptedModel
 from tests.llm import dialects
 from tests.llm.dialects import QUICK, Dialect, anthropic_event, chat_call, chat_chunk, gemini_chunk
@@ -154,7 +154,7 @@ class Speaker:
         async with AsyncExitStack() as stack:
             if self.dialect is None:
                 cassette = parse_cassette(json.dumps([_scripted(turn) for turn in turns]), "test")
-                opened = Opened(PatientModel(ScriptedModel("scripted:test", cassette), QUICK))
+                opened = Opened(RetryingModel(ScriptedModel("scripted:test", cassette), QUICK))
             else:
                 wire = await stack.enter_async_context(playing(*map(self._act, turns)))
                 opened = Opened(self.dialect.open(wire), wire)

@@ -97,7 +97,7 @@ async def test_nothing_usable_is_a_warning_with_ways_out(tmp_path: Path) -> None
 async def test_an_ollama_that_answers_is_what_a_run_takes(tmp_path: Path) -> None:
     async with served(answer("qwen3:8b")) as url:
         check = await check_model(loaded(tmp_path, ollama_base_url=url), {})
-    why = "no key is set, and an Ollama runs on this machine"
+    why = "no key is set, and Ollama runs on this machine"
     assert check == Check("model", "ok", f"ollama:qwen3:8b: {why}\n{url} answers and has it")
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from hutch.llm.interface import Delta, FromModel, FromUser, Model, Request
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import key_name, parse_model_name
-from hutch.llm.reply import Gathering, Reply
+from hutch.llm.reply import Reply, ReplyBuilder
 from hutch.llm.retry import RetryPolicy
 from tests.llm.wire import Wire, event
 
 KEY = "key-of-a-test-1234567890"
-QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, longest_wait_s=30.0, silence_s=30.0)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=30.0, silence_s=30.0)
 GO = Request("You help.", (FromUser("go"),))
 
 Calls = Sequence[tuple[str, str, str]]  # id, tool, arguments
@@ -34,13 +34,13 @@ class Dialect:
     before_end: int = 2  # events that end a reply
     protocol: str = "responses"
 
-    def open(self, wire: Wire | None = None, url: str = "", patience: RetryPolicy = QUICK) -> Model:
+    def open(self, wire: Wire | None = None, url: str = "", retry_policy: RetryPolicy = QUICK) -> Model:
         base = f"{wire.url if wire else url}{self.path}"
         access = Access(
             keys={key_name(self.provider): KEY},
             base_urls={self.provider: base},
             openai_protocol="chat" if self.protocol == "chat" else "responses",
-            patience=patience,
+            retry_policy=retry_policy,
         )
         return open_model(parse_model_name(f"{self.provider}:{self.model}"), access)
 
@@ -57,7 +57,7 @@ async def pieces(model: Model, request: Request = GO) -> list[Delta]:
 
 
 async def reply(model: Model, request: Request = GO) -> Reply:
-    gathering = Gathering()
+    gathering = ReplyBuilder()
     for piece in await pieces(model, request):
         gathering.add(piece)
     return gathering.reply()

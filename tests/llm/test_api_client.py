@@ -46,7 +46,7 @@ async def test_replies_of_one_model_come_by_one_connection(dialect: Dialect) -> 
 async def test_what_is_no_stream_at_all_is_not_asked_for_again(dialect: Dialect) -> None:
     page = Act([b"<html>Welcome</html>"], type="text/html; charset=utf-8")
     async with playing(page) as wire:
-        with pytest.raises(Unavailable, match=r"It sent text/html where .* Look at models\.\w+_base_url"):
+        with pytest.raises(Unavailable, match=r"It sent text/html where .* Check models\.\w+_base_url"):
             await pieces(dialect.open(wire))
     assert len(wire.bodies) == 1
 
@@ -55,7 +55,9 @@ async def test_without_a_key_none_is_sent_and_the_server_may_want_one() -> None:
     name = parse_model_name("openai-compatible:x")
     unauthorized = answer(401, {"error": {"message": "Who are you?"}})
     async with playing(unauthorized) as wire:
-        with pytest.raises(Denied, match=r"wants a key: Who are you\? Set it with `hutch config set-secret"):
+        with pytest.raises(
+            Denied, match=r"requires a key: Who are you\? Set it with `hutch config set-secret"
+        ):
             await pieces(open_model(name, Access(base_urls={"openai-compatible": f"{wire.url}/v1"})))
     assert "authorization" not in wire.asked[0].headers
 

@@ -18,7 +18,7 @@ from hutch.llm.cassette import (
     parse_cassette,
 )
 from hutch.llm.interface import Call, FromTool
-from hutch.llm.retry import PatientModel
+from hutch.llm.retry import RetryingModel
 from tests.llm.dialects import said
 from tests.llm.scripts import QUICK, reply, scripted
 
@@ -64,7 +64,7 @@ def test_every_word_of_a_cassette_is_on_the_page() -> None:
 @pytest.mark.anyio
 async def test_the_story_on_the_page_plays_as_it_is_told() -> None:
     [story] = [text for text in examples() if "contains: failed" in text]
-    model = PatientModel(scripted(story), QUICK)
+    model = RetryingModel(scripted(story), QUICK)
     first = await reply(model)
     assert first.calls == (Call("call_0_0", "run_tests", "{}"),)
     failed = FromTool("call_0_0", "run_tests", "1 failed")

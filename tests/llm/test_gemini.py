@@ -93,7 +93,7 @@ async def test_a_reply_comes_piece_by_piece() -> None:
 
 async def test_the_first_request() -> None:
     async with playing(Act(thoughtful())) as wire:
-        request = Request("Be good.", (FromUser("go"),), (BASH,), most_tokens=99, temperature=0.5)
+        request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(GEMINI.open(wire), request)
     [asked] = wire.asked
     assert (asked.method, asked.path) == ("POST", "/v1beta/models/gemini-test:streamGenerateContent?alt=sse")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.llm.interface import CallArguments, CallStarted, Finish, Text, Thinking
-from hutch.llm.lone_surrogates import writable
+from hutch.llm.lone_surrogates import replace_lone_surrogates
 
 ANY = st.text(st.characters(codec=None))
 
@@ -14,7 +14,7 @@ ANY = st.text(st.characters(codec=None))
 @given(ANY)
 def test_pieces_can_be_written(text: str) -> None:
     for piece in (Text(text), Thinking(text), CallArguments("a", text)):
-        fit = writable(piece)
+        fit = replace_lone_surrogates(piece)
         written = fit.text.encode()
         assert len(fit.text) == len(text)
         if text.encode(errors="ignore").decode() == text:
@@ -24,8 +24,8 @@ def test_pieces_can_be_written(text: str) -> None:
 
 def test_a_thought_that_cannot_be_written_is_forgotten() -> None:
     broken = json.loads(r'{"anthropic": {"parts": [{"thought": {"thinking": "\ud83d"}}]}}')
-    assert writable(Finish("stop", broken)) == Finish("stop")
+    assert replace_lone_surrogates(Finish("stop", broken)) == Finish("stop")
     whole = Finish("stop", {"anthropic": {"parts": [{"thought": {"thinking": "é 😀"}}]}})
-    assert writable(whole) is whole
+    assert replace_lone_surrogates(whole) is whole
     started = CallStarted("a", "bash")
-    assert writable(started) is started
+    assert replace_lone_surrogates(started) is started

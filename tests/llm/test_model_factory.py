@@ -50,12 +50,12 @@ print(json.dumps([name for name in {LIBRARIES!r} if name in sys.modules]))
     [
         ("anthropic:x", Access(), Denied, "no key for anthropic.*set-secret anthropic_api_key"),
         ("gemini:x", Access(), Denied, "GEMINI_API_KEY or GOOGLE_API_KEY"),
-        ("openai:x", Access(keys={"openai_api_key": "clé"}), Denied, "letters that no key has"),
-        ("openai:x", Access(keys={"openai_api_key": "a\nb"}), Denied, "letters that no key has"),
+        ("openai:x", Access(keys={"openai_api_key": "clé"}), Denied, "has invalid characters"),
+        ("openai:x", Access(keys={"openai_api_key": "a\nb"}), Denied, "has invalid characters"),
         ("openai-compatible:x", Access(), BadRequest, "needs an address.*openai_compatible_base_url"),
-        ("ollama:x", Access(base_urls={"ollama": "localhost:1"}), BadRequest, "which is no address"),
-        ("ollama:x", Access(base_urls={"ollama": "http://[::"}), BadRequest, "which is no address"),
-        ("ollama:x", Access(base_urls={"ollama": "http://a:b@c"}), BadRequest, "which is no address"),
+        ("ollama:x", Access(base_urls={"ollama": "localhost:1"}), BadRequest, "which is not an address"),
+        ("ollama:x", Access(base_urls={"ollama": "http://[::"}), BadRequest, "which is not an address"),
+        ("ollama:x", Access(base_urls={"ollama": "http://a:b@c"}), BadRequest, "which is not an address"),
         ("scripted:none.yaml", Access(), NotFound, "no cassette at none.yaml"),
     ],
 )
@@ -90,14 +90,14 @@ async def chosen(answer: bytes) -> Choice:
     """The choice of somebody without a key, with this at the address of Ollama."""
     async with await asyncio.start_server(says(answer), "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        return await default_model(Access(base_urls={"ollama": url}), scripted=SCRIPT, look_s=60)
+        return await default_model(Access(base_urls={"ollama": url}), scripted=SCRIPT, ollama_timeout_s=60)
 
 
 @pytest.mark.anyio
 async def test_without_a_key_an_ollama_that_runs() -> None:
     tags = json.dumps({"models": [{"name": "nomic-embed-text:latest"}, {"name": "qwen3:8b"}]})
     choice = await chosen(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + tags.encode())
-    assert choice == Choice("ollama:qwen3:8b", "no key is set, and an Ollama runs on this machine")
+    assert choice == Choice("ollama:qwen3:8b", "no key is set, and Ollama runs on this machine")
 
 
 @pytest.mark.anyio

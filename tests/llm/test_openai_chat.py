@@ -75,7 +75,7 @@ async def test_a_reply_comes_piece_by_piece() -> None:
 
 async def test_the_first_request() -> None:
     async with playing(Act(CALLS)) as wire:
-        request = Request("Be good.", (FromUser("go"),), (BASH,), most_tokens=99, temperature=0.5)
+        request = Request("Be good.", (FromUser("go"),), (BASH,), max_tokens=99, temperature=0.5)
         await pieces(CHAT.open(wire), request)
     [asked] = wire.asked
     assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
@@ -227,7 +227,9 @@ async def test_only_openai_hears_of_an_account_with_it() -> None:
 async def test_a_model_that_ollama_does_not_have() -> None:
     unknown = answer(404, {"error": {"message": "model 'qwen-test' not found", "type": "api_error"}})
     async with playing(unknown, lists=OLLAMA.lists(["qwen-tester:4b"])) as wire:
-        with pytest.raises(NotFound, match=r"It has qwen-tester:4b\. Fetch it with `ollama pull qwen-test`"):
+        with pytest.raises(
+            NotFound, match=r"It has qwen-tester:4b\. Download it with `ollama pull qwen-test`"
+        ):
             await pieces(OLLAMA.open(wire))
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.llm.interface import Call, FromModel
-from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
+from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
 
 PARTS = st.lists(
     st.one_of(
@@ -18,17 +18,17 @@ PARTS = st.lists(
 @given(PARTS)
 def test_what_came_goes_back(parts: list[tuple[str, str, dict[str, str]]]) -> None:
     order, text, calls = Order(), "", []
-    expected: list[Thought | Said | OrderedCall] = []
+    expected: list[Thought | TextPart | OrderedCall] = []
     for kind, value, mark in parts:
         match kind:
             case "text":
                 order.text(value, **mark)
                 text += value
                 last = expected[-1] if expected else None
-                if isinstance(last, Said) and last.mark == mark:
-                    expected[-1] = Said(last.text + value, mark)
+                if isinstance(last, TextPart) and last.mark == mark:
+                    expected[-1] = TextPart(last.text + value, mark)
                 else:
-                    expected.append(Said(value, mark))
+                    expected.append(TextPart(value, mark))
             case "thought":
                 order.thought({"thinking": value})
                 expected.append(Thought({"thinking": value}))
@@ -57,9 +57,9 @@ def test_text_that_was_changed_goes_to_the_first_place() -> None:
     order.text("is abc")
     message = FromModel("The key is [redacted]", (), order.opaque("some"))
     assert list(in_order(message, "some")) == [
-        Said("The key is [redacted]"),
+        TextPart("The key is [redacted]"),
         Thought({"thinking": "hm"}),
-        Said(""),
+        TextPart(""),
     ]
 
 
@@ -68,4 +68,4 @@ def test_parts_of_another_provider_are_not_looked_at() -> None:
     order.thought({"thinking": "hm"})
     order.call("a")
     message = FromModel("Hi", (Call("a", "bash", "{}"),), order.opaque("other"))
-    assert list(in_order(message, "some")) == [Said("Hi"), OrderedCall(Call("a", "bash", "{}"))]
+    assert list(in_order(message, "some")) == [TextPart("Hi"), OrderedCall(Call("a", "bash", "{}"))]

@@ -44,5 +44,5 @@ def test_the_users_own_prices_go_before_all_others() -> None:
 
 @pytest.mark.parametrize("line", ["", "a:b", "a:b=1/2", "a:b=1/2/x", "a:b=1/2/3/4"])
 def test_what_is_no_price(line: str) -> None:
-    with pytest.raises(BadRequest, match="is no price"):
+    with pytest.raises(BadRequest, match="is not a price"):
         parse_prices([line])

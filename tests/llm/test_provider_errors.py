@@ -48,7 +48,7 @@ async def test_a_server_says_when_to_come_back(
         headers = {"Retry_After": formatdate(time() + 86_400, usegmt=True)}
     busy = answer(429, dialect.error(429, "rate_limit_error", "Slow down"), **headers)
     async with playing(busy) as wire:
-        model = dialect.open(wire, patience=RetryPolicy(first_wait_s=0.001, longest_wait_s=1e6))
+        model = dialect.open(wire, retry_policy=RetryPolicy(first_wait_s=0.001, max_wait_s=1e6))
         async with aclosing(model.stream(GO)) as stream:
             again = await anext(stream)
         await model.close()
@@ -62,13 +62,13 @@ async def test_a_wait_that_is_too_long_is_told_instead(dialect: Dialect) -> None
         with pytest.raises(Unavailable) as raised:
             await pieces(dialect.open(wire))
     assert str(raised.value) == (
-        f"{dialect.provider}:{dialect.model} takes no more requests for now: Slow down. "
+        f"{dialect.provider}:{dialect.model} accepts no more requests for now: Slow down. "
         "It asks to wait 900 s. Tried once. "
         "Wait, raise the quota with the provider, or choose another model."
     )
 
 
-async def test_patience_ends(dialect: Dialect) -> None:
+async def test_retries_end(dialect: Dialect) -> None:
     trouble = answer(503, b"<html><head><title>503 Service  Unavailable</title></head></html>")
     async with playing(trouble, trouble, trouble) as wire:
         with pytest.raises(Unavailable, match=r"did not answer: .*503.*Tried 3 times"):
@@ -89,7 +89,7 @@ async def test_a_stream_that_stalls_is_asked_for_again(dialect: Dialect) -> None
     impatient = RetryPolicy(attempts=2, first_wait_s=0.001, silence_s=0.5)
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:2], ending="stall"), Act(whole)) as wire:
-        got = await reply(dialect.open(wire, patience=impatient))
+        got = await reply(dialect.open(wire, retry_policy=impatient))
         async with asyncio.timeout(DEADLINE_S):
             await wire.gone.wait()
     assert (got.text, got.attempts) == ("Look.", 2)
@@ -173,7 +173,7 @@ async def test_a_key_that_is_not_accepted(dialect: Dialect) -> None:
 async def test_a_key_without_the_right(dialect: Dialect) -> None:
     told = await refusal(dialect, answer(403, dialect.error(403, "permission_error", "Not in your country")))
     assert isinstance(told, Denied)
-    assert "Not in your country. Look at the rights of your key." in str(told)
+    assert "Not in your country. Check the permissions of your key." in str(told)
 
 
 @some(
@@ -233,7 +233,7 @@ async def test_letters_that_are_none_do_not_get_out(dialect: Dialect) -> None:
     async with playing(Act(chunks)) as wire:
         assert (await reply(dialect.open(wire))).text == "a ? b"
     async with playing() as wire:
-        with pytest.raises(BadRequest, match="letters that cannot be sent"):
+        with pytest.raises(BadRequest, match="characters that cannot be sent"):
             await pieces(dialect.open(wire), Request("", (FromUser("\ud83d"),)))
 
 
@@ -253,7 +253,7 @@ async def test_a_name_that_nobody_has(dialect: Dialect) -> None:
     with pytest.raises(
         Unavailable, match=r"did not answer: the connection broke.*Tried 2 times.*your network"
     ):
-        await pieces(dialect.open(url="http://nobody.invalid", patience=once))
+        await pieces(dialect.open(url="http://nobody.invalid", retry_policy=once))
 
 
 async def test_a_server_without_tls(dialect: Dialect) -> None:
@@ -263,7 +263,7 @@ async def test_a_server_without_tls(dialect: Dialect) -> None:
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(Unavailable, match=r"No safe connection to https://.*an address with http"):
+        with pytest.raises(Unavailable, match=r"No secure connection to https://.*an address with http"):
             await pieces(dialect.open(url=url))
 
 

@@ -12,11 +12,11 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
-from hutch.llm.reply import Gathering, Reply
+from hutch.llm.reply import Reply, ReplyBuilder
 
 
 def gathered(*pieces: Delta) -> Reply:
-    gathering = Gathering()
+    gathering = ReplyBuilder()
     for piece in pieces:
         gathering.add(piece)
     return gathering.reply()

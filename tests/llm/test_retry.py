@@ -4,15 +4,15 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.llm.interface import Again, Finish, FromUser, Request
-from hutch.llm.reply import Gathering
-from hutch.llm.retry import PatientModel, RetryPolicy
+from hutch.llm.reply import ReplyBuilder
+from hutch.llm.retry import RetryingModel, RetryPolicy
 from tests.llm.scripts import QUICK, pieces, scripted
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_what_may_work_the_next_time_is_tried_again() -> None:
-    model = PatientModel(
+    model = RetryingModel(
         scripted(
             "- fault: {status: 429, retry_after_s: 0.01}\n- fault: {kind: cut}\n  text: half a\n- text: whole"
         ),
@@ -21,34 +21,34 @@ async def test_what_may_work_the_next_time_is_tried_again() -> None:
     got = await pieces(model)
     assert [piece.attempt for piece in got if isinstance(piece, Again)] == [2, 3]
     assert next(piece.wait_s for piece in got if isinstance(piece, Again)) == 0.01
-    gathering = Gathering()
+    gathering = ReplyBuilder()
     for piece in got:
         gathering.add(piece)
     assert (gathering.reply().text, gathering.reply().attempts) == ("whole", 3)
 
 
-async def test_patience_ends_with_what_to_do() -> None:
+async def test_the_last_error_names_a_remedy() -> None:
     with pytest.raises(Unavailable, match=r"the cassette says 529.*Tried 3 times.*another model"):
-        await pieces(PatientModel(scripted("- fault: {status: 529}\n  times: 9"), QUICK))
+        await pieces(RetryingModel(scripted("- fault: {status: 529}\n  times: 9"), QUICK))
     with pytest.raises(Unavailable, match=r"asks to wait 900 s.*Tried once"):
-        await pieces(PatientModel(scripted("- fault: {status: 429, retry_after_s: 900}"), QUICK))
+        await pieces(RetryingModel(scripted("- fault: {status: 429, retry_after_s: 900}"), QUICK))
 
 
 async def test_a_refusal_is_not_tried_again() -> None:
     with pytest.raises(BadRequest, match="status 400"):
-        await pieces(PatientModel(scripted("- fault: {status: 400}\n- text: never"), QUICK))
+        await pieces(RetryingModel(scripted("- fault: {status: 400}\n- text: never"), QUICK))
 
 
 async def test_silence_counts_as_broken() -> None:
-    got = await pieces(PatientModel(scripted("- fault: {kind: stall}\n  text: half\n- text: whole"), QUICK))
-    assert [piece.reason for piece in got if isinstance(piece, Again)] == ["nothing came for 0.05 s"]
+    got = await pieces(RetryingModel(scripted("- fault: {kind: stall}\n  text: half\n- text: whole"), QUICK))
+    assert [piece.reason for piece in got if isinstance(piece, Again)] == ["no data for 0.05 s"]
 
 
 async def test_waits_grow_and_are_never_the_same_twice() -> None:
     model = scripted("- fault: {status: 500}\n  times: 9")
     waits = []
     for _ in range(2):
-        patient = PatientModel(model, RetryPolicy(attempts=5, first_wait_s=0.001, longest_wait_s=0.004))
+        patient = RetryingModel(model, RetryPolicy(attempts=5, first_wait_s=0.001, max_wait_s=0.004))
         with pytest.raises(Unavailable):
             await collected(patient, waits)
         model = scripted("- fault: {status: 500}\n  times: 9")
@@ -58,18 +58,18 @@ async def test_waits_grow_and_are_never_the_same_twice() -> None:
     assert waits[:4] != waits[4:]
 
 
-async def collected(model: PatientModel, waits: list[float]) -> None:
+async def collected(model: RetryingModel, waits: list[float]) -> None:
     async for piece in model.stream(Request("", (FromUser("go"),))):
         if isinstance(piece, Again):
             waits.append(piece.wait_s)
 
 
 async def test_an_empty_reply_is_believed_the_second_time() -> None:
-    got = await pieces(PatientModel(scripted("- text: ''"), QUICK))
+    got = await pieces(RetryingModel(scripted("- text: ''"), QUICK))
     assert [piece.reason for piece in got if isinstance(piece, Again)] == ["the reply was empty"]
     assert got[-1] == Finish("stop", {"scripted": {"reply": 0}})
 
 
 async def test_a_refusal_may_be_without_words() -> None:
-    got = await pieces(PatientModel(scripted("- finish: refused"), QUICK))
+    got = await pieces(RetryingModel(scripted("- finish: refused"), QUICK))
     assert [piece for piece in got if isinstance(piece, Again)] == []

@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Request, Text
-from hutch.llm.retry import PatientModel
+from hutch.llm.retry import RetryingModel
 from tests.deadline import DEADLINE_S
 from tests.llm import dialects
 from tests.llm.dialects import said
@@ -55,7 +55,7 @@ async def test_a_condition_looks_at_the_last_tool_result() -> None:
     """
     assert (await reply(scripted(text), FromTool("1", "run_tests", "1 failed"))).text == "mend"
     assert (await reply(scripted(text), FromTool("1", "run_tests", "3 passed"))).text == "done"
-    with pytest.raises(BadRequest, match="none of the 2 left fits"):
+    with pytest.raises(BadRequest, match="none of the 2 left matches"):
         await reply(scripted(text), FromTool("1", "bash", "1 failed"))
 
 
@@ -70,7 +70,7 @@ async def test_a_summary_uses_up_no_reply_and_what_it_stands_for_still_counts() 
 
 
 async def test_a_cancelled_reply_stops() -> None:
-    task = asyncio.create_task(pieces(PatientModel(scripted("- text: late\n  delay_s: 600"))))
+    task = asyncio.create_task(pieces(RetryingModel(scripted("- text: late\n  delay_s: 600"))))
     await asyncio.sleep(0.01)
     task.cancel()
     async with asyncio.timeout(DEADLINE_S):  # not when the reply would have come

@@ -13,7 +13,7 @@ from hutch.agent.conversation import Conversation
 from hutch.agent.model_text import shortened, whole
 from hutch.domain.errors import HutchError
 from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
-from hutch.llm.reply import Gathering
+from hutch.llm.reply import ReplyBuilder
 
 SHARE = 0.75  # of the model's context
 UNKNOWN_CONTEXT_TOKENS = 160_000
@@ -71,7 +71,7 @@ async def summarised(
 ) -> Summary:
     """Summarise a conversation. The request lists the tools as always, so that the provider's cache hits."""
     messages = (*conversation.messages, FromUser(SUMMARY_PROMPT))
-    request = Request(system, messages, tools, most_tokens=SUMMARY_TOKENS, summary=True)
+    request = Request(system, messages, tools, max_tokens=SUMMARY_TOKENS, summary=True)
     text, usage = await _complete(model, request)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MAX_FILES:
@@ -92,14 +92,14 @@ async def summarised(
 
 
 async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
-    gathering = Gathering()
+    builder = ReplyBuilder()
     try:
         async with aclosing(model.stream(request)) as deltas:
             async for delta in deltas:
-                gathering.add(delta)
+                builder.add(delta)
     except HutchError:
         return "", Usage()  # too long even for that, or the provider fails: continue without a summary
-    reply = gathering.reply()
+    reply = builder.reply()
     return whole(reply.text).strip(), reply.usage
 
 

@@ -13,20 +13,20 @@ from hutch.agent.model_text import whole
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import Call, Delta, Model, Request
-from hutch.llm.prices import NONE_OF_OUR_OWN, Prices, cost_usd
-from hutch.llm.reply import Gathering, Reply
+from hutch.llm.prices import NO_OWN_PRICES, Prices, cost_usd
+from hutch.llm.reply import Reply, ReplyBuilder
 
 OnDelta = Callable[[Delta], None]
 
 
 async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDelta) -> Reply:
     """Ask for a reply, and pass its parts to `on_delta` as they arrive."""
-    gathering = Gathering()
+    builder = ReplyBuilder()
     async with aclosing(model.stream(request)) as deltas:
         async for delta in deltas:
-            gathering.add(delta)
+            builder.add(delta)
             on_delta(delta)
-    reply = gathering.reply()
+    reply = builder.reply()
 
     def clean(text: str) -> str:
         return redactor.redact(whole(text))
@@ -45,7 +45,7 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
 
 
 def replied(
-    run_id: str, turn: int, model: Model, reply: Reply, began: float, prices: Prices = NONE_OF_OUR_OWN
+    run_id: str, turn: int, model: Model, reply: Reply, began: float, prices: Prices = NO_OWN_PRICES
 ) -> ModelReplied:
     """The event of a reply."""
     return ModelReplied(

@@ -13,7 +13,7 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import RunLimits
 from hutch.llm.interface import Model
-from hutch.llm.prices import NONE_OF_OUR_OWN, Prices
+from hutch.llm.prices import NO_OWN_PRICES, Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class RunSetup:
     policy: Policy  # without the approvals of this run
     approve: Asker | None = None  # None: no user can approve
     keep_rules: Keep | None = None  # stores rules that were allowed with scope "always"
-    prices: Prices = field(default_factory=lambda: NONE_OF_OUR_OWN)  # set by the user
+    prices: Prices = field(default_factory=lambda: NO_OWN_PRICES)  # set by the user
     notes: str | None = None  # replace the repository's notes for agents
     on_delta: OnDelta = lambda delta: None
     inbox: list[UserMessage] = field(default_factory=list)  # messages sent during the run

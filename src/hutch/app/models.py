@@ -52,7 +52,7 @@ async def list_usable(loaded: LoadedSettings) -> UsableModels:
 
 
 def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Access:
-    """Keys, addresses and patience, as the settings, the vault and the environment have them."""
+    """Keys, addresses and retries, as the settings, the vault and the environment have them."""
     models = loaded.settings.models
     environment = user_environment() if environment is None else environment
     addresses = {name: getattr(models, f"{name.replace('-', '_')}_base_url", None) for name in PROVIDERS}
@@ -61,8 +61,8 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
         base_urls={name: address for name, address in addresses.items() if address},
         headers={"openai": _set_headers(environment)},
         openai_protocol=models.openai_protocol,
-        patience=RetryPolicy(
-            attempts=models.attempts, longest_wait_s=models.longest_wait_s, silence_s=models.silence_s
+        retry_policy=RetryPolicy(
+            attempts=models.attempts, max_wait_s=models.longest_wait_s, silence_s=models.silence_s
         ),
     )
 

@@ -1,1 +1,1 @@
-"""Who thinks: the providers behind one stream, and a scripted model that needs no network."""
+"""Models: providers behind one streaming interface, and a scripted model that needs no network."""

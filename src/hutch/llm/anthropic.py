@@ -1,4 +1,4 @@
-"""Anthropic's models, by its Messages interface."""
+"""Anthropic's models, over its Messages API."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -8,7 +8,7 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
-from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
+from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.tool_calls import CallIds, Meter, json_object
 
 FINISHES: dict[str | None, interface.FinishReason] = {
@@ -19,11 +19,11 @@ FINISHES: dict[str | None, interface.FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
-VERSION = "2026-10-21"  # of the interface
+VERSION = "2026-10-21"  # of the API
 CACHE = {"cache_control": {"type": "ephemeral"}}
-# Anthropic looks back twenty blocks for what it has cached; two marks on the way keep long turns in reach.
+# Anthropic searches the last twenty blocks for a cached prefix; two marks keep long turns within that range.
 MARKED_MESSAGES = 2
-NOTHING = "(empty)"  # texts of blanks only are refused
+NOTHING = "(empty)"  # the API refuses blank texts
 
 
 class AnthropicModel(HttpModel):
@@ -37,7 +37,7 @@ class AnthropicModel(HttpModel):
     def _body(self, request: interface.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
-            "max_tokens": request.most_tokens,
+            "max_tokens": request.max_tokens,
             "messages": _messages(request.messages),
             "stream": True,
         }
@@ -49,15 +49,15 @@ class AnthropicModel(HttpModel):
                 for tool in request.tools
             ]
         if request.temperature is not None:
-            body["temperature"] = request.temperature  # newer models have none
+            body["temperature"] = request.temperature  # newer models accept none
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
-        return _pieces(events, ids)
+    def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+        return _deltas(events, ids)
 
 
 def _messages(messages: tuple[interface.Message, ...]) -> list[dict[str, Any]]:
-    """Neighbours of one role become one message, as the service wants it."""
+    """Merge neighbours of one role into one message, as the API requires."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if isinstance(message, interface.FromModel) else "user"
@@ -87,7 +87,7 @@ def _blocks(message: interface.Message) -> Iterator[dict[str, Any]]:
                 match part:
                     case Thought():
                         yield dict(part.block)
-                    case Said() if part.text.strip():
+                    case TextPart() if part.text.strip():
                         yield {"type": "text", "text": part.text}
                     case OrderedCall():
                         call = part.call
@@ -104,17 +104,17 @@ def _visible(text: str) -> str:
 
 
 def _id(id_: str) -> str:
-    """An id may come from another provider, which allows more in it."""
+    """An id may come from another provider, which allows more characters."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+async def _deltas(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
     usage, reason, ended = interface.Usage(), None, False
-    async for piece in events:
-        event = fields(piece)
+    async for raw in events:
+        event = fields(raw)
         match event.type:
             case "message_start":
                 usage = _usage(event.message.usage, usage)
@@ -156,15 +156,15 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[in
     yield interface.Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
 
 
-def _usage(told: Any, before: interface.Usage) -> interface.Usage:
-    """What the service tells is a total each time; the cached parts are not in its `input_tokens`."""
-    output, input_ = count(told.output_tokens) or before.output, count(told.input_tokens)
+def _usage(reported: Any, before: interface.Usage) -> interface.Usage:
+    """The total so far. The API reports totals, and its `input_tokens` do not include the cached ones."""
+    output, input_ = count(reported.output_tokens) or before.output, count(reported.input_tokens)
     if input_ is None:
         return interface.Usage(before.input, before.cached, before.cache_written, output)
-    cached, written = count(told.cache_read_input_tokens), count(told.cache_creation_input_tokens)
+    cached, written = count(reported.cache_read_input_tokens), count(reported.cache_creation_input_tokens)
     cached, written = _or(cached, before.cached), _or(written, before.cache_written)
     return interface.Usage(input_ + cached + written, cached, written, output)
 
 
-def _or(told: int | None, before: int) -> int:
-    return before if told is None else told
+def _or(reported: int | None, before: int) -> int:
+    return before if reported is None else reported

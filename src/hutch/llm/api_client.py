@@ -1,4 +1,4 @@
-"""A provider's HTTP interface: JSON is sent there, and server-sent events or JSON come back."""
+"""The HTTP client for providers: it sends JSON and receives server-sent events or JSON."""
 
 import asyncio
 import json
@@ -16,15 +16,15 @@ from hutch.llm.json_fields import as_json
 from hutch.llm.provider import Account
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED
 
-CONNECT_S = 15.0
-READ_S = 600.0  # silence is watched elsewhere, for all providers alike; this is the last net
-END_S = 0.2  # for a server to end a stream after its last event
+CONNECT_TIMEOUT_S = 15.0
+READ_TIMEOUT_S = 600.0  # a last resort: `retry` bounds the silence in a stream
+END_TIMEOUT_S = 0.2  # for a server to end a stream after its last event
 DONE = "[DONE]"
 LAST_EVENTS = ("response.completed", "response.incomplete")
 
 
 class ApiError(Exception):
-    """A server reports an error: by its status, or inside a stream that began well."""
+    """A server reports an error: by its status, or inside a stream with status 200."""
 
     def __init__(
         self, body: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -37,13 +37,13 @@ class ApiError(Exception):
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates that are trusted. To read them takes a moment, so they are read once."""
+    """The trusted certificates. Loading them is slow, so they are loaded once."""
     return httpx2.create_ssl_context()
 
 
 class ApiClient:
-    """Requests to one account. Nothing is retried here, and no redirect is followed: it would take the
-    key to another host."""
+    """Sends requests to one account. It retries nothing and follows no redirect, which would send the key
+    to another host."""
 
     def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
         self._base_url = account.base_url.rstrip("/")
@@ -54,7 +54,7 @@ class ApiClient:
                 **account.headers,
                 **headers,
             },
-            timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
+            timeout=httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             verify=trusted(),
         )
 
@@ -64,7 +64,7 @@ class ApiClient:
 
     @asynccontextmanager
     async def stream(self, path: str, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[Any]]:
-        """The events of a reply as JSON. Leaving the block closes the connection, unless all was read."""
+        """The events of a reply as JSON. Leaving the block early closes the connection."""
         async with self._send("POST", path, as_json(body)) as response, aclosing(_events(response)) as events:
             yield events
 
@@ -97,23 +97,23 @@ async def _error(response: httpx2.Response) -> ApiError:
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    whole = bytearray()
+    body = bytearray()
     async for part in response.aiter_bytes():
-        whole += part
-        if len(whole) > MAX_EVENT_BYTES:
+        body += part
+        if len(body) > MAX_EVENT_BYTES:
             raise Unavailable(f"The server sends a line without end: {REPORTED}")
-    return bytes(whole)
+    return bytes(body)
 
 
 async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
-    # Servers of one's own name other types and encodings, and send events in UTF-8 all the same.
-    kind = response.headers.get("content-type", "").partition(";")[0].strip() or "something unnamed"
+    # Self-hosted servers declare other types and encodings, but still send events in UTF-8.
+    kind = response.headers.get("content-type", "").partition(";")[0].strip() or "an unknown type"
     response.headers["content-type"] = "text/event-stream; charset=utf-8"
-    came = False
+    received = False
     source = aiter(httpx2.EventSource(response, MAX_EVENT_BYTES))
     try:
         async for event in source:
-            came = True
+            received = True
             if event.data == DONE:
                 await _read_end(source)
                 return
@@ -126,7 +126,7 @@ async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
                 if data.get("type") in LAST_EVENTS:
                     await _read_end(source)
             yield data
-        if not came and kind != "text/event-stream":
+        if not received and kind != "text/event-stream":
             raise ApiError(
                 f"It sent {kind} where a stream of events was expected.", status=response.status_code
             )
@@ -135,9 +135,9 @@ async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
 
 
 async def _read_end(source: AsyncIterator[Any]) -> None:
-    """Only a connection whose response was read to its end is used again for the next request."""
+    """Read the response to its end, so that the connection can be reused."""
     try:
-        async with asyncio.timeout(END_S):
+        async with asyncio.timeout(END_TIMEOUT_S):
             await anext(source, None)
     except (TimeoutError, httpx2.HTTPError):
-        return  # the reply is whole; the connection is closed
+        return  # the reply is complete; the connection is closed

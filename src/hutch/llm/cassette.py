@@ -1,8 +1,7 @@
-"""A cassette: what a scripted model will say, as a file that people write or Hutch records.
+"""A cassette: the replies of a scripted model, in a file that users write or Hutch records.
 
-A reply may wait for a condition on the last tool result, take its time, or be a
-fault of the wire, so that everything which can happen with a real provider can
-be played.
+A reply may depend on the last tool result, be delayed, or be a network fault, so that
+a cassette can play everything that happens with a real provider.
 """
 
 import json
@@ -18,13 +17,13 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class Part(BaseModel):
-    """What all parts of a cassette share: a word that is not known is a mistake."""
+    """The base class of a cassette's parts. Unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class When(Part):
-    """A condition on the last tool result; every word that is given must hold."""
+    """A condition on the last tool result; every field that is set must hold."""
 
     tool: str | None = None
     ok: bool | None = None
@@ -33,7 +32,7 @@ class When(Part):
 
 
 class Fault(Part):
-    """What goes wrong instead of a reply, or in the middle of it."""
+    """A fault that replaces a reply, or interrupts it."""
 
     kind: Literal["status", "cut", "stall", "malformed"] = "status"
     status: int = 529
@@ -41,7 +40,7 @@ class Fault(Part):
 
 
 class ScriptedCall(Part):
-    """A tool to be used, with its arguments as they are, or as text that need not be JSON."""
+    """A tool call, with its arguments as an object, or as text that need not be JSON."""
 
     tool: str
     args: dict[str, Any] | str = Field(default_factory=dict)
@@ -49,7 +48,7 @@ class ScriptedCall(Part):
 
 
 class ScriptedUsage(Part):
-    """Tokens that the reply pretends to have taken."""
+    """The tokens that the reply claims to have used."""
 
     input: int = 0
     cached: int = 0
@@ -64,8 +63,8 @@ class Reply(Part):
     thinking: str = ""
     calls: tuple[ScriptedCall, ...] = ()
     when: When | None = None
-    delay_s: float = Field(0, ge=0, le=3600)  # before the first letter
-    pace_s: float = Field(0, ge=0, le=60)  # between pieces
+    delay_s: float = Field(0, ge=0, le=3600)  # before the first character
+    pace_s: float = Field(0, ge=0, le=60)  # between deltas
     fault: Fault | None = None
     usage: ScriptedUsage | None = None
     finish: Literal["stop", "calls", "length", "refused", "other"] | None = None
@@ -76,7 +75,7 @@ class Cassette(Part):
     """The replies of a model, in the order in which they are tried."""
 
     replies: tuple[Reply, ...]
-    model: str | None = None  # who really said it, when it was recorded
+    model: str | None = None  # the model that was recorded
     context_tokens: int | None = Field(None, ge=1)
 
     @model_validator(mode="before")
@@ -86,7 +85,7 @@ class Cassette(Part):
 
 
 def load_cassette(path: Path) -> Cassette:
-    """Read a cassette in JSON or YAML; a mistake in it is named with its place."""
+    """Read a cassette in JSON or YAML; errors name the location in the file."""
     try:
         if path.exists() and not path.is_file():
             raise BadRequest(f"The cassette {path} is not a file.")
@@ -94,7 +93,7 @@ def load_cassette(path: Path) -> Cassette:
             raise BadRequest(f"The cassette {path} is over {MAX_BYTES // 2**20} MiB.")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise NotFound(f"There is no cassette at {path}. Name one: scripted:FILE.") from None
+        raise NotFound(f"There is no cassette at {path}. Name an existing file: scripted:FILE.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"The cassette {path} cannot be read: {error}.") from None
     return parse_cassette(text, str(path))
@@ -115,10 +114,10 @@ def _plain(text: str, name: str) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            json_fault = error  # perhaps it is YAML, which may begin so too
+            json_fault = error  # YAML may begin with these characters too
     else:
         json_fault = None
-    import yaml  # only who uses YAML pays for it
+    import yaml  # slow to load, and needed only for YAML
 
     try:
         return yaml.safe_load(text)

@@ -1,8 +1,8 @@
-"""What goes wrong between us and a model, sorted by what helps."""
+"""Errors of providers that a retry may solve."""
 
 
 class Transient(Exception):
-    """It may work the next time: too many requests, a server's own trouble, a stream that broke."""
+    """A retry may succeed: too many requests, an error of the server, a broken stream."""
 
     def __init__(self, reason: str, *, status: int | None = None, retry_after_s: float | None = None) -> None:
         super().__init__(reason)

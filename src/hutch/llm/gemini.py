@@ -1,4 +1,4 @@
-"""Google's models, by the Gemini interface. Calls arrive whole."""
+"""Google's models, over the Gemini API. Each call arrives in one part."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -9,7 +9,7 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, OrderedCall, Said, in_order
+from hutch.llm.part_order import Order, OrderedCall, TextPart, in_order
 from hutch.llm.provider import Account
 from hutch.llm.tool_calls import CallIds, Meter, json_object
 
@@ -43,12 +43,12 @@ class GeminiModel(HttpModel):
     def _body(self, request: interface.Request) -> dict[str, Any]:
         return _body(request)
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
-        return _pieces(events, ids)
+    def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+        return _deltas(events, ids)
 
 
 def _body(request: interface.Request) -> dict[str, Any]:
-    config: dict[str, Any] = {"maxOutputTokens": request.most_tokens}
+    config: dict[str, Any] = {"maxOutputTokens": request.max_tokens}
     if request.temperature is not None:
         config["temperature"] = request.temperature
     body: dict[str, Any] = {"contents": _contents(request.messages), "generationConfig": config}
@@ -68,7 +68,7 @@ def _body(request: interface.Request) -> dict[str, Any]:
 
 
 def _contents(messages: tuple[interface.Message, ...]) -> list[dict[str, Any]]:
-    """Neighbours of one role become one content: the answers to calls must stand together."""
+    """Merge neighbours of one role into one content: the API requires the results of calls to be together."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role = "model" if isinstance(message, interface.FromModel) else "user"
@@ -85,19 +85,19 @@ def _parts(message: interface.Message) -> Iterator[dict[str, Any]]:
         case interface.FromUser():
             yield {"text": message.text}
         case interface.FromTool():
-            said = {"output" if message.ok else "error": message.text}
-            yield {"functionResponse": {"id": message.call_id, "name": message.tool, "response": said}}
+            result = {"output" if message.ok else "error": message.text}
+            yield {"functionResponse": {"id": message.call_id, "name": message.tool, "response": result}}
         case interface.FromModel():
             for part in in_order(message, "gemini"):
                 match part:
-                    case Said() if part.text or part.mark:
+                    case TextPart() if part.text or part.mark:
                         yield {"text": part.text, **_signed(part)}
                     case OrderedCall(call):
-                        wanted = {"id": call.id, "name": call.tool, "args": json_object(call)}
-                        yield {"functionCall": wanted, **_signed(part)}
+                        called = {"id": call.id, "name": call.tool, "args": json_object(call)}
+                        yield {"functionCall": called, **_signed(part)}
 
 
-def _signed(part: Said | OrderedCall) -> dict[str, str]:
+def _signed(part: TextPart | OrderedCall) -> dict[str, str]:
     signature = part.mark.get("signature")
     return {"thoughtSignature": signature} if signature else {}
 
@@ -106,11 +106,11 @@ def _mark(part: Fields) -> dict[str, str]:
     return {"signature": part.thoughtSignature} if part.thoughtSignature else {}
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+async def _deltas(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     order, meter = Order(), Meter()
     reason, calls = "", 0
-    async for piece in events:
-        chunk = fields(piece)
+    async for raw in events:
+        chunk = fields(raw)
         if chunk.usageMetadata and (fresh := meter.read(_usage(chunk.usageMetadata))):
             yield fresh
         if chunk.promptFeedback and chunk.promptFeedback.blockReason:
@@ -120,7 +120,7 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[in
                 if part.functionCall:
                     call = part.functionCall
                     if not call.name:
-                        raise Transient("a call came without the name of a tool")
+                        raise Transient("a call has no tool name")
                     id_ = ids.take(call.id)
                     calls += 1
                     order.call(id_, **_mark(part))
@@ -146,9 +146,9 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[in
     yield interface.Finish("calls" if calls and finish == "stop" else finish, order.opaque("gemini"))
 
 
-def _usage(told: Any) -> interface.Usage:
+def _usage(reported: Any) -> interface.Usage:
     return interface.Usage(
-        input=count(told.promptTokenCount) or 0,
-        cached=count(told.cachedContentTokenCount) or 0,
-        output=(count(told.candidatesTokenCount) or 0) + (count(told.thoughtsTokenCount) or 0),
+        input=count(reported.promptTokenCount) or 0,
+        cached=count(reported.cachedContentTokenCount) or 0,
+        output=(count(reported.candidatesTokenCount) or 0) + (count(reported.thoughtsTokenCount) or 0),
     )

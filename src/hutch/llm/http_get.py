@@ -1,4 +1,4 @@
-"""One GET request, for a quick look at a server: the client of `api_client` takes half a second to load."""
+"""One GET request, for a quick check of a server: the client of `api_client` takes half a second to load."""
 
 import asyncio
 import contextlib
@@ -13,10 +13,10 @@ async def http_get(base_url: str, path: str, *, timeout_s: float) -> tuple[int, 
     """Status and body of `path` on the host of an address. No key is sent.
 
     Raises OSError (TimeoutError included) when there is no answer, ValueError when the answer is not HTTP
-    or the address is not one.
+    or the address is invalid.
 
-    It is asked in a thread that nobody waits for: a name server that does not answer would hold an
-    executor, and with it the end of the process, long after the timeout.
+    The request runs in a daemon thread: a name server that does not answer would block an executor, and so
+    the end of the process, long after the timeout.
     """
     place = urlsplit(base_url)
     if not place.hostname:

@@ -1,4 +1,4 @@
-"""A model behind a provider's HTTP interface. Each provider says what to send, and reads what comes back."""
+"""A model behind a provider's HTTP API. Each provider builds the request body and reads the reply."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -12,10 +12,10 @@ from hutch.llm.tool_calls import CallIds
 
 
 class HttpModel(ABC):
-    """See `seam.Model`."""
+    """Implements `interface.Model`."""
 
     context_tokens: int | None = None
-    path: str  # where replies are streamed from
+    path: str  # of the endpoint that streams replies
     models_path = "/models"
 
     def __init__(self, account: Account) -> None:
@@ -29,8 +29,8 @@ class HttpModel(ABC):
             translated(self._account, names=self._names),
             self._client.stream(self.path, body) as events,
         ):
-            async for piece in plain(self._pieces(events, CallIds(request))):
-                yield piece
+            async for delta in plain(self._deltas(events, CallIds(request))):
+                yield delta
 
     async def close(self) -> None:
         await self._client.close()
@@ -39,11 +39,11 @@ class HttpModel(ABC):
         return {"Authorization": f"Bearer {self._account.key}"} if self._account.key else {}
 
     async def _names(self) -> list[str]:
-        """The models that the provider has."""
+        """The names of the provider's models."""
         return [model["id"] for model in (await self._client.get(self.models_path))["data"]]
 
     @abstractmethod
     def _body(self, request: Request) -> dict[str, Any]: ...
 
     @abstractmethod
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]: ...
+    def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]: ...

@@ -1,7 +1,7 @@
-"""What the rest of Hutch knows of a model: a conversation goes in, a stream of small pieces comes out.
+"""The interface of models: a conversation goes in, a stream of deltas comes out.
 
-Nothing here is of one provider. What a provider wants back unchanged with the
-next request, such as the signature of a thought, travels as `opaque`.
+Nothing here is specific to one provider. Data that a provider needs back unchanged with
+the next request, such as the signature of a thought, travels as `opaque`.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model wants to be used. Its arguments are JSON text, which may be wrong."""
+    """A tool call of the model. Its arguments are JSON text, which may be invalid."""
 
     id: str
     tool: str
@@ -20,14 +20,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class FromUser:
-    """What a person, or Hutch for them, says to the model."""
+    """A message of a user, or of Hutch, to the model."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class FromModel:
-    """What the model said and wanted, as it goes back to it."""
+    """A reply of the model, as later requests repeat it."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -36,7 +36,7 @@ class FromModel:
 
 @dataclass(frozen=True, slots=True)
 class FromTool:
-    """What came of a call."""
+    """The result of a call."""
 
     call_id: str
     tool: str
@@ -49,7 +49,7 @@ Message = FromUser | FromModel | FromTool
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is told of it."""
+    """The description of a tool for the model."""
 
     name: str
     description: str
@@ -58,34 +58,36 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """All that a model gets to see. Its beginning stays the same from turn to turn, so that caches hit."""
+    """Everything that a model sees. Its beginning stays the same from turn to turn, so that caches hit."""
 
     system: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
-    most_tokens: int = 16_384  # of the reply
+    max_tokens: int = 16_384  # of the reply
     temperature: float | None = None
-    forgotten: tuple[Message, ...] = ()  # what a summary stands for, for a model that must know its place
-    summary: bool = False  # a summary is wanted, and no turn
+    forgotten: tuple[
+        Message, ...
+    ] = ()  # replaced by a summary; the scripted model finds its position by them
+    summary: bool = False  # a request for a summary, not a turn
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The next letters of what the model says."""
+    """The next characters of the model's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The next letters of what it thinks before it says something."""
+    """The next characters of the model's thinking."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The model begins to call a tool; ids are its own within one reply."""
+    """A call begins; its id is unique within one reply."""
 
     id: str
     tool: str
@@ -93,7 +95,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The next letters of a call's arguments."""
+    """The next characters of a call's arguments."""
 
     id: str
     text: str
@@ -108,7 +110,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply. `input` counts all that went in, `cached` and `cache_written` are parts of it."""
+    """Tokens of one reply. `input` counts the whole request; `cached` and `cache_written` are parts of it."""
 
     input: int = 0
     cached: int = 0
@@ -126,9 +128,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The reply broke off and is asked for again: what came of it so far is void."""
+    """The reply broke off and is requested again: discard its deltas so far."""
 
-    attempt: int  # the number of the try that follows; the first was 1
+    attempt: int  # the number of the next attempt; the first was 1
     wait_s: float
     reason: str
 
@@ -138,7 +140,7 @@ FinishReason = Literal["stop", "calls", "length", "refused", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why the reply ended, and what goes back with the next request; always the last piece."""
+    """Why the reply ended, and the data for the next request; always the last delta."""
 
     reason: FinishReason
     opaque: Mapping[str, Any] = field(default_factory=dict)
@@ -148,13 +150,13 @@ Delta = Text | Thinking | CallStarted | CallArguments | CallEnded | Usage | Agai
 
 
 class Model(Protocol):
-    """A model that can be asked."""
+    """A model that streams replies."""
 
-    name: str  # as people name it: provider:name
-    context_tokens: int | None  # how much it can take, where that is known
+    name: str  # as users write it: provider:name
+    context_tokens: int | None  # the size of its context, if known
 
     def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        """The reply, piece by piece. Closing the generator stops the wire."""
+        """The reply as deltas. Closing the generator closes the connection."""
         ...
 
     async def close(self) -> None: ...

@@ -1,15 +1,15 @@
-"""JSON that a server is sent, and JSON that it sent, read by name."""
+"""JSON for requests, and JSON of responses with fields read by name."""
 
 import json
 from typing import Any
 
 import orjson
 
-MAX_TOKENS = 10**12  # that anybody can mean
+MAX_TOKENS = 10**12  # a larger count is an error of the server
 
 
 class Fields:
-    """A JSON object; a field that is not there is None."""
+    """A JSON object; a missing field is None."""
 
     __slots__ = ("data",)
 
@@ -34,15 +34,14 @@ def fields(value: Any) -> Any:
 
 
 def as_json(body: dict[str, Any]) -> bytes:
-    """What is sent."""
+    """The body of a request."""
     try:
         return orjson.dumps(body)
-    except (
-        orjson.JSONEncodeError
-    ):  # half of a letter, or a number beyond all bounds: told, or sent, as always
+    except orjson.JSONEncodeError:
+        # A huge number, which json can encode; or a lone surrogate, for which encode() raises below.
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens, if it is one."""
+    """A number of tokens, or None when the value is not plausible."""
     return value if type(value) is int and 0 <= value <= MAX_TOKENS else None

@@ -1,4 +1,4 @@
-"""Letters that no file can hold, since JSON can name them though they are none: half of a pair."""
+"""Lone surrogates: JSON can express these halves of characters, but UTF-8 cannot."""
 
 import json
 from dataclasses import replace
@@ -6,17 +6,17 @@ from dataclasses import replace
 from hutch.llm.interface import CallArguments, Delta, Finish, Text, Thinking
 
 
-def writable(piece: Delta) -> Delta:
-    """A piece of a reply that can be written down; the same one nearly always."""
-    match piece:
-        case Text(text) | Thinking(text) | CallArguments(text=text) if not _is_writable(text):
-            return replace(piece, text=text.encode(errors="replace").decode())
-        case Finish() if piece.opaque and not _is_writable(json.dumps(piece.opaque, ensure_ascii=False)):
-            return Finish(piece.reason)  # a thought that is not as it was is of no use
-    return piece
+def replace_lone_surrogates(delta: Delta) -> Delta:
+    """A delta that can be encoded as UTF-8; nearly always the same one."""
+    match delta:
+        case Text(text) | Thinking(text) | CallArguments(text=text) if not _is_encodable(text):
+            return replace(delta, text=text.encode(errors="replace").decode())
+        case Finish() if delta.opaque and not _is_encodable(json.dumps(delta.opaque, ensure_ascii=False)):
+            return Finish(delta.reason)  # providers refuse a modified thought
+    return delta
 
 
-def _is_writable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

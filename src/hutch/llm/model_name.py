@@ -1,4 +1,4 @@
-"""How a model is named: `provider:name`, everywhere alike."""
+"""Names of models: `provider:name`."""
 
 import difflib
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ from hutch.domain.untrusted_text import check_model_name
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")
 
-WITH_KEY = {  # and the model that is used when nobody names one
+WITH_KEY = {  # providers that need a key, with their default models
     "anthropic": "claude-sonnet-5-5",
     "openai": "gpt-5.5",
     "gemini": "gemini-3.8-flash",
 }
-ALSO = {"gemini": "GOOGLE_API_KEY"}  # a second environment variable that is usual for a key
+ALSO = {"gemini": "GOOGLE_API_KEY"}  # a second common environment variable for the key
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A provider, and what it calls the model; for `scripted` that is a file."""
+    """A provider, and its name for the model; for `scripted` that is a file."""
 
     provider: str
     model: str
@@ -29,7 +29,7 @@ class ModelName:
 
 
 def parse_model_name(text: str) -> ModelName:
-    check_model_name(text)  # as it came: strip() would hide a line break at an end
+    check_model_name(text)  # unstripped: strip() would hide a line break at the end
     text = text.strip()
     provider, colon, model = text.partition(":")
     if not colon or not model or provider not in PROVIDERS:
@@ -42,27 +42,27 @@ def parse_model_name(text: str) -> ModelName:
     return ModelName(provider, model)
 
 
-def near_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """The known names that are most like one that is not."""
-    small = {each.lower(): each for each in known}
-    wanted = name.lower()
-    holding = sorted((each for each in small if wanted in each), key=len)
-    close = difflib.get_close_matches(wanted, list(small), most, 0.6)
-    return [small[each] for each in dict.fromkeys([*close, *holding])][:most]
+def near_names(name: str, known: Sequence[str], max_names: int = 3) -> list[str]:
+    """The known names that are most similar to an unknown one."""
+    by_lower = {each.lower(): each for each in known}
+    lower = name.lower()
+    containing = sorted((each for each in by_lower if lower in each), key=len)
+    close = difflib.get_close_matches(lower, list(by_lower), max_names, 0.6)
+    return [by_lower[each] for each in dict.fromkeys([*close, *containing])][:max_names]
 
 
 def key_name(provider: str) -> str:
-    """The name under which a provider's key is kept; in capitals, its environment variable."""
+    """The name of the secret with a provider's key; in capitals, its environment variable."""
     return f"{provider.replace('-', '_')}_api_key"
 
 
 def key_variables(provider: str) -> tuple[str, ...]:
-    """The environment variables in which a provider's key may be, the first that is set counts."""
+    """The environment variables for a provider's key; the first that is set counts."""
     return (key_name(provider).upper(), *([ALSO[provider]] if provider in ALSO else []))
 
 
 def how_to_set(provider: str) -> str:
-    """The sentence that tells how a key is set."""
+    """A hint how to set the key."""
     variables = " or ".join(key_variables(provider))
     return (
         f"Set it with `hutch config set-secret {key_name(provider)}`, or in the environment as {variables}."

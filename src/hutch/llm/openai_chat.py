@@ -1,4 +1,4 @@
-"""OpenAI's chat protocol, which many servers speak, each in its own way: OpenAI, Ollama, llama.cpp, vLLM."""
+"""OpenAI's chat protocol. Many servers use variants of it: OpenAI, Ollama, llama.cpp, vLLM."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -33,7 +33,7 @@ class OpenAIChatModel(HttpModel):
             "stream_options": {"include_usage": True},
         }
         own = self._account.provider == "openai"
-        body["max_completion_tokens" if own else "max_tokens"] = request.most_tokens
+        body["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
         if request.tools:
             body["tools"] = [
                 {
@@ -50,8 +50,8 @@ class OpenAIChatModel(HttpModel):
             body["temperature"] = request.temperature
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
-        return _pieces(events, ids)
+    def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+        return _deltas(events, ids)
 
 
 def _message(message: interface.Message) -> Iterator[dict[str, Any]]:
@@ -62,9 +62,9 @@ def _message(message: interface.Message) -> Iterator[dict[str, Any]]:
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"role": "tool", "tool_call_id": message.call_id, "content": text}
         case interface.FromModel() if message.text or message.calls:
-            said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+            reply: dict[str, Any] = {"role": "assistant", "content": message.text or None}
             if message.calls:
-                said["tool_calls"] = [
+                reply["tool_calls"] = [
                     {
                         "id": call.id,
                         "type": "function",
@@ -72,15 +72,15 @@ def _message(message: interface.Message) -> Iterator[dict[str, Any]]:
                     }
                     for call in message.calls
                 ]
-            yield said
+            yield reply
 
 
 class _Calls:
-    """The calls of a reply, from servers that number them, or all have the number 0, or have no ids."""
+    """The calls of a reply, from servers that number them, number all with 0, or send no ids."""
 
     def __init__(self, ids: CallIds) -> None:
         self._ids = ids
-        self._open: dict[int, _Open] = {}  # the newest call at each place
+        self._open: dict[int, _Open] = {}  # the newest call at each index
         self.all: list[_Open] = []
 
     def add(self, part: Any) -> Iterator[interface.Delta]:
@@ -88,15 +88,15 @@ class _Calls:
         name = arguments = None
         if isinstance(function, Fields):
             name, arguments = function.name, function.as_sent("arguments")
-        arguments, place = _text(arguments), part.index
-        if place is None:
-            place = len(self.all) if name else len(self.all) - 1
-        call = self._open.get(place)
+        arguments, index = _text(arguments), part.index
+        if index is None:
+            index = len(self.all) if name else len(self.all) - 1
+        call = self._open.get(index)
         if call is None or call.ends_before(part.id, name, arguments):
             if not name:
-                raise Transient("a call came without the name of a tool")
+                raise Transient("a call has no tool name")
             call = _Open(self._ids.take(part.id), part.id)
-            self._open[place] = call
+            self._open[index] = call
             self.all.append(call)
             yield interface.CallStarted(call.id, name)
         if arguments:
@@ -105,16 +105,16 @@ class _Calls:
 
 
 class _Open:
-    """A call that may not be complete yet."""
+    """A call that may be incomplete."""
 
-    def __init__(self, id_: str, told: str | None) -> None:
+    def __init__(self, id_: str, server_id: str | None) -> None:
         self.id = id_
-        self.told = told
+        self.server_id = server_id
         self.arguments = ""
 
-    def ends_before(self, told: str | None, name: str | None, arguments: str) -> bool:
-        """Whether what comes next at the same place begins another call."""
-        if told and self.told and told != self.told:
+    def ends_before(self, server_id: str | None, name: str | None, arguments: str) -> bool:
+        """Whether the next part at the same index begins another call."""
+        if server_id and self.server_id and server_id != self.server_id:
             return True
         return bool(name and arguments) and _is_whole(self.arguments)
 
@@ -127,17 +127,18 @@ def _is_whole(arguments: str) -> bool:
 
 
 def _text(arguments: Any) -> str:
-    """Arguments are JSON as text; some servers send them as JSON."""
+    """Arguments as text; some servers send them as JSON objects."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+async def _deltas(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
     calls, meter = _Calls(ids), Meter()
     reason: str | None = None
     refused = False
-    async for piece in events:
-        chunk = fields(piece)
-        if chunk.usage and (fresh := meter.read(_usage(chunk.usage))):  # some tell it with every piece
+    async for raw in events:
+        chunk = fields(raw)
+        # Some servers send the usage with every chunk.
+        if chunk.usage and (fresh := meter.read(_usage(chunk.usage))):
             yield fresh
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta
@@ -149,8 +150,8 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[in
                 refused = True
                 yield interface.Text(str(delta.refusal))
             for part in delta.tool_calls or ():
-                for piece in calls.add(part):
-                    yield piece
+                for call_delta in calls.add(part):
+                    yield call_delta
             reason = choice.finish_reason or reason
     if reason is None:
         raise Transient("the stream ended in the middle of a reply")
@@ -162,11 +163,11 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[in
     yield interface.Finish(finish)
 
 
-def _usage(told: Any) -> interface.Usage:
-    details = getattr(told, "prompt_tokens_details", None)
+def _usage(reported: Any) -> interface.Usage:
+    details = getattr(reported, "prompt_tokens_details", None)
     return interface.Usage(
-        input=count(told.prompt_tokens) or 0,
+        input=count(reported.prompt_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,
-        output=count(told.completion_tokens) or 0,
+        output=count(reported.completion_tokens) or 0,
     )

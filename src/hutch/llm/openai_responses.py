@@ -1,7 +1,6 @@
-"""OpenAI's Responses protocol, with which its own models think best.
+"""OpenAI's Responses protocol, which works best with its own models.
 
-Nothing is kept with the service: what it wants back, its encrypted thoughts, goes
-back with the next request.
+The service stores nothing: its encrypted thoughts are sent back with the next request.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -11,12 +10,12 @@ from hutch.llm import interface
 from hutch.llm.errors import Transient
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
-from hutch.llm.part_order import Order, OrderedCall, Said, Thought, in_order
+from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.provider import Account
 from hutch.llm.provider_errors import STATUSES, ErrorDetails, explained
 from hutch.llm.tool_calls import CallIds, json_arguments
 
-THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encrypted thoughts
+WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
 
 
 class OpenAIResponsesModel(HttpModel):
@@ -27,12 +26,12 @@ class OpenAIResponsesModel(HttpModel):
             "model": self._account.model,
             "instructions": request.system or None,
             "input": [item for message in request.messages for item in _items(message)],
-            "max_output_tokens": request.most_tokens,
+            "max_output_tokens": request.max_tokens,
             "store": False,
             "stream": True,
             "parallel_tool_calls": True,
         }
-        if not self._account.model.startswith(THOUGHTLESS):
+        if not self._account.model.startswith(WITHOUT_THOUGHTS):
             body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             body["tools"] = [
@@ -49,8 +48,8 @@ class OpenAIResponsesModel(HttpModel):
             body["temperature"] = request.temperature
         return body
 
-    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
-        return _pieces(events, ids, self._account)
+    def _deltas(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[interface.Delta]:
+        return _deltas(events, ids, self._account)
 
 
 def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
@@ -65,7 +64,7 @@ def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
                 match part:
                     case Thought():
                         yield dict(part.block)
-                    case Said() if part.text:
+                    case TextPart() if part.text:
                         yield {"role": "assistant", "content": part.text, **part.mark}
                     case OrderedCall():
                         yield {
@@ -76,15 +75,15 @@ def _items(message: interface.Message) -> Iterator[dict[str, Any]]:
                         }
 
 
-async def _pieces(
+async def _deltas(
     events: AsyncIterator[Any], ids: CallIds, account: Account
 ) -> AsyncGenerator[interface.Delta]:
     calls: dict[int, str] = {}
-    begun: set[int] = set()  # the calls of which arguments have come
-    phase: dict[str, str] = {}  # of the message that is being said
+    with_arguments: set[int] = set()  # calls whose arguments were streamed
+    phase: dict[str, str] = {}  # of the current message
     order, refused = Order(), False
-    async for piece in events:
-        event = fields(piece)
+    async for raw in events:
+        event = fields(raw)
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":
                 id_ = calls[event.output_index] = ids.take(event.item.call_id)
@@ -102,15 +101,15 @@ async def _pieces(
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 yield interface.Thinking(event.delta)
             case "response.function_call_arguments.delta" if event.delta:
-                begun.add(event.output_index)
+                with_arguments.add(event.output_index)
                 yield interface.CallArguments(calls[event.output_index], event.delta)
             case "response.output_item.done" if event.item.type == "function_call":
                 id_ = calls[event.output_index]
-                if event.item.arguments and event.output_index not in begun:
+                if event.item.arguments and event.output_index not in with_arguments:
                     yield interface.CallArguments(id_, event.item.arguments)
                 yield interface.CallEnded(id_)
             case "response.output_item.done" if event.item.type == "reasoning":
-                if event.item.encrypted_content:  # without it, the service does not know it any more
+                if event.item.encrypted_content:  # the service rejects a thought without it
                     order.thought(_without_status(event.item))
             case "response.completed" | "response.incomplete":
                 if event.response.usage:
@@ -137,15 +136,15 @@ def _reason(response: Any, calls: bool, refused: bool) -> interface.FinishReason
 
 def _failed(account: Account, error: Any) -> Exception:
     code = str(getattr(error, "code", None) or "")
-    text = account.without_key(str(getattr(error, "message", None) or code or "no reason was given"))
+    text = account.without_key(str(getattr(error, "message", None) or code or "no reason given"))
     return explained(account, ErrorDetails(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
-def _usage(told: Any) -> interface.Usage:
-    details = told.input_tokens_details
+def _usage(reported: Any) -> interface.Usage:
+    details = reported.input_tokens_details
     return interface.Usage(
-        input=count(told.input_tokens) or 0,
+        input=count(reported.input_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,
-        output=count(told.output_tokens) or 0,
+        output=count(reported.output_tokens) or 0,
     )

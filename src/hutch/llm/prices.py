@@ -1,6 +1,6 @@
-"""What a reply cost: by the user's own prices, or else by the list prices that come with genai-prices.
+"""The cost of a reply: by the user's own prices, or else by the price list of genai-prices.
 
-None when the price is not known: a wrong zero would be worse.
+It is None when the price is unknown: a wrong zero would be worse.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,14 @@ from types import MappingProxyType
 from hutch.domain.errors import BadRequest
 from hutch.llm.interface import Usage
 
-FREE = ("scripted:", "ollama:")  # nobody is paid
-PROVIDERS = {"gemini": "google"}  # by the names that the price list has
+FREE = ("scripted:", "ollama:")
+PROVIDERS = {"gemini": "google"}  # names in the price list
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     input: float
     cached: float
@@ -29,23 +29,23 @@ class Price:
 
 
 Prices = Mapping[str, Price]  # by the names of models
-NONE_OF_OUR_OWN: Prices = MappingProxyType({})
+NO_OWN_PRICES: Prices = MappingProxyType({})
 
 
 def parse_prices(lines: Iterable[str]) -> dict[str, Price]:
-    """Prices as they stand in the settings: `provider:name=input/cached/output`."""
+    """Read prices from the settings: `provider:name=input/cached/output`."""
     found = {}
     for line in lines:
         model, _, amounts = line.rpartition("=")
         try:
             found[model.strip()] = Price(*map(float, amounts.split("/")))
         except (TypeError, ValueError):
-            raise BadRequest(f"'{line}' is no price. Write: provider:name=input/cached/output.") from None
+            raise BadRequest(f"'{line}' is not a price. Write: provider:name=input/cached/output.") from None
     return found
 
 
-def cost_usd(model: str, usage: Usage, own: Prices = NONE_OF_OUR_OWN) -> float | None:
-    """The price of one reply in dollars."""
+def cost_usd(model: str, usage: Usage, own: Prices = NO_OWN_PRICES) -> float | None:
+    """The cost of one reply in dollars, or None when the price is unknown."""
     if model in own:
         return own[model].of(usage)
     if model.startswith(FREE):
@@ -53,7 +53,7 @@ def cost_usd(model: str, usage: Usage, own: Prices = NONE_OF_OUR_OWN) -> float |
     provider, _, name = model.partition(":")
     if provider == "openai-compatible":
         return None
-    from genai_prices import Usage as Tokens  # half a second, for those who pay
+    from genai_prices import Usage as Tokens  # takes half a second to load
     from genai_prices import calc_price
 
     try:
@@ -64,28 +64,31 @@ def cost_usd(model: str, usage: Usage, own: Prices = NONE_OF_OUR_OWN) -> float |
             output_tokens=usage.output,
         )
         found = calc_price(tokens, model_ref=name, provider_id=PROVIDERS.get(provider, provider))
-    except (LookupError, ValueError):  # no such model, or a server that says more was cached than went in
+    except (
+        LookupError,
+        ValueError,
+    ):  # an unknown model, or a server that reports more cached than input tokens
         return None
     return float(found.total_price)
 
 
-def is_priced(model: str, own: Prices = NONE_OF_OUR_OWN) -> bool:
-    """Whether money can be a limit for a model."""
+def is_priced(model: str, own: Prices = NO_OWN_PRICES) -> bool:
+    """Whether the cost of a model can be limited."""
     return cost_usd(model, Usage(input=1, output=1), own) is not None
 
 
 def unpriced(model: str) -> str:
-    """What to say where money cannot be limited, and what to do."""
+    """The message for a cost limit on a model without a known price."""
     return (
-        f"The price of {model} is not known, so money cannot be a limit. Give its price in models.prices, or "
+        f"The price of {model} is unknown, so its cost cannot be limited. Set its price in models.prices, or "
         f"limit tokens, turns or time instead."
     )
 
 
 def listed_models(provider: str) -> list[str]:
-    """The models of a provider that have a price: a list of models for when it cannot be asked."""
+    """The models of a provider in the price list, for when the provider itself does not answer."""
     from genai_prices import data_snapshot
 
-    wanted = PROVIDERS.get(provider, provider)
+    listed = PROVIDERS.get(provider, provider)
     providers = data_snapshot.get_snapshot().providers
-    return [model.id for each in providers if each.id == wanted for model in each.models]
+    return [model.id for each in providers if each.id == listed for model in each.models]

@@ -1,25 +1,25 @@
-"""Which model to ask, at which address, with which key: the same for every provider."""
+"""The account with a provider: model, address and key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MIN_KEY = 8  # a shorter one stands for no key
+MIN_KEY = 8  # a shorter one is a placeholder
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Which model to ask, at which address, with which key."""
+    """The model to use, the provider's address and the key."""
 
     provider: str
     model: str
     key: str = field(repr=False)
     base_url: str
-    headers: Mapping[str, str] = field(default_factory=dict)  # that name an organization or a project
+    headers: Mapping[str, str] = field(default_factory=dict)  # such as the organization or the project
 
     @property
     def full_name(self) -> str:
         return f"{self.provider}:{self.model}"
 
     def without_key(self, text: str) -> str:
-        """A text of the server, which may repeat what it was sent."""
+        """Remove the key from a text of the server, which may repeat the request."""
         return text.replace(self.key, "[the key]") if len(self.key) >= MIN_KEY else text

@@ -1,7 +1,7 @@
-"""What an error of a provider means: try again, or tell somebody what to do.
+"""Translates the errors of providers into errors of Hutch.
 
-Servers word the same trouble in many ways. Nothing of that leaves this room: all becomes a
-`Transient` or an error of Hutch.
+Providers report the same error in many ways. Each becomes a `Transient`, which is retried, or
+a `HutchError` with a remedy.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ QUOTA = re.compile(
     r"insufficient.?(quota|balance|credit|funds)|billing_(error|hard_limit)|credit balance|spend.?limit"
     r"|api usage limits|payment required|perday"
 )
-STATUSES = {  # of errors that come inside a stream, by the words of all providers
+STATUSES = {  # for errors inside a stream, by the error codes of all providers
     "overloaded_error": 529,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
@@ -65,25 +65,25 @@ STATUSES = {  # of errors that come inside a stream, by the words of all provide
 }
 LOCAL = {"localhost", "127.0.0.1", "::1"}
 MAX_CHARS = 500
-NAMES_S = 5.0  # to ask a provider which models it has
+NAMES_TIMEOUT_S = 5.0  # for a provider's list of models
 Names = Callable[[], Awaitable[list[str]]]
-# Nobody checks what a server sends, so strange data is met first when it is used.
-STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+# Responses are not validated, so invalid data raises one of these where it is used.
+INVALID_DATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetails:
-    """What a server told of its trouble."""
+    """The details of an error that a server reported."""
 
     text: str
     status: int | None = None
-    words: str = ""  # in small letters, to look for signs in
+    words: str = ""  # all texts of the error in lower case, for searching
     retry_after_s: float | None = None
 
 
 @asynccontextmanager
 async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
-    """Errors of a server or a connection as errors of Hutch, or as something that may work the next time."""
+    """Raise errors of a server or a connection as errors of Hutch, or as `Transient`."""
     try:
         yield
     except ApiError as error:
@@ -95,96 +95,99 @@ async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
         raise _broken(account, error) from error
     except UnicodeEncodeError as error:
         raise BadRequest(
-            f"The conversation holds letters that cannot be sent ({error.reason}). Start anew without them."
+            f"The conversation has characters that cannot be sent ({error.reason}). Start a new session "
+            f"without them."
         ) from error
 
 
-async def plain(pieces: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
-    """Pieces that were read from a stream, and a `Transient` for whatever in it made no sense."""
-    async with aclosing(pieces):
+async def plain(deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
+    """The deltas of a stream, bounded in size, and a `Transient` for invalid data in it."""
+    async with aclosing(deltas):
         bound = Bound()
         try:
-            async for piece in pieces:
-                bound.add(piece)
-                yield piece
-        except STRANGE as error:
+            async for delta in deltas:
+                bound.add(delta)
+                yield delta
+        except INVALID_DATA as error:
             reason = f"{type(error).__name__}: {_sentence(str(error), 100).rstrip('.')}"
-            raise Transient(f"the stream held something that is no reply ({reason})") from error
+            raise Transient(f"the stream held invalid data ({reason})") from error
 
 
-def explained(account: Account, told: ErrorDetails) -> Exception:
-    """What helps: to try again, or what somebody must do."""
-    who, text = account.provider, told.text
-    if told.status == 402 or QUOTA.search(told.words):
+def explained(account: Account, details: ErrorDetails) -> Exception:
+    """A `Transient` when a retry may help, else an error with a remedy."""
+    provider, text, status = account.provider, details.text, details.status
+    if status == 402 or QUOTA.search(details.words):
         return LimitReached(
-            f"The account with {who} has no credit left: {text} Top it up there, or choose another model.",
-            limit=f"{who} quota",
+            f"The account with {provider} has no credit left: {text} Add credit, or choose another model.",
+            limit=f"{provider} quota",
         )
-    if told.status == 413 or (told.status in (400, 422, 500, None) and TOO_LONG.search(told.words)):
+    if status == 413 or (status in (400, 422, 500, None) and TOO_LONG.search(details.words)):
         return LimitReached(
-            f"The conversation is too long for {account.full_name}: {text} Start anew with a smaller task, "
+            f"The conversation is too long for {account.full_name}: {text} Start again with a smaller task, "
             f"or choose a model with a larger context.",
             limit="context",
         )
-    if told.status is None or told.status in TRANSIENT_STATUSES:
-        return Transient(text, status=told.status, retry_after_s=told.retry_after_s)
-    return _refusal(account, told.status, text)
+    if status is None or status in TRANSIENT_STATUSES:
+        return Transient(text, status=status, retry_after_s=details.retry_after_s)
+    return _refusal(account, status, text)
 
 
 def _refusal(account: Account, status: int, text: str) -> HutchError:
     match status:
         case 401 if not account.key:
-            return Denied(f"{account.provider} wants a key: {text} {how_to_set(account.provider)}")
+            return Denied(f"{account.provider} requires a key: {text} {how_to_set(account.provider)}")
         case 401:
             return Denied(
                 f"{account.provider} does not accept the key: {text} {how_to_set(account.provider)}"
             )
         case 403:
-            return Denied(f"{account.provider} does not allow this: {text} Look at the rights of your key.")
+            return Denied(
+                f"{account.provider} does not allow this: {text} Check the permissions of your key."
+            )
         case 404:
             return NotFound(f"{account.provider} has no model '{account.model}': {text}")
         case 400 | 422:
             return BadRequest(f"{account.full_name} refused the request: {text}")
     return Unavailable(
         f"{account.full_name} answered with status {status}: {text} "
-        f"Look at {setting_of_address(account.provider)}, which is {account.base_url}."
+        f"Check {setting_of_address(account.provider)}, which is {account.base_url}."
     )
 
 
 async def _near(account: Account, names: Names) -> str:
-    """Which models there are, asked where the model was asked for, or else from the list of prices."""
+    """A hint at similar models, from the provider or else from the price list."""
     try:
-        async with asyncio.timeout(NAMES_S):
+        async with asyncio.timeout(NAMES_TIMEOUT_S):
             known = [name.removeprefix("models/") for name in await names()]
-    except (ApiError, HutchError, httpx2.HTTPError, OSError, *STRANGE):
+    except (ApiError, HutchError, httpx2.HTTPError, OSError, *INVALID_DATA):
         known = await asyncio.to_thread(listed_models, account.provider)
     found = near_names(account.model, known)
     if account.provider == "ollama":
         have = f"It has {', '.join(found)}. " if found else ""
-        return f"{have}Fetch it with `ollama pull {account.model}`, or name another."
+        return f"{have}Download it with `ollama pull {account.model}`, or choose another."
     if found:
         return f"Did you mean {' or '.join(f'{account.provider}:{name}' for name in found)}?"
     if not known:
         where = setting_of_address(account.provider)
-        return f"No list of models is there either: look at {where}, which is {account.base_url}."
-    return "Name another."
+        return f"There is no list of models either: check {where}, which is {account.base_url}."
+    return "Choose another."
 
 
 def _broken(account: Account, error: Exception) -> Exception:
-    """A connection that was not made, or did not last."""
+    """The error for a connection that failed or broke."""
     causes, where = list(_causes(error)), setting_of_address(account.provider)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes) and _is_local(account):
         start = " Start it with `ollama serve`" if account.provider == "ollama" else " Start it"
         return Unavailable(
-            f"Nothing listens at {account.base_url}. Is the server running?{start}, or set {where} to where "
-            f"it is."
+            f"Nothing listens at {account.base_url}. Is the server running?{start}, or set {where} to its "
+            f"address."
         )
     connecting = any(isinstance(cause, httpx2.ConnectError) for cause in causes)
     tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
     if connecting and tls:
         return Unavailable(
-            f"No safe connection to {account.base_url}: {_sentence(tls.reason or str(tls))} Look at {where}: "
-            f"a server that speaks no TLS has an address with http, and one with a certificate of its own "
+            f"No secure connection to {account.base_url}: {_sentence(tls.reason or str(tls))} Check {where}: "
+            f"a server without TLS has an address with http, and one with a self-signed certificate "
             f"needs SSL_CERT_FILE."
         )
     if any(isinstance(cause, httpx2.TimeoutException) for cause in causes):
@@ -210,18 +213,18 @@ def _read_details(account: Account, error: ApiError) -> ErrorDetails:
     kinds += [str(inner.get(name) or "").lower() for name in ("code", "type", "status")]
     status = error.status
     named = next((STATUSES[kind] for kind in kinds if kind in STATUSES), None)
-    if status is None:  # inside a stream that began well
+    if status is None:  # inside a stream with status 200
         status = named or next((int(kind) for kind in kinds if re.fullmatch(r"[45]\d\d", kind)), None)
     elif status == 400 and named == 401:
         status = 401
-    text = inner.get("message") or error.body or f"It answered {status}, and nothing else."
+    text = inner.get("message") or error.body or f"It answered {status} without a message."
     shown = _sentence(account.without_key(str(text)))
     words = f"{inner or text} {' '.join(kinds)}".lower()
     return ErrorDetails(shown, status, words, _retry_after_s(error, inner))
 
 
 def _inner(body: object) -> Mapping[str, Any]:
-    """The part of an error's body that tells something; many wrap it once or twice."""
+    """The error inside a body; many servers wrap it once or twice."""
     if isinstance(body, list) and body:
         body = body[0]
     inner = body.get("error", body) if isinstance(body, dict) else {}
@@ -234,7 +237,7 @@ def _details(inner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _retry_after_s(error: ApiError, inner: Mapping[str, Any]) -> float | None:
-    """How long the server asks to wait: in a header, in the body, or in words."""
+    """How long the server asks to wait: by a header, a field or its message."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if (value := error.headers.get(name)) and (found := _seconds(value, unit)) is not None:
             return found
@@ -257,9 +260,9 @@ def _seconds(value: str, unit: float) -> float | None:
         return None
 
 
-def _sentence(text: str, most: int = MAX_CHARS) -> str:
-    if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):  # a page for people, of some proxy
+def _sentence(text: str, max_chars: int = MAX_CHARS) -> str:
+    if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):  # an error page of a proxy
         found = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = found[1] if found else "it sent a web page"
-    text = first_words(" ".join(text.split()), most)
+    text = first_words(" ".join(text.split()), max_chars)
     return text if text.endswith((".", "!", "?")) else f"{text}."

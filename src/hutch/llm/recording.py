@@ -1,4 +1,4 @@
-"""A real model's replies, kept as a cassette that can be played without it."""
+"""Records the replies of a real model as a cassette that can be played without it."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ from typing import Any
 from hutch.domain.errors import Unavailable
 from hutch.llm.cassette import load_cassette
 from hutch.llm.interface import Delta, Finish, FromModel, Model, Request
-from hutch.llm.reply import Gathering, Reply
+from hutch.llm.reply import Reply, ReplyBuilder
 from hutch.system.atomic_file import replace_file
 
 
 class RecordingModel:
-    """Passes everything on and writes each finished reply down; see `seam.Model`."""
+    """Passes requests to a model and records each finished reply; implements `interface.Model`."""
 
     def __init__(self, model: Model, path: Path, *, clean: Callable[[str], str]) -> None:
         self.name = model.name
@@ -29,22 +29,22 @@ class RecordingModel:
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         if self._replies is None:
             before = (*request.forgotten, *request.messages)
-            goes_on = any(isinstance(message, FromModel) for message in before)
-            self._replies = await asyncio.to_thread(self._recorded) if goes_on else []
-        gathering = Gathering()
-        async with aclosing(self._model.stream(request)) as pieces:
-            async for piece in pieces:
-                gathering.add(piece)
-                if isinstance(piece, Finish) and not request.summary:
-                    self._replies.append(as_scripted(gathering.reply()))
+            is_resumed = any(isinstance(message, FromModel) for message in before)
+            self._replies = await asyncio.to_thread(self._recorded) if is_resumed else []
+        builder = ReplyBuilder()
+        async with aclosing(self._model.stream(request)) as deltas:
+            async for delta in deltas:
+                builder.add(delta)
+                if isinstance(delta, Finish) and not request.summary:
+                    self._replies.append(as_scripted(builder.reply()))
                     await asyncio.to_thread(self._write, list(self._replies))
-                yield piece
+                yield delta
 
     async def close(self) -> None:
         await self._model.close()
 
     def _recorded(self) -> list[dict[str, Any]]:
-        """What was recorded of a session that goes on."""
+        """The replies recorded before the session was resumed."""
         if not self._path.exists():
             return []
         return [reply.model_dump(exclude_defaults=True) for reply in load_cassette(self._path).replies]
@@ -52,18 +52,18 @@ class RecordingModel:
     def _write(self, replies: list[dict[str, Any]]) -> None:
         text = json.dumps({"model": self.name, "replies": replies}, indent=1, ensure_ascii=False)
         try:
-            replace_file(self._path, f"{self._clean(text)}\n")  # it can be played at any moment
+            replace_file(self._path, f"{self._clean(text)}\n")  # atomic: it can be played at any moment
         except OSError as error:
             raise Unavailable(f"The recording {self._path} cannot be written: {error.strerror}.") from None
 
 
 def as_scripted(reply: Reply) -> dict[str, Any]:
-    """A reply in the words of a cassette."""
+    """A reply in the format of a cassette."""
     calls = [{"id": call.id, "tool": call.tool, "args": _arguments(call.arguments)} for call in reply.calls]
     usage = {name: value for name, value in asdict(reply.usage).items() if value}
-    said = {"text": reply.text, "thinking": reply.thinking, "calls": calls}
-    kept = {name: value for name, value in said.items() if value}
-    return kept | {"usage": usage, "finish": reply.finish}
+    content = {"text": reply.text, "thinking": reply.thinking, "calls": calls}
+    filled = {name: value for name, value in content.items() if value}
+    return filled | {"usage": usage, "finish": reply.finish}
 
 
 def _arguments(text: str) -> dict[str, Any] | str:

@@ -1,4 +1,4 @@
-"""A reply put together from its pieces."""
+"""A reply, assembled from its deltas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from hutch.llm.interface import (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """All that a model said in one turn."""
+    """The complete reply of a model in one turn."""
 
     text: str = ""
     thinking: str = ""
@@ -32,36 +32,36 @@ class Reply:
     attempts: int = 1
 
 
-class Gathering:
-    """Takes the pieces as they come."""
+class ReplyBuilder:
+    """Assembles a reply from its deltas."""
 
     def __init__(self) -> None:
         self._attempts = 1
         self._usage = Usage()
         self._begin()
 
-    def add(self, piece: Delta) -> None:
-        match piece:
+    def add(self, delta: Delta) -> None:
+        match delta:
             case Text():
-                self._text.append(piece.text)
+                self._text.append(delta.text)
             case Thinking():
-                self._thinking.append(piece.text)
+                self._thinking.append(delta.text)
             case CallStarted():
-                self._calls[piece.id] = (piece.tool, [])
+                self._calls[delta.id] = (delta.tool, [])
             case CallArguments():
-                self._calls[piece.id][1].append(piece.text)
+                self._calls[delta.id][1].append(delta.text)
             case CallEnded():
-                self._ended.add(piece.id)
+                self._ended.add(delta.id)
             case Usage():
-                self._usage += piece  # tokens of a try that broke off are paid for too
+                self._usage += delta  # tokens of a failed attempt cost money too
             case Again():
-                self._attempts = piece.attempt
+                self._attempts = delta.attempt
                 self._begin()
             case Finish():
-                self._finish = piece
+                self._finish = delta
 
     def reply(self) -> Reply:
-        """What there is; a call that never ended is not one."""
+        """The reply so far, without calls that never ended."""
         calls = (
             Call(id_, tool, "".join(parts))
             for id_, (tool, parts) in self._calls.items()

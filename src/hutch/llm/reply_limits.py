@@ -1,25 +1,25 @@
-"""How much a server may send: a line or a reply that never ends would take all the memory there is."""
+"""Limits for a server's replies: an endless line or reply would use up the memory."""
 
 from hutch.domain.errors import Unavailable
 from hutch.llm.interface import CallArguments, CallStarted, Delta, Text, Thinking
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024  # also of an error and of a list
+MAX_EVENT_BYTES = 16 * 1024 * 1024  # also of an error and of a list of models
 MAX_REPLY_CHARS = 16 * 1024 * 1024  # of text, thoughts and arguments together
-CALL_CHARS = 100  # what a call takes beside its arguments
-REPORTED = f"more than {MAX_REPLY_CHARS // 1024**2} MiB. Ask again, or choose another model."
+CALL_CHARS = 100  # counted for a call besides its arguments
+REPORTED = f"more than {MAX_REPLY_CHARS // 1024**2} MiB. Retry, or choose another model."
 
 
 class Bound:
-    """Counts what a reply is made of."""
+    """Counts the characters of a reply."""
 
     def __init__(self) -> None:
-        self._left = MAX_REPLY_CHARS
+        self._remaining = MAX_REPLY_CHARS
 
-    def add(self, piece: Delta) -> None:
-        match piece:
+    def add(self, delta: Delta) -> None:
+        match delta:
             case Text() | Thinking() | CallArguments():
-                self._left -= len(piece.text)
+                self._remaining -= len(delta.text)
             case CallStarted():
-                self._left -= CALL_CHARS + len(piece.tool)
-        if self._left < 0:
+                self._remaining -= CALL_CHARS + len(delta.tool)
+        if self._remaining < 0:
             raise Unavailable(f"The server sends a reply without end: {REPORTED}")

@@ -1,8 +1,7 @@
-"""Patience with a model, the same for every provider.
+"""Retries for models, the same for every provider.
 
-What may work the next time is tried again, after a pause that grows and is never
-the same twice, or as long as the server has asked for. A stream that has gone
-silent counts as broken, and so does the first reply that says nothing.
+A transient error is retried after a random, growing delay, or after the delay that the
+server asked for. A silent stream counts as broken, and so does the first empty reply.
 """
 
 import asyncio
@@ -14,47 +13,47 @@ from dataclasses import dataclass
 from hutch.domain.errors import Unavailable
 from hutch.llm.errors import Transient
 from hutch.llm.interface import Again, CallStarted, Delta, Finish, Model, Request, Text
-from hutch.llm.lone_surrogates import writable
+from hutch.llm.lone_surrogates import replace_lone_surrogates
 
-WHOLE = ("stop", "calls", "other")  # ends after which something should have been said
+COMPLETE = ("stop", "calls", "other")  # finish reasons of replies that should not be empty
 
 
 class Empty(Transient):
-    """A reply that says nothing and wants nothing."""
+    """A reply without text and calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to try."""
+    """How often and how long to retry."""
 
     attempts: int = 6
     first_wait_s: float = 0.5
-    longest_wait_s: float = 60.0  # also when a server asks for more: then it is told
-    silence_s: float = 300.0  # between two pieces; some think for minutes before they say a word
-    empty_replies: int = 1  # that are asked for again; the next is believed
+    max_wait_s: float = 60.0  # when a server asks for more, the run fails instead
+    silence_s: float = 300.0  # between two deltas; some models think for minutes first
+    empty_replies: int = 1  # that are retried; the next is accepted
 
 
-class PatientModel:
-    """A model that is asked again when it makes sense; see `seam.Model`."""
+class RetryingModel:
+    """Retries another model's transient errors; implements `interface.Model`."""
 
-    def __init__(self, model: Model, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, model: Model, policy: RetryPolicy | None = None) -> None:
         self.name = model.name
         self.context_tokens = model.context_tokens
         self._model = model
-        self._patience = patience or RetryPolicy()
+        self._policy = policy or RetryPolicy()
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        doubts = self._patience.empty_replies
-        for attempt in range(1, self._patience.attempts + 1):
+        empty_left = self._policy.empty_replies
+        for attempt in range(1, self._policy.attempts + 1):
             try:
-                async with aclosing(self._try(request, doubt_empty=doubts > 0)) as pieces:
-                    async for piece in pieces:
-                        yield piece
+                async with aclosing(self._try(request, retry_empty=empty_left > 0)) as deltas:
+                    async for delta in deltas:
+                        yield delta
                 return
             except Transient as fault:
-                doubts -= isinstance(fault, Empty)
+                empty_left -= isinstance(fault, Empty)
                 wait_s = self._wait_s(attempt, fault)
-                if attempt == self._patience.attempts or wait_s > self._patience.longest_wait_s:
+                if attempt == self._policy.attempts or wait_s > self._policy.max_wait_s:
                     raise Unavailable(self._give_up(attempt, fault)) from fault
                 yield Again(attempt + 1, wait_s, fault.reason)
                 await asyncio.sleep(wait_s)
@@ -62,42 +61,43 @@ class PatientModel:
     async def close(self) -> None:
         await self._model.close()
 
-    async def _try(self, request: Request, *, doubt_empty: bool) -> AsyncGenerator[Delta]:
-        """The reply up to its finish, or a fault."""
-        something = False
-        async with aclosing(self._model.stream(request)) as pieces:
-            while piece := await self._next(pieces):
-                something = something or isinstance(piece, Text | CallStarted)
-                if isinstance(piece, Finish) and doubt_empty and not something and piece.reason in WHOLE:
+    async def _try(self, request: Request, *, retry_empty: bool) -> AsyncGenerator[Delta]:
+        """One attempt: the reply up to its finish, or a `Transient`."""
+        has_content = False
+        async with aclosing(self._model.stream(request)) as deltas:
+            while delta := await self._next(deltas):
+                has_content = has_content or isinstance(delta, Text | CallStarted)
+                is_empty = isinstance(delta, Finish) and not has_content and delta.reason in COMPLETE
+                if is_empty and retry_empty:
                     raise Empty("the reply was empty")
-                yield writable(piece)
-                if isinstance(piece, Finish):
+                yield replace_lone_surrogates(delta)
+                if isinstance(delta, Finish):
                     return
         raise Transient("the stream ended without a finish")
 
-    async def _next(self, pieces: AsyncGenerator[Delta]) -> Delta | None:
+    async def _next(self, deltas: AsyncGenerator[Delta]) -> Delta | None:
         try:
-            async with asyncio.timeout(self._patience.silence_s):
-                return await anext(pieces, None)
+            async with asyncio.timeout(self._policy.silence_s):
+                return await anext(deltas, None)
         except TimeoutError:
-            raise Transient(f"nothing came for {self._patience.silence_s:g} s") from None
+            raise Transient(f"no data for {self._policy.silence_s:g} s") from None
 
     def _wait_s(self, attempt: int, fault: Transient) -> float:
         if fault.retry_after_s:
             return fault.retry_after_s
-        backoff = min(self._patience.first_wait_s * 2 ** (attempt - 1), self._patience.longest_wait_s)
+        backoff = min(self._policy.first_wait_s * 2 ** (attempt - 1), self._policy.max_wait_s)
         return float(backoff * random.uniform(0.5, 1.0))
 
     def _give_up(self, attempt: int, fault: Transient) -> str:
-        tries = "once" if attempt == 1 else f"{attempt} times"
+        attempts = "once" if attempt == 1 else f"{attempt} times"
         reason = fault.reason.rstrip(".")
         if fault.status == 429:
-            asked = f" It asks to wait {fault.retry_after_s:g} s." if fault.retry_after_s else ""
+            wait = f" It asks to wait {fault.retry_after_s:g} s." if fault.retry_after_s else ""
             return (
-                f"{self.name} takes no more requests for now: {reason}.{asked} Tried {tries}. "
+                f"{self.name} accepts no more requests for now: {reason}.{wait} Tried {attempts}. "
                 f"Wait, raise the quota with the provider, or choose another model."
             )
         return (
-            f"{self.name} did not answer: {reason}. Tried {tries}. "
-            f"Look at your network and the provider's status page, or choose another model."
+            f"{self.name} did not answer: {reason}. Tried {attempts}. "
+            f"Check your network and the provider's status page, or choose another model."
         )

@@ -1,9 +1,9 @@
-"""A model that says what its cassette says, without any network.
+"""A model that plays the replies of a cassette, without any network.
 
-It is as real to the rest of Hutch as any provider: it streams, takes its time,
-breaks off and is asked again. Which replies are used up is told by the
-conversation itself, also by what was made short of it, so that it goes on where
-it was after a crash. It writes no summaries: these would use up its turns.
+It behaves like a provider: it streams, can be slow, break off and be retried. It finds
+the used replies in the conversation, and in the messages that a summary replaced, so
+that it continues at the right reply after a crash. It writes no summaries: these would
+use up its replies.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from hutch.llm.interface import (
 )
 from hutch.llm.tool_calls import CallIds
 
-OFFLINE = Path(__file__).with_name("offline.json")  # what is said where no model can be used
-PIECE_CHARS = 24
+OFFLINE = Path(__file__).with_name("offline.json")  # played when no model is configured
+DELTA_CHARS = 24
 STALL_S = 3600.0
 CHARS_PER_TOKEN = 4
 
 
 class ScriptedModel:
-    """See `seam.Model`."""
+    """Implements `interface.Model`."""
 
     def __init__(self, name: str, cassette: Cassette) -> None:
         self.name = name
@@ -58,18 +58,18 @@ class ScriptedModel:
             await asyncio.sleep(reply.delay_s)
         if reply.fault:
             self._faults_played[number] += 1
-        pieces = list(_pieces(reply, number, CallIds(request)))
+        deltas = list(_deltas(reply, number, CallIds(request)))
         if reply.fault and reply.fault.kind == "status":
             status, wait_s = reply.fault.status, reply.fault.retry_after_s
             if status in TRANSIENT_STATUSES:
                 raise Transient(f"the cassette says {status}", status=status, retry_after_s=wait_s)
             raise BadRequest(f"The scripted model refuses with status {status}.")
         if reply.fault:
-            pieces = pieces[: (len(pieces) + 1) // 2]
-        for piece in pieces:
+            deltas = deltas[: (len(deltas) + 1) // 2]
+        for delta in deltas:
             if reply.pace_s:
                 await asyncio.sleep(reply.pace_s)
-            yield piece
+            yield delta
         match reply.fault and reply.fault.kind:
             case "cut":
                 raise Transient("the stream ended in the middle of a reply")
@@ -82,25 +82,25 @@ class ScriptedModel:
         yield Finish(reason, {"scripted": {"reply": number}})
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _choose(self, request: Request) -> int:
         """The first reply that is not used up and whose condition holds."""
         messages = (*request.forgotten, *request.messages)
-        said = [message for message in messages if isinstance(message, FromModel)]
-        used = Counter(message.opaque.get("scripted", {}).get("reply") for message in said)
+        turns = [message for message in messages if isinstance(message, FromModel)]
+        used = Counter(message.opaque.get("scripted", {}).get("reply") for message in turns)
         last = next((found for found in reversed(messages) if isinstance(found, FromTool)), None)
         for number, reply in enumerate(self._replies):
             spent = self._faults_played[number] if reply.fault else used[number]
             if spent < reply.times and (reply.when is None or _holds(reply.when, last)):
                 return number
-        left = sum(
+        remaining = sum(
             used[number] < reply.times for number, reply in enumerate(self._replies) if not reply.fault
         )
-        why = f"none of the {left} left fits the last tool result" if left else "all are used up"
+        why = f"none of the {remaining} left matches the last tool result" if remaining else "all are used up"
         raise BadRequest(
-            f"{self.name} has no reply for turn {len(said) + 1}: {why}. Add one to the cassette, "
-            f"or use a model that thinks: set a key with `hutch config set-secret`."
+            f"{self.name} has no reply for turn {len(turns) + 1}: {why}. Add one to the cassette, "
+            f"or use a real model: set a key with `hutch config set-secret`."
         )
 
 
@@ -115,11 +115,11 @@ def _holds(when: When, last: FromTool | None) -> bool:
     )
 
 
-def _pieces(reply: Reply, number: int, ids: CallIds) -> Iterator[Delta]:
+def _deltas(reply: Reply, number: int, ids: CallIds) -> Iterator[Delta]:
     yield from (Thinking(part) for part in _cut(reply.thinking))
     yield from (Text(part) for part in _cut(reply.text))
-    for place, call in enumerate(reply.calls):
-        id_ = ids.take(call.id or f"call_{number}_{place}")
+    for index, call in enumerate(reply.calls):
+        id_ = ids.take(call.id or f"call_{number}_{index}")
         arguments = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
         yield CallStarted(id_, call.tool)
         yield from (CallArguments(id_, part) for part in _cut(arguments))
@@ -127,12 +127,12 @@ def _pieces(reply: Reply, number: int, ids: CallIds) -> Iterator[Delta]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    return (text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))
+    return (text[at : at + DELTA_CHARS] for at in range(0, len(text), DELTA_CHARS))
 
 
 def _usage(reply: Reply, request: Request) -> Usage:
     if reply.usage is not None:
         return Usage(**reply.usage.model_dump())
-    went_in = len(request.system) + sum(len(getattr(message, "text", "")) for message in request.messages)
-    came_out = len(reply.text) + len(reply.thinking) + sum(len(str(call.args)) for call in reply.calls)
-    return Usage(input=went_in // CHARS_PER_TOKEN, output=came_out // CHARS_PER_TOKEN)
+    input_chars = len(request.system) + sum(len(getattr(message, "text", "")) for message in request.messages)
+    output_chars = len(reply.text) + len(reply.thinking) + sum(len(str(call.args)) for call in reply.calls)
+    return Usage(input=input_chars // CHARS_PER_TOKEN, output=output_chars // CHARS_PER_TOKEN)

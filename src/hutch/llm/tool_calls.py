@@ -1,4 +1,4 @@
-"""Calls as they come and go: ids that occur once, arguments that are an object, tokens counted once."""
+"""Normalises providers' calls and token counts: unique ids, arguments as objects, tokens counted once."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _USABLE = re.compile(rf"[\w.:-]{{1,{MAX_ID_CHARS}}}", re.ASCII)
 
 
 class CallIds:
-    """Ids that occur once in a conversation, though some servers repeat theirs, or have none."""
+    """Unique ids for the calls of a conversation, since some servers repeat ids or send none."""
 
     def __init__(self, request: Request) -> None:
         self._used = {
@@ -22,9 +22,9 @@ class CallIds:
             for call in message.calls
         }
 
-    def take(self, told: str | None) -> str:
-        """The id that a server told, if it can be used, or else one like it."""
-        usable = told if told and _USABLE.fullmatch(told) else ""
+    def take(self, server_id: str | None) -> str:
+        """The server's id, if it is valid and unused, or else a new one."""
+        usable = server_id if server_id and _USABLE.fullmatch(server_id) else ""
         number, id_ = len(self._used), usable
         while not id_ or id_ in self._used:
             id_ = f"{usable or 'call'}_{number}"
@@ -34,25 +34,25 @@ class CallIds:
 
 
 class Meter:
-    """Totals that a server tells again and again, as what is new in each; so a broken reply is counted."""
+    """Turns a server's repeated totals into increments, so that a broken reply is counted too."""
 
     def __init__(self) -> None:
-        self._told = Usage()
+        self._total = Usage()
 
     def read(self, total: Usage) -> Usage | None:
-        before = self._told
+        before = self._total
         fresh = Usage(
             max(0, total.input - before.input),
             max(0, total.cached - before.cached),
             max(0, total.cache_written - before.cache_written),
             max(0, total.output - before.output),
         )
-        self._told = before + fresh
+        self._total = before + fresh
         return None if fresh == Usage() else fresh
 
 
 def json_object(call: Call) -> Mapping[str, Any]:
-    """A call's arguments as the services want them back; what was no object goes back as text in one."""
+    """A call's arguments as an object, as providers require; invalid ones become text in an object."""
     try:
         value = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -61,6 +61,6 @@ def json_object(call: Call) -> Mapping[str, Any]:
 
 
 def json_arguments(call: Call) -> str:
-    """The same as text, letter by letter as the model wrote it where that can be."""
+    """The same as text, exactly as the model wrote it if it is valid."""
     value = json_object(call)
     return json.dumps(value) if not call.arguments or value == {"invalid": call.arguments} else call.arguments

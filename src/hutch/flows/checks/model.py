@@ -12,7 +12,7 @@ from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
 from hutch.llm.model_factory import (
     OLLAMA,
-    POLL_INTERVAL_S,
+    OLLAMA_TIMEOUT_S,
     Access,
     Choice,
     check_access,
@@ -111,7 +111,7 @@ async def _nothing(granted: Access) -> Check:
             "model", "warn", f"{found} no Ollama answers\n{base_url}: {_why(error)}", "\n".join(ways_out)
         )
     if models:
-        found += f" the Ollama at {base_url} takes longer than {POLL_INTERVAL_S:g} s to answer"
+        found += f" the Ollama at {base_url} takes longer than {OLLAMA_TIMEOUT_S:g} s to answer"
         ways_out[2] = printable(f"or hutch run --model {shlex.quote(f'ollama:{models[0]}')} …")
     else:
         found += f" the Ollama at {base_url} has no model"
