@@ -165,7 +165,7 @@ def test_a_diff_of_git_does_too(files: EditedFiles) -> None:
             ["*** Delete File: b.txt", "*** Delete File: gone.txt"],
             "File 2 of 2, 'gone.txt': it does not exist",
         ),
-        (["*** Add File: b.txt", "+x"], r"'b.txt': it exists already. Use '\*\*\* Update File'"),
+        (["*** Add File: b.txt", "+x"], r"'b.txt': it already exists. Use '\*\*\* Update File'"),
         (
             ["*** Update File: b.txt", "-one", "+1", "*** Update File: x.bin", "-a", "+b"],
             "'x.bin': The file is binary",

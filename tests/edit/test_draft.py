@@ -92,7 +92,7 @@ def test_a_patch_without_effect_writes_nothing() -> None:
 
 def test_a_copy_must_not_replace() -> None:
     files = Recorded(one=b"a\n", two=b"2\n")
-    with pytest.raises(Conflict, match="'two' exists already, so 'one' cannot be copied there"):
+    with pytest.raises(Conflict, match="'two' already exists, so 'one' cannot be copied there"):
         done(files, FileOperation("update", "one", move_to="two", copy=True))
     assert done(files, FileOperation("update", "one", move_to="three", copy=True)) == [
         Write("three", b"a\n", 0o640, None)

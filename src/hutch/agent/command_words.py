@@ -42,13 +42,8 @@ MAX_LENGTH = 100_000
 MAX_TEXTS = 40  # in one line, that the grammar process parses
 SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-PATH = (
-    "/bin",
-    "/usr/bin",
-    "/usr/local/bin",
-    "/sbin",
-    "/usr/sbin",
-)  # a program in one of these is known by its name alone
+# A program in one of these is known by its name alone.
+PATH = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")
 
 
 @dataclass(frozen=True, slots=True)

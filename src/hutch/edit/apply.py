@@ -17,7 +17,7 @@ from hutch.edit.operation import FileOperation
 from hutch.edit.patch import BEGIN, parse_envelope, strip_wrapper
 from hutch.edit.unified_diff import is_unified, parse_unified_diff
 
-MAX_PATCH_CHARS = 16 * 1024 * 1024  # characters
+MAX_PATCH_CHARS = 16 * 1024 * 1024
 
 
 def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> EditResult:

@@ -61,9 +61,9 @@ class Draft:
         if there is None:
             self._put(path, _File(data, 0o755 if operation.mode == 0o755 else None))
         elif there.data == data:
-            self._put(path, there.noted("It is there already, with the same content."))
+            self._put(path, there.noted("It already exists, with the same content."))
         else:
-            raise Conflict("it exists already. Use '*** Update File' to change it, or delete it first.")
+            raise Conflict("it already exists. Use '*** Update File' to change it, or delete it first.")
 
     def _update(self, path: str, operation: FileOperation) -> None:
         to = clean(operation.move_to) if operation.move_to else path
@@ -71,13 +71,13 @@ class Draft:
             path = to = clean(operation.otherwise)
         there = self._find(to) if to != path else None
         if there and self._find(path) is None and _patched(there, operation.hunks).data == there.data:
-            self._put(to, there.noted(f"It was moved from '{path}' already."))
+            self._put(to, there.noted(f"It was already moved from '{path}'."))
             return
         file = _patched(self._read(path), operation.hunks)
         if operation.mode is not None:
             file = replace(file, mode=_executable(file.mode, yes=operation.mode == 0o755))
         if there and operation.copy:
-            raise Conflict(f"'{to}' exists already, so '{path}' cannot be copied there. Delete it first.")
+            raise Conflict(f"'{to}' already exists, so '{path}' cannot be copied there. Delete it first.")
         if there:
             file = file.noted(f"It replaced the file that was at '{to}'.")
         if to != path and not operation.copy:
@@ -87,7 +87,7 @@ class Draft:
     def _read(self, path: str) -> _File:
         file = self._find(path)
         if file is None:
-            raise NotFound("it does not exist. Look for its name, or create it with '*** Add File'.")
+            raise NotFound("it does not exist. Search for its name, or create it with '*** Add File'.")
         return file
 
     def _find(self, path: str) -> _File | None:

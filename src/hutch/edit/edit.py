@@ -172,7 +172,7 @@ def _fill(draft: _Draft, new: str) -> str:
     if lines := len(draft.source.lines):
         raise BadRequest(
             "'old' is empty, but the file is not. To insert, give insert_line"
-            f" (0 is the start, {lines} the end) and new; to replace, quote what is there."
+            f" (0 is the start, {lines} the end) and new; to replace, quote the current text."
         )
     refuse_placeholder(split_quote(new), "", shorter=False)
     draft.make([Replacement(0, 0, new)])
@@ -180,7 +180,7 @@ def _fill(draft: _Draft, new: str) -> str:
 
 
 def _already_contains(source: IndexedText, rung: Rung, matches: Sequence[Match], new: str) -> str:
-    """The note when every match is part of the new text already; else empty."""
+    """The note when every match is already part of the new text; else empty."""
     done = find_at(source, rung, new, new, every=True)
     if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
         return ""

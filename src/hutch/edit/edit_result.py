@@ -9,7 +9,7 @@ from hutch.edit.file_change import FileChange
 from hutch.edit.spans import Span
 from hutch.edit.syntax import syntax_warning
 
-_MAX_NEW_LINES = 20  # lines of a new file that are shown; its author knows the rest
+_MAX_NEW_LINES = 20  # shown of a new file, whose author knows the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class EditedFile:
     kind: Literal["created", "modified", "deleted", "moved", "unchanged"]
     lines: str = ""  # numbered, around each change
     diff: str = ""
-    notes: tuple[str, ...] = ()  # how the text was matched, and what was applied already
+    notes: tuple[str, ...] = ()  # how the text was matched, and which edits were already applied
     warnings: tuple[str, ...] = ()
     moved_from: str | None = None
 
@@ -40,7 +40,7 @@ class EditResult:
     """The result of a call."""
 
     files: tuple[EditedFile, ...]
-    changes: tuple[FileChange, ...]  # empty when all edits were applied already
+    changes: tuple[FileChange, ...]  # empty when all edits were already applied
 
     @property
     def diff(self) -> str:

@@ -201,10 +201,10 @@ def _read(descriptor: int, length: int, until: float) -> bytes:
     data = bytearray()
     while len(data) < length:
         _wait(descriptor, select.POLLIN, until)
-        node = os.read(descriptor, length - len(data))
-        if not node:
+        chunk = os.read(descriptor, length - len(data))
+        if not chunk:
             raise ParseFailed("it ended")
-        data += node
+        data += chunk
     return bytes(data)
 
 

@@ -30,7 +30,7 @@ class _Program(ctypes.Structure):
 
 
 def main(module: str, function: str, program: str) -> None:
-    """Parse one text after the other, until none comes for a while."""
+    """Parse one text after the other, until none arrives for a while."""
     parser = Parser(Language(getattr(import_module(module), function)()))
     answer(parser, b"x", True)  # loads what is loaded on first use
     if resource.getrlimit(resource.RLIMIT_CORE)[1]:  # with 0 a core dump handler would still be started

@@ -84,16 +84,15 @@ def _end_for(source: IndexedText, placed: PlacedHunk) -> str:
     """The line end of added lines: that of nearby lines, or the hunk's own if the file has none."""
     line = placed.line
     if not source.has_cr:
-        ends = " ".join(
-            hunk_line.end for hunk_line in placed.hunk.new
-        )  # the space keeps a CR and an LF apart
+        # The space keeps a CR and an LF apart.
+        ends = " ".join(hunk_line.end for hunk_line in placed.hunk.new)
         return "\n" if "\n" in source.content else common_ending(ends)
     near = source.lines[line : placed.end] or source.lines[max(line - 1, 0) : line + 1]
     return common_ending(source.content, "".join(near))
 
 
 def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[HunkLine]]]:
-    """Each run without context: the old lines it covers, and the hunk_lines, from the `first` of the hunk."""
+    """Each run without context: the old lines that it covers, and its lines from `first` of the hunk on."""
     old = start = first = 0
     run: list[HunkLine] = []
     for number, hunk_line in enumerate((*hunk.file_lines, HunkLine(" ", "", ""))):
@@ -125,13 +124,13 @@ def _adapted(
     removed = sum(hunk_line.sign == "-" for hunk_line in run)
     if rung is Rung.UNEVEN:
         # Indent like the removed line, else like the line above, else like the one below.
-        similarity = [
+        models = [
             before + min(number, removed - 1) if removed else max(before - 1, 0)
             for number in range(len(texts))
         ]
         return [
             _shifted(shift_between([old[index]], [found[index]], [text], []), text)
-            for index, text in zip(similarity, texts, strict=True)
+            for index, text in zip(models, texts, strict=True)
         ]
     if rung is Rung.PUNCTUATION and removed == len(texts):
         return [

@@ -109,7 +109,7 @@ class Keys:
 
     def blocks(self, pattern: Sequence[str], *, max_count: int, first: int = 0) -> list[int]:
         """The first lines of the matches of this sequence of keys, from the line `first` on; at most
-        so many."""
+        `max_count`."""
         pattern_text = "\n".join(["", *pattern, ""])
         start = self._starts[first] - 1 if first else 0
         return [

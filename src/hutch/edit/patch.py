@@ -25,12 +25,12 @@ _HEADERS = "'*** Add File: path', '*** Update File: path' or '*** Delete File: p
 
 
 def strip_wrapper(patch: str) -> list[str]:
-    """The lines of a patch without what is often put around it."""
+    """The lines of a patch without a code fence or heredoc around it."""
     lines = patch.split("\n")
     if lines[0].endswith("\r") or (
         len(lines) > 1 and lines[1].startswith("*** ") and lines[1].endswith("\r")
     ):
-        lines = patch.replace("\r\n", "\n").split("\n")  # it went through something that writes CRLF
+        lines = patch.replace("\r\n", "\n").split("\n")  # a program converted it to CRLF
     start, end = 0, len(lines)
     while True:
         while start < end and not lines[start].strip():

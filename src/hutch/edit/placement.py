@@ -151,8 +151,8 @@ class _Finder:
             lines = self._lines(hunk, rung, hunk.old)
             fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
             if fitting:
-                so = len(fitting) == 1 and self._has_result(hunk, fitting[0])
-                return _Candidates(rung, fitting, applied=so)
+                applied = len(fitting) == 1 and self._has_result(hunk, fitting[0])
+                return _Candidates(rung, fitting, applied=applied)
             elsewhere = elsewhere or lines
         if lines := self._applied(hunk, marks):
             return _Candidates(Rung.EXACT, lines[:1], applied=True)
@@ -176,8 +176,8 @@ class _Finder:
                 )
             return _Candidates(Rung.EXACT, [line])
         line = total - len(hunk.new)
-        so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
-        return _Candidates(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
+        applied = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
+        return _Candidates(Rung.EXACT, [line if applied else total], applied=applied, anywhere=True)
 
     def _lines(self, hunk: Hunk, rung: Rung, quote: Sequence[HunkLine]) -> list[int]:
         """Where these lines match at this rung; the position that the hunk declares goes first."""
@@ -272,7 +272,7 @@ class _Finder:
         return [line for line, have in enumerate(keys) if _begins_with(have, part)] if part else []
 
     def _has_result(self, hunk: Hunk, line: int) -> bool:
-        """Whether the lines that the hunk adds above or below are in the file already."""
+        """Whether the lines that the hunk adds above or below are already in the file."""
         signs = "".join(hunk_line.sign for hunk_line in hunk.file_lines)
         added = [hunk_line for hunk_line in hunk.file_lines if hunk_line.sign == "+"]
         if signs.strip("+").strip(" ") or not _counts(added):
@@ -287,9 +287,8 @@ class _Finder:
         if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
             return []
         expected = None if hunk.line is None else self._index_of(hunk.line)
-        pointed = (
-            set() if expected is None else {expected, expected + self._drift}
-        )  # before a match changes the drift
+        # Computed before a match changes the drift.
+        pointed = set() if expected is None else {expected, expected + self._drift}
         for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
             lines = self._lines(hunk, rung, hunk.new)
             if marks:
@@ -303,11 +302,11 @@ class _Finder:
         return []
 
     def _is_sure(self, hunk: Hunk, lines: Sequence[int], *, located: bool) -> bool:
-        """Whether a hunk was applied where the file reads as it wants it, and nothing else was meant;
-        `located` if its anchor or its line number says so."""
+        """Whether the hunk was certainly applied at these lines, which have its result;
+        `located` if its anchor or its line number points there."""
         old, length = [hunk_line.text for hunk_line in hunk.old], len(hunk.new)
         if not located:
-            # Nothing says where the hunk belongs but its lines: one place must be like them, and only one.
+            # Only its lines show where the hunk belongs: exactly one place must be similar to them.
             line, *more = lines
             rival = find_similar_lines(self._source, old, outside=[(line, line + length)])
             own = similarity(self._source, old, line, line + length)
@@ -327,7 +326,7 @@ class _Finder:
         return Conflict(f"its lines are not in the file. {hint}")
 
     def _hint(self, quote: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
-        """The lines that were probably meant; empty when none are alike. Those below the anchors go first."""
+        """The lines that were probably meant, those below the anchors first; empty when none are similar."""
         if marks and (below := find_similar_lines(self._source, quote, first=marks[0])):
             return did_you_mean(self._source, below, quote)
         near = find_similar_lines(self._source, quote)

@@ -1,7 +1,7 @@
 """Errors for quoted text that cannot be replaced, so that the next attempt succeeds.
 
 A message shows the lines that were probably meant, or every match. New text that
-is in the file already is not an error.
+is already in the file is not an error.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def not_found(source: IndexedText, old: str) -> Conflict:
     lines = split_quote(old)
     if leading_line_numbers(lines):
         stripped = "\n".join(strip_line_numbers(lines))
-        there = " Without them it is there." if find(source, stripped)[1] else ""
+        there = " Without them it matches." if find(source, stripped)[1] else ""
         return Conflict(
             "'old' is not in the file: its lines begin with their numbers, as in a listing."
             f" The file does not contain them: omit them.{there}"

@@ -33,8 +33,8 @@ class SimilarLines:
 def find_similar_lines(
     source: IndexedText, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
 ) -> SimilarLines | None:
-    """The lines most like the quote, if any are like it; from the line `first` on, and outside of some
-    others (start and end)."""
+    """The lines most similar to the quote, if any are similar; from the line `first` on, and outside of
+    these ranges (start and end)."""
     quoted = [line.strip() for line in _without_blank_ends(quote)]
     lines = source.keys(Rung.INDENT).lines
     if not quoted or first >= len(lines):
@@ -59,7 +59,7 @@ def find_similar_lines(
 
 
 def similarity(source: IndexedText, quote: Sequence[str], start: int, end: int) -> float:
-    """How like the quote these lines of the file are."""
+    """The similarity of these lines of the file to the quote, from 0 to 1."""
     quoted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MAX_CHARS]
     found = "\n".join(_without_blank_ends(source.keys(Rung.INDENT).lines[start:end]))[:_MAX_CHARS]
     return SequenceMatcher(None, found, quoted, autojunk=False).ratio()

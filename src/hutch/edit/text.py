@@ -27,7 +27,7 @@ class Text:
 
     @property
     def encoding_name(self) -> str:
-        """The encoding as people write it."""
+        """The encoding as users write it."""
         return _NAMES.get(self.encoding, self.encoding)
 
     def encode(self, content: str) -> bytes:

@@ -194,7 +194,7 @@ class _Reader:
         )
 
     def _counted(self, old: int, new: int) -> list[tuple[str, str]] | None:
-        """As many lines as the header says; None when that does not add up."""
+        """As many lines as the header declares; None when the numbers are inconsistent."""
         lines: list[tuple[str, str]] = []
         while self._at < len(self._lines) and (old or new or self._lines[self._at].startswith(_NO_NEWLINE)):
             line = self._lines[self._at]

@@ -42,9 +42,8 @@ class Order:
 
     def text(self, text: str, **mark: Any) -> None:
         last = self._parts[-1] if self._parts else {}
-        if (
-            "text" in last and last["mark"] == mark and not mark.get("signature")
-        ):  # a signature belongs to one part only
+        # A signature belongs to one part only.
+        if "text" in last and last["mark"] == mark and not mark.get("signature"):
             last["text"] += len(text)
         else:
             self._parts.append({"text": len(text), "mark": mark})

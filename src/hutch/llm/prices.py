@@ -64,10 +64,7 @@ def cost_usd(model: str, usage: Usage, own: Prices = NO_OWN_PRICES) -> float | N
             output_tokens=usage.output,
         )
         found = calc_price(tokens, model_ref=name, provider_id=PROVIDERS.get(provider, provider))
-    except (
-        LookupError,
-        ValueError,
-    ):  # an unknown model, or a server that reports more cached than input tokens
+    except (LookupError, ValueError):  # an unknown model, or more cached than input tokens
         return None
     return float(found.total_price)
 

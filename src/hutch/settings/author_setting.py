@@ -17,12 +17,7 @@ def author_setting(environ: Mapping[str, str] | None = None) -> str:
         return str(table["delivery"]["author"])
     except (FileNotFoundError, KeyError):
         return ""
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        RecursionError,
-    ):  # the file is invalid: `load` describes the error
+    except (OSError, ValueError, TypeError, RecursionError):  # invalid: `load` describes the error
         from hutch.settings.layers import load
 
         return load(environ=environ).settings.delivery.author or ""

@@ -102,7 +102,7 @@ def load(
 
 
 def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, SourcedValue]:
-    """`{"jail": {"processes": 5}}` as `{"jail.processes": Given(5, origin)}`."""
+    """`{"jail": {"processes": 5}}` as `{"jail.processes": SourcedValue(5, origin)}`."""
     flat: dict[str, SourcedValue] = {}
     for key, value in table.items():
         name = f"{prefix}{key}"

@@ -66,7 +66,7 @@ class Paths:
 
     @property
     def approvals(self) -> Path:
-        """Where earlier versions kept what the user has allowed always; the database has it now."""
+        """The file in which earlier versions stored the user's saved approvals; the database has them now."""
         return self.config_file.with_name("approvals.json")
 
     @property

@@ -120,7 +120,7 @@ def _price(value: str) -> str:
     number = r"\d{1,9}(\.\d{1,9})?"
     if not re.fullmatch(rf"[a-z-]+:[^=\s]+={number}/{number}/{number}", value):
         raise ValueError(
-            "It should be dollars for a million tokens in, from a cache, and out, such as "
+            "It should be dollars per million input, cached and output tokens, such as "
             "openai-compatible:qwen3=0.25/0.025/1.5"
         )
     return value
@@ -137,7 +137,7 @@ def _listener(value: str) -> str:
 
 def _issuer(value: str) -> str:
     if urlsplit(_address(value)).query or urlsplit(value).fragment:
-        raise ValueError("It should be the provider's address as it calls itself, without ? and #")
+        raise ValueError("It should be the provider's own issuer URL, without ? and #")
     return value
 
 

@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
-    """The same values in the same order, in lists of at most PIECE."""
+    """The same values in the same order, in lists of at most CHUNK_SIZE."""
     remaining = iter(values)
     while chunk := list(islice(remaining, CHUNK_SIZE)):
         yield chunk

@@ -15,9 +15,8 @@ CASES: List[str] = []  # noqa: UP006
 
 
 def clean(text: str) -> str:
-    text = re.sub(
-        "\x1b\\[[0-9;]*[A-Za-z]", "", text
-    )  # first: without ESC the rest of a colour code would remain as text
+    # First: without its ESC the rest of a colour code would remain as text.
+    text = re.sub("\x1b\\[[0-9;]*[A-Za-z]", "", text)
     return "".join(char for char in text if char >= " " or char in "\n\t")
 
 
