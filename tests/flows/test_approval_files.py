@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule
+from hutch.agent.saved_approvals import KeptApprovals
 from hutch.flows.approval_files import import_approvals
 from hutch.store.log import SqlLog
 from hutch.store.users import Users

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.agent.kept import KeptApprovals
+from hutch.agent.saved_approvals import KeptApprovals
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalGiven, RunStarted

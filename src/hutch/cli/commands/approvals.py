@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.agent.kept import KeptApprovals, parse_kept, to_text
 from hutch.agent.policy import Rule
+from hutch.agent.saved_approvals import KeptApprovals, parse_kept, to_text
 from hutch.app.records import event_log
 from hutch.domain.errors import BadRequest
 from hutch.flows.approval_files import import_approvals

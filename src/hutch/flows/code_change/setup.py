@@ -7,11 +7,11 @@ from itertools import islice
 
 from hutch.agent.approval import Answer, Asker, Keep
 from hutch.agent.equipment import Equipment
-from hutch.agent.kept import KeptApprovals
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona, ReadFile
 from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.saved_approvals import KeptApprovals
 from hutch.agent.tools.interface import Context
 from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox

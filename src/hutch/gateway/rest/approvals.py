@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule
+from hutch.agent.saved_approvals import KeptApprovals
 from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.responses import Out, Page, page
 from hutch.gateway.rest.route import router, server_of

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule
+from hutch.agent.saved_approvals import KeptApprovals
 from hutch.domain.errors import LimitReached, NotFound
 from hutch.store.approval_rules import MAX_BYTES, MAX_RULES
 from hutch.store.log import SqlLog
