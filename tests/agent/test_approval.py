@@ -11,7 +11,7 @@ import pytest
 from hutch.agent.approval import Answer, Approvals, decide, summary
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Arguments
 from hutch.agent.tools.toolbox import Toolbox
@@ -106,13 +106,13 @@ async def test_for_the_session_holds_until_its_end_and_over_a_crash(tmp_path: Pa
 
 
 async def test_always_is_kept(log: SqlLog, tmp_path: Path) -> None:
-    person, kept = Person(Answer(True, "always", "ada")), KeptApprovals(log, "usr_1")
+    person, saved = Person(Answer(True, "always", "ada")), SavedApprovals(log, "usr_1")
     folder = own_persona(tmp_path, "ask write_file *.lock")
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
     wishes = Wishes({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, wishes) as setup:
-        _, returned = await worked(replace(setup, keep_rules=kept.keep))
-    assert await kept.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
+        _, returned = await worked(replace(setup, save_rules=saved.add))
+    assert await saved.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
 
 
@@ -120,8 +120,8 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
     log: SqlLog, tmp_path: Path
 ) -> None:
     person = Person(Answer(True, "always", "ada"))
-    kept = KeptApprovals(log, "usr_1")
-    await kept.keep([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
+    saved = SavedApprovals(log, "usr_1")
+    await saved.add([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
     wishes = Wishes(
         {"a": b""},
         replies({**PUSH, "times": 2}, FINISH),
@@ -129,7 +129,7 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
         approve=person,
     )
     async with open_setup(tmp_path, wishes) as setup:
-        events, returned = await worked(replace(setup, keep_rules=kept.keep))
+        events, returned = await worked(replace(setup, save_rules=saved.add))
     said = [event.message for event in events if isinstance(event, StepReached)]
     [warning] = [message for message in said if message.startswith("warning: ")]
     assert warning.startswith("warning: This is allowed for this session only; later sessions ask again: ")
@@ -141,7 +141,7 @@ async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_agai
     log: SqlLog, tmp_path: Path
 ) -> None:
     person = Person(Answer(True, "always", "ada"), Answer(False))
-    kept = KeptApprovals(log, "usr_1")
+    saved = SavedApprovals(log, "usr_1")
 
     async def run(place: str, *rules: str) -> tuple[bool, str, str]:
         home = tmp_path / place
@@ -149,15 +149,15 @@ async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_agai
         folder = own_persona(home, *rules)
         wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
         async with open_setup(home, wishes) as setup:
-            policy = setup.policy.granted(await kept.rules())
-            events, returned = await worked(replace(setup, policy=policy, keep_rules=kept.keep))
+            policy = setup.policy.granted(await saved.rules())
+            events, returned = await worked(replace(setup, policy=policy, save_rules=saved.add))
         scopes = [event.scope for event in events if isinstance(event, ApprovalGiven)]
         return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
 
     assert await run("one", "ask bash git push") == (False, "always", "1")
     assert await run("two", "ask bash git push") == (False, "", "1")
     assert await run("three", "ask bash git push", "deny bash git") == (True, "", "1")
-    await kept.withdraw(await kept.rules())
+    await saved.withdraw(await saved.rules())
     assert await run("four", "ask bash git push") == (False, "once", "2")
 
 

@@ -287,4 +287,4 @@ def test_a_model_is_not_shown_what_is_for_some_people_only() -> None:
     for number, event in enumerate(said, 1):
         made.apply(event, number)
     assert made.messages == [FromUser("Work."), FromUser("for everyone")]
-    assert (made.said, made.seq) == (["for everyone"], 3)
+    assert (made.user_messages, made.seq) == (["for everyone"], 3)

@@ -32,8 +32,8 @@ def test_each_limit_is_told_by_its_name() -> None:
         (RunLimits(cost_usd=0.5), r"It cost $0.50; the limit is $0.50."),
         (RunLimits(timeout_s=0), "0 seconds, which is the limit."),
     ]:
-        assert words in (spent.over(limits) or "")
-    assert spent.over(RunLimits(None, None, None, None)) is None
+        assert words in (spent.describe_reached(limits) or "")
+    assert spent.describe_reached(RunLimits(None, None, None, None)) is None
 
 
 def test_money_is_not_all_when_a_price_is_unknown() -> None:
@@ -60,7 +60,7 @@ def test_the_limit_that_is_used_up_is_known_by_its_name() -> None:
 
 
 def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") -> list[tuple[bool, bool]]:
-    told = [guard.seen("edit_file", '{"a": 1, "b": 2}', text, ok=ok) for _ in range(times)]
+    told = [guard.record("edit_file", '{"a": 1, "b": 2}', text, ok=ok) for _ in range(times)]
     return [(bool(word), stop) for word, stop in told]
 
 
@@ -73,17 +73,17 @@ def test_the_same_failing_call_is_told_then_stopped() -> None:
 def test_the_order_of_arguments_does_not_matter() -> None:
     guard = LoopGuard()
     repeat(guard, FAILING_WARNED - 1)
-    assert guard.seen("edit_file", '{"b":2,"a":1}', "no", ok=False)[0]
+    assert guard.record("edit_file", '{"b":2,"a":1}', "no", ok=False)[0]
 
 
 @pytest.mark.parametrize("times", [50])
 def test_honest_repetition_is_not_a_circle(times: int) -> None:
     guard = LoopGuard()
     for turn in range(times):
-        assert guard.seen("run_tests", "{}", "1 failed", ok=True) == ("", False)
-        guard.changed()  # by an edit
-        assert guard.seen("bash_output", '{"id": "bg_1"}', "", ok=True) == ("", False)
-        assert guard.seen("bash", '{"command": "make"}', f"error {turn}", ok=False) == ("", False)
+        assert guard.record("run_tests", "{}", "1 failed", ok=True) == ("", False)
+        guard.reset()  # by an edit
+        assert guard.record("bash_output", '{"id": "bg_1"}', "", ok=True) == ("", False)
+        assert guard.record("bash", '{"command": "make"}', f"error {turn}", ok=False) == ("", False)
 
 
 def entries_of(*events: Event) -> list[Entry]:

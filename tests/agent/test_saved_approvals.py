@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hutch.agent.policy import Rule
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.domain.errors import LimitReached, NotFound
 from hutch.store.approval_rules import MAX_BYTES, MAX_RULES
 from hutch.store.log import SqlLog
@@ -17,33 +17,33 @@ ODD = Rule("allow", "write_file", " a\nb ")
 
 
 async def test_what_is_kept_comes_back_once_and_in_order(log: SqlLog) -> None:
-    kept = KeptApprovals(log, "usr_1")
-    assert await kept.rules() == ()
-    await kept.keep([PUSH, ODD])
-    await kept.keep([PUSH])
-    assert await kept.rules() == (PUSH, ODD)
-    assert await KeptApprovals(log, "usr_2").rules() == ()
+    saved = SavedApprovals(log, "usr_1")
+    assert await saved.rules() == ()
+    await saved.add([PUSH, ODD])
+    await saved.add([PUSH])
+    assert await saved.rules() == (PUSH, ODD)
+    assert await SavedApprovals(log, "usr_2").rules() == ()
     with pytest.raises(NotFound, match="'bash git push' is not allowed always"):
-        await KeptApprovals(log, "usr_2").withdraw([PUSH])
-    await kept.withdraw([PUSH])
-    assert await kept.rules() == (ODD,)
+        await SavedApprovals(log, "usr_2").withdraw([PUSH])
+    await saved.withdraw([PUSH])
+    assert await saved.rules() == (ODD,)
     with pytest.raises(NotFound):
-        await kept.withdraw([ODD, PUSH])  # all or none
-    assert await kept.rules() == (ODD,)
+        await saved.withdraw([ODD, PUSH])  # all or none
+    assert await saved.rules() == (ODD,)
 
 
 async def test_so_many_are_kept_and_no_more(log: SqlLog) -> None:
-    kept = KeptApprovals(log, "usr_1")
-    await kept.keep([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
+    saved = SavedApprovals(log, "usr_1")
+    await saved.add([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
     with pytest.raises(LimitReached, match="Withdraw some"):
-        await kept.keep([PUSH])
-    await kept.withdraw(await kept.rules())
+        await saved.add([PUSH])
+    await saved.withdraw(await saved.rules())
     with pytest.raises(LimitReached):
-        await kept.keep([Rule("allow", "bash", "x" * MAX_BYTES)])
-    assert await kept.rules() == ()
+        await saved.add([Rule("allow", "bash", "x" * MAX_BYTES)])
+    assert await saved.rules() == ()
 
 
 async def test_nobody_runs_over_what_another_keeps(log: SqlLog) -> None:
     rules = [Rule("allow", "bash", str(number)) for number in range(50)]
-    await asyncio.gather(*(KeptApprovals(log, "usr_1").keep([rule]) for rule in rules))
-    assert set(await KeptApprovals(log, "usr_1").rules()) == set(rules)
+    await asyncio.gather(*(SavedApprovals(log, "usr_1").add([rule]) for rule in rules))
+    assert set(await SavedApprovals(log, "usr_1").rules()) == set(rules)

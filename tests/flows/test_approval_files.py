@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.policy import Rule
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.flows.approval_files import import_approvals
 from hutch.store.log import SqlLog
 from hutch.store.users import Users
@@ -31,11 +31,11 @@ async def test_files_become_rows_of_their_users_and_a_withdrawn_rule_does_not_co
     write(tmp_path / "approvals" / f"{ada.id}.json", LS)  # what she had allowed on the server
     write(tmp_path / "approvals" / f"{bob.id}.json", PUSH)
     assert await import_approvals(log, file) == []
-    assert await KeptApprovals(log, ada.id).rules() == (PUSH, LS)
-    assert await KeptApprovals(log, bob.id).rules() == (PUSH,)
-    await KeptApprovals(log, ada.id).withdraw([PUSH])
+    assert await SavedApprovals(log, ada.id).rules() == (PUSH, LS)
+    assert await SavedApprovals(log, bob.id).rules() == (PUSH,)
+    await SavedApprovals(log, ada.id).withdraw([PUSH])
     assert await import_approvals(log, file) == []
-    assert await KeptApprovals(log, ada.id).rules() == (LS,)
+    assert await SavedApprovals(log, ada.id).rules() == (LS,)
     assert not file.exists() and (tmp_path / "approvals.json.imported").exists()
 
 
@@ -45,7 +45,7 @@ async def test_a_file_waits_until_there_is_a_user_for_it(log: SqlLog, tmp_path: 
     assert await import_approvals(log, file) == [] and file.exists()
     ada = await Users(log).add("ada", "owner")
     await import_approvals(log, file)
-    assert await KeptApprovals(log, ada.id).rules() == (PUSH,)
+    assert await SavedApprovals(log, ada.id).rules() == (PUSH,)
 
 
 async def test_a_file_that_others_can_write_is_not_believed(log: SqlLog, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_file_that_others_can_write_is_not_believed(log: SqlLog, tmp_pat
     file.chmod(0o620)
     [problem] = await import_approvals(log, file)
     assert "can be written by others" in problem and file.exists()
-    assert await KeptApprovals(log, ada.id).rules() == ()
+    assert await SavedApprovals(log, ada.id).rules() == ()
 
 
 async def test_a_file_of_nobody_is_left(log: SqlLog, tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ async def test_a_file_that_makes_no_sense_is_reported(log: SqlLog, tmp_path: Pat
     file.chmod(0o600)
     [problem] = await import_approvals(log, file)
     assert problem.endswith("Fix it, or delete it.")
-    assert await KeptApprovals(log, ada.id).rules() == ()
+    assert await SavedApprovals(log, ada.id).rules() == ()

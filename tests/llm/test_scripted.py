@@ -64,8 +64,8 @@ async def test_a_summary_uses_up_no_reply_and_what_it_stands_for_still_counts() 
     first = await reply(model)
     with pytest.raises(BadRequest, match="writes no summaries"):
         await dialects.reply(model, Request("", (FromUser("go"), said(first)), summary=True))
-    forgotten = (FromModel("", (), first.opaque), FromTool("1", "bash", "good"))
-    short = Request("", (FromUser("in short"),), forgotten=forgotten)
+    compacted = (FromModel("", (), first.opaque), FromTool("1", "bash", "good"))
+    short = Request("", (FromUser("in short"),), compacted=compacted)
     assert (await dialects.reply(model, short)).text == "two"
 
 

@@ -39,7 +39,7 @@ class Answer:
 
 Asker = Callable[[ApprovalAsked, tuple[Rule, ...]], Awaitable[Answer]]
 Resolve = Callable[[str], Awaitable[str]]
-Keep = Callable[[tuple[Rule, ...]], Awaitable[None]]
+SaveRules = Callable[[tuple[Rule, ...]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -48,47 +48,47 @@ class Approvals:
 
     policy: Policy
     ask: Asker | None = None  # None: no user is connected
-    keep: Keep | None = None  # stores rules that were allowed with scope "always"
+    save_rules: SaveRules | None = None  # stores rules that were allowed with scope "always"
     roots: Sequence[str] = (WORKSPACE,)  # paths of the workspace inside the jail
     resolve: Resolve | None = None  # follows the links of a path
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
-    async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
+    async def check(self, call: Call, args: Arguments, write: Write) -> ToolResult | None:
         """None when the call may be made, else the refusal for the model."""
-        decision = await self._decide(call.tool, given)
+        decision = await self._decide(call.tool, args)
         if decision.action == "ask":
             async with self._turn:
                 # Another question's answer may have covered this call meanwhile.
-                decision = await self._decide(call.tool, given)
+                decision = await self._decide(call.tool, args)
                 if decision.action == "ask":
-                    return await self._ask(call, given, decision, write)
+                    return await self._ask(call, args, decision, write)
         if decision.action == "deny":
             return _refusal(f"A rule denies this: {decision.rule}. Find another way, or say that you cannot.")
         return None
 
-    async def remember(self, tool: str, given: Arguments) -> None:
+    async def remember(self, tool: str, args: Arguments) -> None:
         """Restore an answer with scope "session" from before a crash."""
-        covers = (await self._decide(tool, given)).covers
+        covers = (await self._decide(tool, args)).covers
         self.policy = self.policy.granted(covers)
 
-    async def _decide(self, tool: str, given: Arguments) -> Decision:
+    async def _decide(self, tool: str, args: Arguments) -> Decision:
         # Another process parses commands, one at a time, and may take seconds. A thread pool of its own
         # keeps that wait from blocking other work.
-        threads = PARSING if isinstance(getattr(given, "command", None), str) else None
-        really = [] if threads else await self._really(given)
-        work = partial(decide, self.policy, tool, given, self.roots, really)
+        threads = PARSING if isinstance(getattr(args, "command", None), str) else None
+        resolved = [] if threads else await self._resolve_paths(args)
+        work = partial(decide, self.policy, tool, args, self.roots, resolved)
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
-    async def _really(self, given: Arguments) -> list[str]:
+    async def _resolve_paths(self, args: Arguments) -> list[str]:
         """The paths of a call, with links resolved. The tool refuses those that lead out of the workspace."""
         found: list[str] = []
         if self.resolve is not None:
-            for path in _named(given):
+            for path in _named(args):
                 with suppress(HutchError):
                     found.append(await self.resolve(path))
         return found
 
-    async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
+    async def _ask(self, call: Call, args: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
             return _refusal(
                 f"This needs a user's approval ({decision.rule}), and no user is here to give it. "
@@ -97,7 +97,7 @@ class Approvals:
         asked = ApprovalAsked(
             call_id=call.id,
             tool=call.tool,
-            summary=summary(given),
+            summary=summary(args),
             rule=decision.rule,
             covers=tuple(f"{rule.tool} {rule.pattern}".strip() for rule in decision.covers),
         )
@@ -105,7 +105,7 @@ class Approvals:
         answer = await self.ask(asked, decision.covers)
         # Without rules to add, an answer can hold only once.
         scope = answer.scope if decision.covers else "once"
-        if scope == "always" and self.keep is None:
+        if scope == "always" and self.save_rules is None:
             scope = "session"  # there is no store for a longer one
         event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
@@ -116,9 +116,9 @@ class Approvals:
             )
         if scope != "once":
             self.policy = self.policy.granted(decision.covers)
-        if scope == "always" and self.keep is not None:
+        if scope == "always" and self.save_rules is not None:
             try:
-                await self.keep(decision.covers)
+                await self.save_rules(decision.covers)
             except HutchError as error:
                 why = f"warning: This is allowed for this session only; later sessions ask again: {error}"
                 await write(StepReached(step="looking", message=why))
@@ -128,24 +128,24 @@ class Approvals:
 def decide(
     policy: Policy,
     tool: str,
-    given: Arguments,
+    args: Arguments,
     roots: Sequence[str] = (WORKSPACE,),
-    really: Sequence[str] = (),
+    resolved: Sequence[str] = (),
 ) -> Decision:
     """Apply the rules to a call. Paths are compared both normalised and with their links resolved."""
-    command = getattr(given, "command", None)
+    command = getattr(args, "command", None)
     if tool == "bash" and isinstance(command, str):
         return policy.decide(tool, command=command)
-    named = _named(given)
-    paths = tuple(dict.fromkeys([*(_meant(path, roots) for path in named), *really]))
-    if hasattr(given, "searched"):
+    named = _named(args)
+    paths = tuple(dict.fromkeys([*(_meant(path, roots) for path in named), *resolved]))
+    if hasattr(args, "searched"):
         return policy.decide(tool, below=paths)
     return policy.decide(tool, paths=paths)
 
 
-def _named(given: Arguments) -> tuple[str, ...]:
+def _named(args: Arguments) -> tuple[str, ...]:
     """The paths that a call names, or the directory that it searches."""
-    searched, touched = getattr(given, "searched", None), getattr(given, "touched", None)
+    searched, touched = getattr(args, "searched", None), getattr(args, "touched", None)
     if callable(searched):
         return (searched(),)
     return tuple(touched()) if callable(touched) else ()
@@ -160,10 +160,10 @@ def _meant(path: str, roots: Sequence[str]) -> str:
     return "" if path == "." else path
 
 
-def summary(given: Arguments) -> str:
+def summary(args: Arguments) -> str:
     """A call in one line, for the user who must decide."""
-    command = getattr(given, "command", None)
-    text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)
+    command = getattr(args, "command", None)
+    text = command if isinstance(command, str) else args.model_dump_json(exclude_defaults=True)
     if len(text) <= SUMMARY_CHARS:
         return text
     hidden = f"[… {len(text) - SUMMARY_CHARS:,} characters in between are not shown …]"

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hutch.agent.conversation import Conversation
-from hutch.agent.model_text import shortened, whole
+from hutch.agent.model_text import shortened, without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 from hutch.llm.reply import ReplyBuilder
@@ -50,19 +50,19 @@ def tokens(messages: list[Message]) -> int:
     return int(sum(map(_count_chars, messages)) / CHARS_PER_TOKEN)
 
 
-def due(conversation: Conversation, model: Model) -> bool:
+def needs_compaction(conversation: Conversation, model: Model) -> bool:
     """Whether the next request could be too long; never while a call waits for its result."""
     max_tokens = SHARE * (model.context_tokens or UNKNOWN_CONTEXT_TOKENS)
     used = max(tokens(conversation.messages), conversation.input_tokens)
-    return possible(conversation) and used > max_tokens
+    return can_compact(conversation) and used > max_tokens
 
 
-def possible(conversation: Conversation) -> bool:
+def can_compact(conversation: Conversation) -> bool:
     """Whether the conversation is long enough to summarise, and no call waits for its result."""
     return not conversation.waiting and len(conversation.messages) > 2
 
 
-async def summarised(
+async def summarise(
     conversation: Conversation,
     model: Model,
     system: str,
@@ -76,7 +76,7 @@ async def summarised(
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MAX_FILES:
         listed = [*listed[:MAX_FILES], f"- and {len(listed) - MAX_FILES} more"]
-    since = "\n".join(f"- {text}" for text in conversation.said)
+    since = "\n".join(f"- {text}" for text in conversation.user_messages)
     earlier = "\n".join(f"- {text}" for text in conversation.earlier)
     parts = [
         conversation.task,
@@ -100,7 +100,7 @@ async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
     except HutchError:
         return "", Usage()  # too long even for that, or the provider fails: continue without a summary
     reply = builder.reply()
-    return whole(reply.text).strip(), reply.usage
+    return without_surrogates(reply.text).strip(), reply.usage
 
 
 def _last_words(conversation: Conversation) -> str:

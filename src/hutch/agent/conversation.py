@@ -30,17 +30,17 @@ class Conversation:
     task: str = ""
     earlier: list[str] = field(default_factory=list)  # tasks of the runs before this one
     run_id: str = ""
-    said: list[str] = field(default_factory=list)  # since the task
+    user_messages: list[str] = field(default_factory=list)  # since the task
     files: dict[str, str] = field(default_factory=dict)  # changed files, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
-    begun: set[str] = field(default_factory=set)  # ids of the waiting calls that had started
+    started: set[str] = field(default_factory=set)  # ids of the waiting calls that had started
     question: events.QuestionAsked | None = None  # the last question of an ask_user call without a result
     answer: str | None = None  # to that question
     granted: list[Call] = field(default_factory=list)  # allowed by users for the session
     last: Call | str | None = None  # the call of finish, or the reply without calls that ended the run
     input_tokens: int = 0  # of the last request, as its provider counts them
     summary: str = ""  # replaces all earlier messages, after a compaction
-    forgotten: tuple[Message, ...] = ()  # of those messages: the replies without text, and the last result
+    compacted: tuple[Message, ...] = ()  # of those messages: the replies without text, and the last result
     seq: int = 0  # of the last event applied
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
 
@@ -52,7 +52,7 @@ class Conversation:
             made.apply(entry.event, entry.seq)
         return made
 
-    def left_open(self) -> list[ToolReturned]:
+    def interrupted_results(self) -> list[ToolReturned]:
         """Results for the calls without one, for a run that does not continue."""
         return [
             ToolReturned(
@@ -60,7 +60,7 @@ class Conversation:
                 call_id=call.id,
                 tool=call.tool,
                 ok=False,
-                text=INTERRUPTED if call.id in self.begun else NOT_MADE,
+                text=INTERRUPTED if call.id in self.started else NOT_MADE,
             )
             for call in self.waiting.values()
         ]
@@ -72,21 +72,21 @@ class Conversation:
         match event:
             case events.RunStarted():
                 self.earlier += [self.task] if self.task else []
-                self.run_id, self.task, self.said, self.last = event.run_id, event.prompt, [], None
+                self.run_id, self.task, self.user_messages, self.last = event.run_id, event.prompt, [], None
                 self.messages.append(FromUser(event.prompt))
             case events.MessageSent(author="user"):
                 self._add_message(event.text)
-                self.said.append(event.text)
+                self.user_messages.append(event.text)
             case events.MessageSent(author="hutch"):
                 self._add_message(f"[Hutch: {event.text}]")
             case events.ModelReplied():
                 self._reply(event)
             case events.ToolCalled():
-                self.begun.add(event.call_id)
+                self.started.add(event.call_id)
             case events.ApprovalAsked():
-                self.begun.discard(event.call_id)  # it waits for a user, and has done nothing yet
+                self.started.discard(event.call_id)  # it waits for a user, and has done nothing yet
             case events.ApprovalGiven():
-                self.begun.add(event.call_id)
+                self.started.add(event.call_id)
                 # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:
                     self.granted.append(self._calls[event.call_id])
@@ -107,7 +107,7 @@ class Conversation:
                 if event.moved_from:
                     self.files[event.moved_from] = "moved away"
             case events.ContextCompacted():
-                self.forgotten = _shadows((*self.forgotten, *self.messages))
+                self.compacted = _without_text((*self.compacted, *self.messages))
                 self.messages = [FromUser(event.summary)]
                 self.summary, self.input_tokens = event.summary, 0
 
@@ -123,13 +123,13 @@ class Conversation:
         self.messages += [FromTool(call.id, call.tool, ERASED, True) for call in self.waiting.values()]
         self.messages.append(FromModel(event.text, calls, event.opaque))
         self._calls = {call.id: call for call in calls}
-        self.waiting, self.begun = dict(self._calls), set()
+        self.waiting, self.started = dict(self._calls), set()
         self.question = self.answer = None
         self.last = event.text if not calls and event.finish not in UNFINISHED else None
         self.input_tokens = event.input_tokens
 
 
-def _shadows(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _without_text(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages that a summary replaced, without text: the replies, and the last result."""
     replies = [FromModel("", (), message.opaque) for message in messages if isinstance(message, FromModel)]
     results = [message for message in messages if isinstance(message, FromTool)]

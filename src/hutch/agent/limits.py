@@ -48,9 +48,9 @@ class Spent:
     def add(self, usage: Usage, cost_usd: float | None) -> None:
         """One more turn."""
         self.turns += 1
-        self.pay(usage, cost_usd)
+        self.add_usage(usage, cost_usd)
 
-    def pay(self, usage: Usage, cost_usd: float | None) -> None:
+    def add_usage(self, usage: Usage, cost_usd: float | None) -> None:
         """Add the usage of a request that is not a turn, such as a summary."""
         self.usage += usage
         self.cost_usd += cost_usd or 0.0
@@ -70,7 +70,7 @@ class Spent:
                 return name
         return None
 
-    def over(self, limits: RunLimits) -> str | None:
+    def describe_reached(self, limits: RunLimits) -> str | None:
         """The limit that is reached, as a sentence."""
         if limits.turns is not None and self.turns >= limits.turns:
             return f"It took {self.turns} turn{'s' if self.turns != 1 else ''}, which is the limit."
@@ -102,7 +102,7 @@ def spent_before(entries: Sequence[Entry]) -> Spent:
             case ToolReturned():
                 spent.before_s += event.duration_s
             case ContextCompacted():
-                spent.pay(_usage(event), event.cost_usd)
+                spent.add_usage(_usage(event), event.cost_usd)
             case RunEnded():
                 spent.before_s = event.duration_s
     return spent

@@ -6,13 +6,13 @@ from hutch.jail.interface import Jail
 MAX_BYTES = 8 * 1024 * 1024
 
 
-async def keep(jail: Jail, path: str, text: str) -> str:
+async def save_output(jail: Jail, path: str, text: str) -> str:
     """Write a text to a file in the jail and return its path; empty when it cannot be written."""
     data = text.encode(errors="replace")[:MAX_BYTES]
     # The agent may have put a link there. It is removed first, and the file must be new.
     script = 'rm -rf -- "$1" && set -C && cat > "$1"'
     try:
-        ended = await jail.run(["/bin/sh", "-c", script, "keep", path], stdin=data)
+        ended = await jail.run(["/bin/sh", "-c", script, "save", path], stdin=data)
     except HutchError:
         return ""
     return path if ended.exit_code == 0 else ""

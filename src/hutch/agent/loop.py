@@ -16,18 +16,18 @@ from typing import Literal, ParamSpec, TypeVar
 import structlog
 
 from hutch.agent.approval import Approvals
-from hutch.agent.compaction import due, possible, summarised
+from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.limits import Spent, too_long
 from hutch.agent.model_reply import ask, replied
-from hutch.agent.model_text import whole
+from hutch.agent.model_text import without_surrogates
 from hutch.agent.persona import LimitSetter
 from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.testing.report import Report
 from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import legible, really
-from hutch.agent.tools.to_user import ASK_USER, answered
+from hutch.agent.tools.paths import legible, resolve_path
+from hutch.agent.tools.to_user import ASK_USER, answer_result
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
     ContextCompacted,
@@ -43,7 +43,7 @@ from hutch.snapshots.storage import Snapshot
 from hutch.system.uninterrupted import wait_until_done
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
 CONTINUE = "Continue with the task, or call finish when it is done."
@@ -70,7 +70,7 @@ class Run:
     last: Snapshot | None = None  # the final state, on which the tests were run
     context: Context = field(init=False)
     approvals: Approvals = field(init=False)
-    using: ToolExecution = field(init=False)
+    execution: ToolExecution = field(init=False)
     _clock: asyncio.Timeout | None = None
     _waiting: bool = False  # for a user
 
@@ -78,24 +78,24 @@ class Run:
         setup, jail = self.setup, self.setup.context.jail
         self.context = replace(
             setup.context,
-            ask=self._timed(self._ask_person if setup.context.ask else None),
+            ask=self._timed(self._ask_user if setup.context.ask else None),
             hides=lambda tool, path: self.approvals.policy.hides(tool, path),
         )
         self.approvals = Approvals(
             setup.policy,
             ask=self._timed(setup.approve),
-            keep=setup.keep_rules,
+            save_rules=setup.save_rules,
             roots=(jail.workspace, *jail.policy.also_at),
-            resolve=partial(really, context=self.context),
+            resolve=partial(resolve_path, context=self.context),
         )
-        self.using = ToolExecution(
+        self.execution = ToolExecution(
             self.run_id, setup, self.context, self.approvals, self._write, self.snapshot
         )
 
-    async def go(self) -> RunEnded:
+    async def execute(self) -> RunEnded:
         """Work until the task is done, the run fails or is cancelled; the log records every kind of end."""
         try:
-            async with asyncio.timeout(self._left_s()) as self._clock:
+            async with asyncio.timeout(self._remaining_s()) as self._clock:
                 outcome, reason = await self._work()
         except TimeoutError:
             outcome, reason = "limit_reached", too_long(self.setup.limits.timeout_s or 0)
@@ -104,7 +104,7 @@ class Run:
         except HutchError as error:
             outcome, reason = "failed", self.setup.redactor.redact(legible(str(error)))
         except asyncio.CancelledError:
-            await wait_until_done(asyncio.ensure_future(self._keep_stopped()))
+            await wait_until_done(asyncio.ensure_future(self._snapshot_stopped()))
             if self.setup.leaves_open():
                 raise
             await self._end("cancelled", "It was cancelled.")
@@ -114,78 +114,78 @@ class Run:
             raise
         return await self._end(outcome, reason)
 
-    async def _keep_stopped(self) -> None:
+    async def _snapshot_stopped(self) -> None:
         """Take a snapshot, so that changes of an interrupted call count as work of this run."""
         try:
             taken = await self.context.workspace.snapshot(STOPPED)
-            if taken.id != self.using.snapshot:
-                self.using.snapshot = taken.id
+            if taken.id != self.execution.snapshot:
+                self.execution.snapshot = taken.id
                 await self._write(self.setup.recorder.snapshot_taken(taken))
         except HutchError as error:  # the run stops anyway
             logger.warning("run.stopped_without_snapshot", run_id=self.run_id, error=str(error))
 
-    def _left_s(self) -> float | None:
+    def _remaining_s(self) -> float | None:
         return (
             None
             if self.setup.limits.timeout_s is None
             else self.setup.limits.timeout_s - self.spent.duration_s
         )
 
-    def _timed(self, ask: Callable[Given, Awaitable[T]] | None) -> Callable[Given, Awaitable[T]] | None:
+    def _timed(self, ask: Callable[Params, Awaitable[T]] | None) -> Callable[Params, Awaitable[T]] | None:
         """Stop the clock while a user is asked, unless waiting counts."""
         if ask is None:
             return None
 
-        async def wait_counted(*given: Given.args, **named: Given.kwargs) -> T:
+        async def wait_counted(*args: Params.args, **kwargs: Params.kwargs) -> T:
             self._waiting = True
-            answer = await ask(*given, **named)
+            answer = await ask(*args, **kwargs)
             self._waiting = False
             return answer
 
-        async def wait(*given: Given.args, **named: Given.kwargs) -> T:
+        async def wait(*args: Params.args, **kwargs: Params.kwargs) -> T:
             began = time.monotonic()
             if self._clock is not None:
                 self._clock.reschedule(None)
             try:
-                return await ask(*given, **named)
+                return await ask(*args, **kwargs)
             finally:
                 self.spent.waited_s += time.monotonic() - began
-                left_s = self._left_s()
-                if self._clock is not None and left_s is not None:
-                    self._clock.reschedule(asyncio.get_running_loop().time() + left_s)
+                remaining_s = self._remaining_s()
+                if self._clock is not None and remaining_s is not None:
+                    self._clock.reschedule(asyncio.get_running_loop().time() + remaining_s)
 
         return wait_counted if self.setup.counts_waiting else wait
 
     async def _work(self) -> tuple[Outcome, str]:
-        await self._settle()
+        await self._resume_calls()
         while True:
-            if self.using.conclusion is not None and not self.setup.inbox:
+            if self.execution.conclusion is not None and not self.setup.inbox:
                 return await self._conclude()
-            self.using.conclusion = None  # a user has sent another message
-            if sentence := self.using.stuck or self.spent.over(self.setup.limits):
+            self.execution.conclusion = None  # a user has sent another message
+            if sentence := self.execution.stuck or self.spent.describe_reached(self.setup.limits):
                 return "limit_reached", sentence
-            await self._listen()
-            if due(self.conversation, self.setup.model):
+            await self._read_inbox()
+            if needs_compaction(self.conversation, self.setup.model):
                 await self._compact()
             reply = await self._ask()
             if reply.calls:
-                await self.using.use(reply.calls)
+                await self.execution.use(reply.calls)
             elif reply.finish == "length":
                 await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {CONTINUE}"))
             elif reply.finish == "refused":
                 return "failed", f"{self.setup.model.name} refuses to continue. {reply.text}".strip()
             else:
-                self.using.conclusion = ToolResult(reply.text)
+                self.execution.conclusion = ToolResult(reply.text)
 
     async def _conclude(self) -> tuple[Outcome, str]:
         """Decide the outcome by the tests, and deliver exactly the files that were tested.
 
         A background command, or the tests themselves, may have written to the workspace since the last run.
         """
-        work, passed = self.context.workspace, self.using.tests_ok
+        work, passed = self.context.workspace, self.execution.tests_ok
         self.last = await work.snapshot("when the agent was done")
-        tested, altered = self.using.tested, self.using.altered
-        if passed and (tested is None or await altered.since(work, tested, self.last)):
+        tested, changed_files = self.execution.tested, self.execution.changed_files
+        if passed and (tested is None or await changed_files.since(work, tested, self.last)):
             passed = None
         changed: list[str] = []
         for _ in range(MAX_VERIFICATIONS):
@@ -195,12 +195,12 @@ class Run:
             self.verdict = await self.verify()
             passed = self.verdict.ok if self.verdict else None
             self.last = await work.snapshot("when the agent was done")
-            changed = await altered.between(work, before, self.last) if passed else []
+            changed = await changed_files.between(work, before, self.last) if passed else []
             if not changed:
                 break
             passed = None
         if passed is False:
-            reason = self.verdict.reason if self.verdict else self.using.tests_reason
+            reason = self.verdict.reason if self.verdict else self.execution.tests_reason
             return "tests_failing", reason or "The tests fail."
         if changed:
             named = ", ".join(legible(path) for path in changed[:3]) + (" and more" if changed[3:] else "")
@@ -214,16 +214,19 @@ class Run:
         try:
             return await self._ask_once()
         except LimitReached as error:
-            if error.limit != "context" or not possible(self.conversation):
+            if error.limit != "context" or not can_compact(self.conversation):
                 raise
         await self._compact()
         return await self._ask_once()
 
     async def _ask_once(self) -> Reply:
         began = time.monotonic()
-        past = self.conversation
+        conversation = self.conversation
         request = Request(
-            self.system, tuple(past.messages), self.setup.toolbox.specs, forgotten=past.forgotten
+            self.system,
+            tuple(conversation.messages),
+            self.setup.toolbox.specs,
+            compacted=conversation.compacted,
         )
         reply = await ask(self.setup.model, request, self.setup.redactor, self.setup.on_delta)
         event = replied(self.run_id, self.spent.turns + 1, self.setup.model, reply, began, self.setup.prices)
@@ -237,14 +240,14 @@ class Run:
         changed = await self.context.workspace.changes(self.snapshot, now.id)
         files = {each.path: "changed" for each in changed} | self.conversation.files
         specs = self.setup.toolbox.specs
-        made = await summarised(self.conversation, self.setup.model, self.system, specs, files)
+        made = await summarise(self.conversation, self.setup.model, self.system, specs, files)
         price = cost_usd(self.setup.model.name, made.usage, self.setup.prices)
-        self.spent.pay(made.usage, price)
+        self.spent.add_usage(made.usage, price)
         await self._write(
             ContextCompacted(
                 run_id=self.run_id,
                 upto_seq=self.conversation.seq,
-                summary=self.setup.redactor.redact(whole(made.text)),
+                summary=self.setup.redactor.redact(without_surrogates(made.text)),
                 tokens_before=made.tokens_before,
                 tokens_after=made.tokens_after,
                 input_tokens=made.usage.input,
@@ -254,56 +257,58 @@ class Run:
             )
         )
 
-    async def _settle(self) -> None:
+    async def _resume_calls(self) -> None:
         """Restore approvals for the session. After a crash, report calls in progress as interrupted, and make
         those that had not started."""
-        past = self.conversation
-        for call in past.granted:
-            if isinstance(given := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
-                await self.approvals.remember(call.tool, given)
-        has_reply = any(isinstance(message, FromModel) for message in past.messages) or past.summary
+        conversation = self.conversation
+        for call in conversation.granted:
+            if isinstance(args := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
+                await self.approvals.remember(call.tool, args)
+        has_reply = (
+            any(isinstance(message, FromModel) for message in conversation.messages) or conversation.summary
+        )
         if not self.resumed or not has_reply:
             return
-        for call in [call for call in past.waiting.values() if self._was_under_way(call)]:
-            await self._write(self.using.returned(call, await self._after_all(call)))
-        if past.waiting:
-            await self.using.use(tuple(past.waiting.values()))
-        match past.last:
-            case Call() as call if self.using.conclusion is None:
-                given = self.setup.toolbox.parse(call.tool, call.arguments)
-                if isinstance(given, Arguments):
-                    self.using.conclusion = await self.setup.toolbox.use(call.tool, given, self.context)
+        for call in [call for call in conversation.waiting.values() if self._was_in_progress(call)]:
+            await self._write(self.execution.returned(call, await self._result_after_restart(call)))
+        if conversation.waiting:
+            await self.execution.use(tuple(conversation.waiting.values()))
+        match conversation.last:
+            case Call() as call if self.execution.conclusion is None:
+                args = self.setup.toolbox.parse(call.tool, call.arguments)
+                if isinstance(args, Arguments):
+                    self.execution.conclusion = await self.setup.toolbox.use(call.tool, args, self.context)
             case str() as text:
-                self.using.conclusion = ToolResult(text)
-        if self.using.conclusion is None:
+                self.execution.conclusion = ToolResult(text)
+        if self.execution.conclusion is None:
             await self._write(MessageSent(author="hutch", text=RESUMED))
 
-    def _was_under_way(self, call: Call) -> bool:
+    def _was_in_progress(self, call: Call) -> bool:
         """Whether a call had started. A call that waits for an answer has no effects, so it is made again."""
-        past = self.conversation
-        return call.id in past.begun and (call.tool != ASK_USER or past.answer is not None)
+        conversation = self.conversation
+        return call.id in conversation.started and (call.tool != ASK_USER or conversation.answer is not None)
 
-    async def _ask_person(self, text: str, call_id: str = "") -> str:
+    async def _ask_user(self, text: str, call_id: str = "") -> str:
         """Ask a user; a question that was open when the run was stopped keeps its id."""
         assert self.setup.context.ask is not None
         pending, self.conversation.question = self.conversation.question, None
         return await self.setup.context.ask(text, call_id or (pending.call_id if pending else ""))
 
-    async def _after_all(self, call: Call) -> ToolResult:
+    async def _result_after_restart(self, call: Call) -> ToolResult:
         """The result of a call that was in progress. finish has no effects, so it is made now."""
         if call.tool == ASK_USER and self.conversation.answer is not None:
-            return answered(self.conversation.answer)
-        given = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
-        if not isinstance(given, Arguments):
-            return given or ToolResult(INTERRUPTED, ok=False)
-        self.using.conclusion = await self.setup.toolbox.use(call.tool, given, self.context)
-        return self.using.conclusion
+            return answer_result(self.conversation.answer)
+        args = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
+        if not isinstance(args, Arguments):
+            return args or ToolResult(INTERRUPTED, ok=False)
+        self.execution.conclusion = await self.setup.toolbox.use(call.tool, args, self.context)
+        return self.execution.conclusion
 
-    async def _listen(self) -> None:
+    async def _read_inbox(self) -> None:
         """Add the messages that users have sent meanwhile."""
         messages, self.setup.inbox[:] = list(self.setup.inbox), []
         if messages:
-            self.using.guard.changed()
+            self.execution.guard.reset()
             await self._write(*(self._message_event(message) for message in messages))
 
     def _message_event(self, message: UserMessage) -> MessageSent:

@@ -21,11 +21,11 @@ class LoopGuard:
 
     _seen: Counter[bytes] = field(default_factory=Counter)
 
-    def changed(self) -> None:
+    def reset(self) -> None:
         """Start counting anew: a file was changed, or a user sent a message."""
         self._seen.clear()
 
-    def seen(self, tool: str, arguments: str, text: str, *, ok: bool) -> tuple[str, bool]:
+    def record(self, tool: str, arguments: str, text: str, *, ok: bool) -> tuple[str, bool]:
         """Count a call and its result; return a warning for the model, if it is due, and whether to stop."""
         if tool in POLLING:
             return "", False

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from hutch.agent.model_text import whole
+from hutch.agent.model_text import without_surrogates
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import Call, Delta, Model, Request
@@ -29,10 +29,10 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
     reply = builder.reply()
 
     def clean(text: str) -> str:
-        return redactor.redact(whole(text))
+        return redactor.redact(without_surrogates(text))
 
     def id_of(call: Call) -> str:
-        id_ = whole(call.id)
+        id_ = without_surrogates(call.id)
         return id_ if clean(id_) == id_ else f"call_{token_hex(8)}"  # two redacted ids could be the same
 
     return replace(
@@ -76,13 +76,13 @@ def as_read_back(value: Any) -> Any:
 def _replace_surrogates(value: Any) -> Any:
     match value:
         case str():
-            return whole(value)
+            return without_surrogates(value)
         case dict():
-            return {whole(str(key)): _replace_surrogates(part) for key, part in value.items()}
+            return {without_surrogates(str(key)): _replace_surrogates(part) for key, part in value.items()}
         case list() | tuple():
             return [_replace_surrogates(part) for part in value]
         case int() if not isinstance(value, bool) and value.bit_length() > 63:
             return float(value)
         case None | bool() | int() | float():
             return value
-    return whole(str(value))
+    return without_surrogates(str(value))

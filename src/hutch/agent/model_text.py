@@ -27,7 +27,7 @@ def shortened(text: str, max_chars: int, *, head: float = 0.5, rest: str = "") -
     return f"{text[:first].rstrip()}\n{omitted}\n{text[len(text) - last :].lstrip()}"
 
 
-def whole(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone surrogates, which neither the log nor a provider accepts."""
     if text.isascii():
         return text

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.model_text import whole
+from hutch.agent.model_text import without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
 from hutch.domain.ids import SessionId
@@ -144,7 +144,7 @@ class Recorder:
 def redact_event(event: Event, redactor: Redactor) -> Event:
     """An event whose texts hold neither secrets nor lone surrogates."""
     texts = {
-        name: redactor.redact(whole(value))
+        name: redactor.redact(without_surrogates(value))
         for name, value in event.__dict__.items()
         if isinstance(value, str) and name != "type"
     }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hutch.agent.approval import Asker, Keep
+from hutch.agent.approval import Asker, SaveRules
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona
 from hutch.agent.policy import Policy
@@ -37,7 +37,7 @@ class RunSetup:
     limits: RunLimits
     policy: Policy  # without the approvals of this run
     approve: Asker | None = None  # None: no user can approve
-    keep_rules: Keep | None = None  # stores rules that were allowed with scope "always"
+    save_rules: SaveRules | None = None  # stores rules that were allowed with scope "always"
     prices: Prices = field(default_factory=lambda: NO_OWN_PRICES)  # set by the user
     notes: str | None = None  # replace the repository's notes for agents
     on_delta: OnDelta = lambda delta: None

@@ -7,23 +7,23 @@ from hutch.store.approval_rules import ApprovalRule, ApprovalRules
 from hutch.store.rows import Rows
 
 
-class KeptApprovals:
+class SavedApprovals:
     """The stored allow rules of one user."""
 
     def __init__(self, rows: Rows, user_id: str) -> None:
-        self._kept, self._user_id = ApprovalRules(rows), user_id
+        self._store, self._user_id = ApprovalRules(rows), user_id
 
     async def rules(self) -> tuple[Rule, ...]:
         """All rules, oldest first."""
-        return tuple(Rule("allow", tool, pattern) for tool, pattern in await self._kept.list(self._user_id))
+        return tuple(Rule("allow", tool, pattern) for tool, pattern in await self._store.list(self._user_id))
 
-    async def keep(self, rules: Iterable[Rule]) -> None:
+    async def add(self, rules: Iterable[Rule]) -> None:
         """Add rules; duplicates are stored once."""
-        await self._kept.add(self._user_id, _rows_of(rules))
+        await self._store.add(self._user_id, _rows_of(rules))
 
     async def withdraw(self, rules: Sequence[Rule]) -> None:
         """Remove rules: calls that they covered need approval again."""
-        await self._kept.remove(self._user_id, _rows_of(rules))
+        await self._store.remove(self._user_id, _rows_of(rules))
 
 
 def to_text(rule: Rule) -> str:
@@ -31,7 +31,7 @@ def to_text(rule: Rule) -> str:
     return f"{rule.tool} {rule.pattern}".rstrip()
 
 
-def parse_kept(text: str) -> Rule:
+def parse_approval(text: str) -> Rule:
     """Read an allow rule that `to_text` wrote."""
     return parse_rule(f"allow {text}")
 

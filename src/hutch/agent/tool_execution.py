@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hutch.agent.approval import Approvals
 from hutch.agent.loop_guard import LoopGuard
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.changed_files import Altered
+from hutch.agent.testing.changed_files import ChangedFiles
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.events import Event, ToolCalled, ToolReturned
@@ -33,7 +33,7 @@ class ToolExecution:
     tested: Snapshot | None = None  # the state that those tests ran on and did not change
     conclusion: ToolResult | None = None  # the result of finish, or the last reply
     stuck: str = ""  # why continuing is useless
-    altered: Altered = field(default_factory=Altered)
+    changed_files: ChangedFiles = field(default_factory=ChangedFiles)
     guard: LoopGuard = field(default_factory=LoopGuard)
 
     @property
@@ -52,7 +52,7 @@ class ToolExecution:
 
     def returned(self, call: Call, result: ToolResult, duration_s: float = 0.0) -> ToolReturned:
         """The event of a result, with a warning for a model that repeats itself."""
-        warning, stop = self.guard.seen(call.tool, call.arguments, result.text, ok=result.ok)
+        warning, stop = self.guard.record(call.tool, call.arguments, result.text, ok=result.ok)
         if stop:
             self.stuck = f"It repeated itself: {call.tool} gave the same result again and again."
         return ToolReturned(
@@ -72,7 +72,7 @@ class ToolExecution:
             )
         )
         for call, (result, duration_s) in zip(calls, await self._results(calls), strict=True):
-            facts = [*self._facts(call, result), *await self._kept(call)]
+            facts = [*self._facts(call, result), *await self._snapshot_after(call)]
             await self.write(*facts, self.returned(call, result, duration_s))
 
     async def _results(self, calls: Sequence[Call]) -> list[tuple[ToolResult, float]]:
@@ -87,15 +87,17 @@ class ToolExecution:
 
     async def _use_one(self, call: Call) -> tuple[ToolResult, float]:
         began = time.monotonic()
-        given = self.toolbox.parse(call.tool, call.arguments)
-        if isinstance(given, Arguments):
+        parsed = self.toolbox.parse(call.tool, call.arguments)
+        if isinstance(parsed, Arguments):
             if call.tool == "run_tests":
                 self.tested = await self.context.workspace.snapshot("before run_tests")
-            refusal = await self.approvals.check(call, given, self.write)
-            given = refusal or await self.toolbox.use(call.tool, given, self.context)
-        if call.tool == "finish" and given.ok:
-            self.conclusion = given
-        return given, time.monotonic() - began
+            refusal = await self.approvals.check(call, parsed, self.write)
+            result = refusal or await self.toolbox.use(call.tool, parsed, self.context)
+        else:
+            result = parsed
+        if call.tool == "finish" and result.ok:
+            self.conclusion = result
+        return result, time.monotonic() - began
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
         """The events of a call besides its result: changed files, and a test run."""
@@ -107,7 +109,7 @@ class ToolExecution:
             facts.append(self.setup.recorder.tests_run(self.run_id, tests))
         return facts
 
-    async def _kept(self, call: Call) -> list[Event]:
+    async def _snapshot_after(self, call: Call) -> list[Event]:
         """A snapshot after a call that changed files."""
         if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
             return []
@@ -115,13 +117,13 @@ class ToolExecution:
         tool = call.tool if call.tool in self.toolbox else "a call of no tool"
         taken = await self.context.workspace.snapshot(f"after {tool}")
         if call.tool == "run_tests" and self.tests_ok and self.tested is not None:
-            if await self.altered.between(self.context.workspace, self.tested, taken):
+            if await self.changed_files.between(self.context.workspace, self.tested, taken):
                 self.tests_ok = None
             self.tested = taken
         if taken.id == self.snapshot:
             return []
         self.snapshot = taken.id
-        self.guard.changed()
+        self.guard.reset()
         if call.tool != "run_tests":
             self.tests_ok = None
         return [self.setup.recorder.snapshot_taken(taken)]

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalGiven, RunStarted
@@ -119,7 +119,7 @@ async def _approvals_lines(rows: Rows, names: dict[str, str]) -> list[str]:
     """Permissions hold in every repository, so they do not end with the session that they were given in."""
     lines = []
     for id, name in sorted(names.items()):
-        if await KeptApprovals(rows, id).rules():
+        if await SavedApprovals(rows, id).rules():
             user = f" --user {name}" if name else ""
             lines.append(
                 f"What {name or 'you'} allowed always, also in this session: it may quote a command. "

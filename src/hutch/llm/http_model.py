@@ -7,7 +7,7 @@ from typing import Any
 from hutch.llm.api_client import ApiClient
 from hutch.llm.interface import Delta, Request
 from hutch.llm.provider import Account
-from hutch.llm.provider_errors import plain, translated
+from hutch.llm.provider_errors import check_deltas, translate_errors
 from hutch.llm.tool_calls import CallIds
 
 
@@ -26,10 +26,10 @@ class HttpModel(ABC):
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with (
-            translated(self._account, names=self._names),
+            translate_errors(self._account, names=self._names),
             self._client.stream(self.path, body) as events,
         ):
-            async for delta in plain(self._deltas(events, CallIds(request))):
+            async for delta in check_deltas(self._deltas(events, CallIds(request))):
                 yield delta
 
     async def close(self) -> None:

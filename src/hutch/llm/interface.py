@@ -65,7 +65,7 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 16_384  # of the reply
     temperature: float | None = None
-    forgotten: tuple[
+    compacted: tuple[
         Message, ...
     ] = ()  # replaced by a summary; the scripted model finds its position by them
     summary: bool = False  # a request for a summary, not a turn

@@ -12,7 +12,7 @@ from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
 from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
 from hutch.llm.provider import Account
-from hutch.llm.provider_errors import STATUSES, ErrorDetails, explained
+from hutch.llm.provider_errors import STATUSES, ErrorDetails, explain_error
 from hutch.llm.tool_calls import CallIds, json_arguments
 
 WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
@@ -137,7 +137,7 @@ def _reason(response: Any, calls: bool, refused: bool) -> interface.FinishReason
 def _failed(account: Account, error: Any) -> Exception:
     code = str(getattr(error, "code", None) or "")
     text = account.without_key(str(getattr(error, "message", None) or code or "no reason given"))
-    return explained(account, ErrorDetails(text, STATUSES.get(code), f"{code} {text}".lower()))
+    return explain_error(account, ErrorDetails(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
 def _usage(reported: Any) -> interface.Usage:

@@ -82,12 +82,12 @@ class ErrorDetails:
 
 
 @asynccontextmanager
-async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
+async def translate_errors(account: Account, *, names: Names) -> AsyncIterator[None]:
     """Raise errors of a server or a connection as errors of Hutch, or as `Transient`."""
     try:
         yield
     except ApiError as error:
-        meaning = explained(account, _read_details(account, error))
+        meaning = explain_error(account, _read_details(account, error))
         if isinstance(meaning, NotFound):
             meaning = NotFound(f"{meaning} {await _near(account, names)}".strip())
         raise meaning from error
@@ -100,7 +100,7 @@ async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
         ) from error
 
 
-async def plain(deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
+async def check_deltas(deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
     """The deltas of a stream, bounded in size, and a `Transient` for invalid data in it."""
     async with aclosing(deltas):
         bound = Bound()
@@ -113,7 +113,7 @@ async def plain(deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
             raise Transient(f"the stream held invalid data ({reason})") from error
 
 
-def explained(account: Account, details: ErrorDetails) -> Exception:
+def explain_error(account: Account, details: ErrorDetails) -> Exception:
     """A `Transient` when a retry may help, else an error with a remedy."""
     provider, text, status = account.provider, details.text, details.status
     if status == 402 or QUOTA.search(details.words):

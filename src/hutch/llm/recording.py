@@ -28,7 +28,7 @@ class RecordingModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         if self._replies is None:
-            before = (*request.forgotten, *request.messages)
+            before = (*request.compacted, *request.messages)
             is_resumed = any(isinstance(message, FromModel) for message in before)
             self._replies = await asyncio.to_thread(self._recorded) if is_resumed else []
         builder = ReplyBuilder()

@@ -86,7 +86,7 @@ class ScriptedModel:
 
     def _choose(self, request: Request) -> int:
         """The first reply that is not used up and whose condition holds."""
-        messages = (*request.forgotten, *request.messages)
+        messages = (*request.compacted, *request.messages)
         turns = [message for message in messages if isinstance(message, FromModel)]
         used = Counter(message.opaque.get("scripted", {}).get("reply") for message in turns)
         last = next((found for found in reversed(messages) if isinstance(found, FromTool)), None)

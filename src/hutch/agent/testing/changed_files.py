@@ -14,7 +14,7 @@ RUNNER_CACHES = re.compile(
 
 
 @dataclass(slots=True)
-class Altered:
+class ChangedFiles:
     """Finds the files that tests have changed, run after run.
 
     A file that the tests have created, such as a report with the time in it, may differ after each run.

@@ -97,7 +97,7 @@ class Report:
             return not self.always_counts
         return self.counts.failed == 0 and self.counts.passed > 0
 
-    def kept_at(self, path: str) -> "Report":
+    def with_output_path(self, path: str) -> "Report":
         """The same report, with the path of its output."""
         return replace(self, output_path=path)
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from hutch.agent.long_outputs import keep
+from hutch.agent.long_outputs import save_output
 from hutch.agent.model_text import plain
 from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
 from hutch.agent.testing.runner_detection import Runner
@@ -59,7 +59,7 @@ async def run_tests(
     )
     if report.ok or len(output) <= TAIL_CHARS:
         return report
-    return report.kept_at(await keep(jail, OUTPUT, output))
+    return report.with_output_path(await save_output(jail, OUTPUT, output))
 
 
 def _cleaned(ran: Finished, clean: Callable[[str], str]) -> str:

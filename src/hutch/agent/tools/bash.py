@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from hutch.agent.long_outputs import keep
+from hutch.agent.long_outputs import save_output
 from hutch.agent.model_text import plain, shortened
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
@@ -45,18 +45,18 @@ class Bash:
     arguments: ClassVar[type[Arguments]] = BashArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: BashArguments, context: Context) -> ToolResult:
+    async def __call__(self, args: BashArguments, context: Context) -> ToolResult:
         shell = agent_shell(context.shells)
-        if not given.command.strip():
+        if not args.command.strip():
             nothing = Result(exit_code=0, cwd=shell.cwd)
             return ToolResult("(nothing to run)", data=_data(nothing, Printed("", "")))
         # With a timeout, wait for the command; without one, let it continue in the background after YIELD_S.
-        waits = given.timeout_s is not None and given.yield_s is None
-        yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
+        waits = args.timeout_s is not None and args.yield_s is None
+        yield_s = None if waits else YIELD_S if args.yield_s is None else args.yield_s
         output = context.open_output(shell.name) if context.open_output else None
         result = await shell.run(
-            given.command,
-            timeout_s=given.timeout_s,
+            args.command,
+            timeout_s=args.timeout_s,
             yield_s=yield_s,
             on_output=output.add if output else None,
             on_lost=output.omit if output else None,
@@ -76,7 +76,7 @@ class Bash:
         if len(output) <= SHOWN_CHARS:
             return ""
         number = next(context.outputs) % MAX_SAVED_OUTPUTS
-        return await keep(context.jail, f"/tmp/hutch-output-{number}.txt", output)
+        return await save_output(context.jail, f"/tmp/hutch-output-{number}.txt", output)
 
 
 class Printed(NamedTuple):
@@ -167,10 +167,10 @@ class BashOutput:
     arguments: ClassVar[type[Arguments]] = BashOutputArguments
     parallel: ClassVar[bool] = True
 
-    async def __call__(self, given: BashOutputArguments, context: Context) -> ToolResult:
-        command = context.shells.background.get(given.id)
-        if given.wait_s and command.running:
-            await command.wait(given.wait_s)
+    async def __call__(self, args: BashOutputArguments, context: Context) -> ToolResult:
+        command = context.shells.background.get(args.id)
+        if args.wait_s and command.running:
+            await command.wait(args.wait_s)
         tape = command.read()
         missed = tape.start - tape.requested
 
@@ -190,7 +190,7 @@ class BashOutput:
         else:
             state = f"ended with exit code {result.exit_code}"
         data = {
-            "id": given.id,
+            "id": args.id,
             "output": text,
             "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_CHARS,
             "running": command.running,
@@ -215,17 +215,17 @@ class BashKill:
     arguments: ClassVar[type[Arguments]] = BashKillArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: BashKillArguments, context: Context) -> ToolResult:
-        command = context.shells.background.get(given.id)
+    async def __call__(self, args: BashKillArguments, context: Context) -> ToolResult:
+        command = context.shells.background.get(args.id)
         if not command.running:
-            return ToolResult(f"{given.id} has already ended.", data={"id": given.id, "running": False})
-        if given.signal == "KILL":
+            return ToolResult(f"{args.id} has already ended.", data={"id": args.id, "running": False})
+        if args.signal == "KILL":
             await command.kill()
-            return ToolResult(f"{given.id} was killed.", data={"id": given.id, "running": False})
-        await command.signal(signal.Signals[f"SIG{given.signal}"])
+            return ToolResult(f"{args.id} was killed.", data={"id": args.id, "running": False})
+        await command.signal(signal.Signals[f"SIG{args.signal}"])
         running = (await command.wait(END_TIMEOUT_S)).running
         state = "still runs; use KILL to end it" if running else "has ended"
         return ToolResult(
-            f"SIG{given.signal} was sent to {given.id}, which {state}.",
-            data={"id": given.id, "running": running},
+            f"SIG{args.signal} was sent to {args.id}, which {state}.",
+            data={"id": args.id, "running": running},
         )

@@ -30,15 +30,15 @@ class WriteFile:
     arguments: ClassVar[type[Arguments]] = WriteFileArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: WriteFileArguments, context: Context) -> ToolResult:
-        path, note = await existing(given.path, context), ""
+    async def __call__(self, args: WriteFileArguments, context: Context) -> ToolResult:
+        path, note = await existing(args.path, context), ""
         try:
             present = (await context.workspace.stat(path, hashed=True)).sha256
         except NotFound:
             present = None
         seen = context.read.get(path)
         if present is None:
-            data = given.content.encode("utf-8", "surrogateescape")
+            data = args.content.encode("utf-8", "surrogateescape")
             change = await context.workspace.create(path, data)
         elif seen is not None and seen != present:
             context.read[path] = present  # refuse once; a second call overwrites on purpose
@@ -48,10 +48,10 @@ class WriteFile:
             )
         else:
             beginning = (await context.workspace.read_range(path)).data
-            data, note = encode_like(beginning, given.content)
+            data, note = encode_like(beginning, args.content)
             change = await context.workspace.write(path, data, if_hash=present)
         _note([change], context)
-        lines = given.content.count("\n") + (not given.content.endswith("\n") and bool(given.content))
+        lines = args.content.count("\n") + (not args.content.endswith("\n") and bool(args.content))
         return ToolResult(
             f"{change.kind.capitalize()} '{path}' ({lines} lines).{note}",
             data={"path": path, "sha256": change.after},
@@ -86,9 +86,9 @@ class EditFile:
     arguments: ClassVar[type[Arguments]] = EditFileArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: EditFileArguments, context: Context) -> ToolResult:
-        path = await existing(given.path, context)
-        edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in given.edits]
+    async def __call__(self, args: EditFileArguments, context: Context) -> ToolResult:
+        path = await existing(args.path, context)
+        edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in args.edits]
         edited = await context.workspace.edit(path, edits)
         _note(edited.changes, context)
         data = {"path": path, "diff": edited.diff, "changed": bool(edited.changes)}
@@ -118,8 +118,8 @@ class ApplyPatch:
     arguments: ClassVar[type[Arguments]] = ApplyPatchArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: ApplyPatchArguments, context: Context) -> ToolResult:
-        edited = await context.workspace.apply_patch(given.patch)
+    async def __call__(self, args: ApplyPatchArguments, context: Context) -> ToolResult:
+        edited = await context.workspace.apply_patch(args.patch)
         _note(edited.changes, context)
         data = {"diff": edited.diff, "changed": [change.path for change in edited.changes]}
         return ToolResult(edited.text, data=data, changes=edited.changes)

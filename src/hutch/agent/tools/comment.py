@@ -40,20 +40,20 @@ class Comment:
         self._patch = patch
         self._made = made
 
-    async def __call__(self, given: CommentArguments, context: Context) -> ToolResult:
+    async def __call__(self, args: CommentArguments, context: Context) -> ToolResult:
         if self._made >= MAX_COMMENTS:
             raise LimitReached(
                 f"There are already {MAX_COMMENTS} comments. Put the rest into the summary of finish.",
                 limit="comments",
             )
-        if not given.body.strip():
+        if not args.body.strip():
             raise BadRequest("body is blank. Describe the problem and the fix.")
-        path = await existing(given.path, context)
-        if not self._patch.shows(path, "new", given.line):
-            await self._check(path, given.line, context)
+        path = await existing(args.path, context)
+        if not self._patch.shows(path, "new", args.line):
+            await self._check(path, args.line, context)
         self._made += 1
-        comment = {"path": path, "line": given.line, "severity": given.severity, "body": given.body}
-        return ToolResult(f"Noted on {path}:{given.line}.", data=comment)
+        comment = {"path": path, "line": args.line, "severity": args.severity, "body": args.body}
+        return ToolResult(f"Noted on {path}:{args.line}.", data=comment)
 
     async def _check(self, path: str, line: int, context: Context) -> None:
         """Refuse a line that does not exist, with a hint."""

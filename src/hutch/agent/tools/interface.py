@@ -84,6 +84,6 @@ class Tool(Protocol):
     arguments: ClassVar[type[Arguments]]
     parallel: ClassVar[bool]  # whether it may run concurrently with others, because it only reads
 
-    async def __call__(self, given: Any, context: Context) -> ToolResult:
+    async def __call__(self, args: Any, context: Context) -> ToolResult:
         """Make a call. The message of a raised `HutchError` reaches the model."""
         ...

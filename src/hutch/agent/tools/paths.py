@@ -32,7 +32,7 @@ async def existing(path: str, context: Context) -> str:
     return meant
 
 
-async def really(path: str, context: Context) -> str:
+async def resolve_path(path: str, context: Context) -> str:
     """The same without links, as rules and searches need it."""
     roots = (context.jail.workspace, *context.jail.policy.also_at)
     return await context.workspace.resolve_links(await existing(path, context), roots)

@@ -34,10 +34,10 @@ class ReadFile:
     arguments: ClassVar[type[Arguments]] = ReadFileArguments
     parallel: ClassVar[bool] = True
 
-    async def __call__(self, given: ReadFileArguments, context: Context) -> ToolResult:
-        path = await existing(given.path, context)
-        first = given.start_line or 1
-        last = min(given.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
+    async def __call__(self, args: ReadFileArguments, context: Context) -> ToolResult:
+        path = await existing(args.path, context)
+        first = args.start_line or 1
+        last = min(args.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         found = await context.workspace.read(path, first, last)
         if isinstance(found, Binary):
             return ToolResult(

@@ -30,12 +30,12 @@ class RunTests:
     arguments: ClassVar[type[Arguments]] = RunTestsArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: RunTestsArguments, context: Context) -> ToolResult:
+    async def __call__(self, args: RunTestsArguments, context: Context) -> ToolResult:
         try:
-            words = shlex.split(given.arguments)
+            words = shlex.split(args.arguments)
         except ValueError as error:
             raise BadRequest(f"arguments cannot be split into words: {error}. Check the quotes.") from None
-        report = await run(context, words, given.timeout_s)
+        report = await run(context, words, args.timeout_s)
         return ToolResult(report.text(), data={"tests": report.data(), "partial": bool(words)})
 
 

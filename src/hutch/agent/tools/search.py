@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import really
+from hutch.agent.tools.paths import resolve_path
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
@@ -30,22 +30,20 @@ class Glob:
     arguments: ClassVar[type[Arguments]] = GlobArguments
     parallel: ClassVar[bool] = True
 
-    async def __call__(self, given: GlobArguments, context: Context) -> ToolResult:
-        path = await really(given.path, context)
+    async def __call__(self, args: GlobArguments, context: Context) -> ToolResult:
+        path = await resolve_path(args.path, context)
         found = await context.workspace.glob(
             context.jail,
-            given.pattern,
+            args.pattern,
             path=path,
-            limit=given.limit,
+            limit=args.limit,
             ignore=context.ignore,
             hidden=context.hides and context.hides(self.name, path),
         )
         data = {"paths": found.paths, "total": found.total, "cut": found.cut}
         if not found.paths:
             return ToolResult("No file matches. Try '**/*' to list all files.", data=data)
-        cut = (
-            f"({found.total:,} in all; shown: the newest {given.limit}. Narrow the pattern, or raise limit.)"
-        )
+        cut = f"({found.total:,} in all; shown: the newest {args.limit}. Narrow the pattern, or raise limit.)"
         return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)
 
 
@@ -75,9 +73,9 @@ class GrepTool:
     arguments: ClassVar[type[Arguments]] = GrepArguments
     parallel: ClassVar[bool] = True
 
-    async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
-        path = await really(given.path, context)
-        query = GrepQuery(**{**given.model_dump(), "path": path})
+    async def __call__(self, args: GrepArguments, context: Context) -> ToolResult:
+        path = await resolve_path(args.path, context)
+        query = GrepQuery(**{**args.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
         found = await context.workspace.grep(context.jail, query, ignore=context.ignore, hidden=hidden)
         tree, lines = context.workspace.mount.directory, found.lines
@@ -94,7 +92,7 @@ class GrepTool:
             ],
         }
         return ToolResult(
-            _text(found, given), data={name: value for name, value in data.items() if value != []}
+            _text(found, args), data={name: value for name, value in data.items() if value != []}
         )
 
 
@@ -113,7 +111,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= LINE_CHARS else f"{text[:LINE_CHARS]}… (the line is longer)"
 
 
-def _text(found: GrepResult, given: GrepArguments) -> str:
+def _text(found: GrepResult, args: GrepArguments) -> str:
     if not found.total:
         return "No match. Try another pattern or path, or ignore_case."
     shown = [
@@ -129,6 +127,6 @@ def _text(found: GrepResult, given: GrepArguments) -> str:
         shown.append("(no match in UTF-8; these files were read as Latin-1)")
     if found.cut:
         shown.append(
-            f"({found.total:,} in all; shown: the first {given.limit}. Narrow the pattern, or raise limit.)"
+            f"({found.total:,} in all; shown: the first {args.limit}. Narrow the pattern, or raise limit.)"
         )
     return "\n".join(shown)

@@ -19,16 +19,16 @@ class AskUser:
     arguments: ClassVar[type[Arguments]] = AskUserArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: AskUserArguments, context: Context) -> ToolResult:
+    async def __call__(self, args: AskUserArguments, context: Context) -> ToolResult:
         if context.ask is None:
             return ToolResult(
                 "No user is here to answer. Decide for yourself, and say in the summary what you decided.",
                 ok=False,
             )
-        return answered(await context.ask(given.question, ""))
+        return answer_result(await context.ask(args.question, ""))
 
 
-def answered(answer: str) -> ToolResult:
+def answer_result(answer: str) -> ToolResult:
     return ToolResult(f"The user answers: {answer}", data={"answer": answer})
 
 
@@ -43,6 +43,6 @@ class Finish:
     arguments: ClassVar[type[Arguments]] = FinishArguments
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: FinishArguments, context: Context) -> ToolResult:
-        title = " ".join(given.title.split())
-        return ToolResult("Done.", data={"title": title, "summary": given.summary})
+    async def __call__(self, args: FinishArguments, context: Context) -> ToolResult:
+        title = " ".join(args.title.split())
+        return ToolResult("Done.", data={"title": title, "summary": args.summary})

@@ -63,27 +63,27 @@ class Toolbox:
                 f"There is no tool '{name}'.{hint} Available tools: {', '.join(self._tools)}.", ok=False
             )
         try:
-            given = json.loads(text.strip() or "{}")
+            args = json.loads(text.strip() or "{}")
         except ValueError as error:
             return ToolResult(
                 f"{name}: the arguments are not JSON ({error}). Send one JSON object.", ok=False
             )
         except RecursionError:
             return ToolResult(f"{name}: the arguments are nested too deep. Send one flat object.", ok=False)
-        if not isinstance(given, dict):
-            return ToolResult(f"{name}: the arguments are a {_kind(given)}. Send one JSON object.", ok=False)
+        if not isinstance(args, dict):
+            return ToolResult(f"{name}: the arguments are a {_kind(args)}. Send one JSON object.", ok=False)
         try:
-            arguments = tool.arguments.model_validate(given)
+            arguments = tool.arguments.model_validate(args)
         except ValidationError as error:
             return ToolResult(_wrong_shape(name, tool.arguments, error, self._text), ok=False)
-        if "\\u" in text and (fault := _unusable(given)):
+        if "\\u" in text and (fault := _unusable(args)):
             return ToolResult(f"{name}: {fault} Call it again without it.", ok=False)
         return arguments
 
-    async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
+    async def use(self, name: str, args: Arguments, context: Context) -> ToolResult:
         """Make a call; an error is a result too. The result holds no secret and no lone surrogate."""
         try:
-            result = await self._tools[name](given, context)
+            result = await self._tools[name](args, context)
         except HutchError as error:
             result = ToolResult(str(error), ok=False, data={"error": error.code})
         return self._redact(result)

@@ -10,7 +10,7 @@ import typer
 
 from hutch import settings
 from hutch.agent.policy import Rule
-from hutch.agent.saved_approvals import KeptApprovals, parse_kept, to_text
+from hutch.agent.saved_approvals import SavedApprovals, parse_approval, to_text
 from hutch.app.records import event_log
 from hutch.domain.errors import BadRequest
 from hutch.flows.approval_files import import_approvals
@@ -54,7 +54,7 @@ def rm(
     """Withdraw what was allowed: it is asked about again."""
     if bool(rule) == everything:
         raise BadRequest("Name a rule, or give --all. `hutch approvals list` shows those there are.")
-    named = None if everything else parse_kept(" ".join(rule or ()))
+    named = None if everything else parse_approval(" ".join(rule or ()))
     for each in asyncio.run(_withdraw(user, named)):
         typer.echo(f"'{to_text(each)}' is asked about again.", err=True)
 
@@ -72,7 +72,7 @@ async def _withdraw(user: str, named: Rule | None) -> tuple[Rule, ...]:
 
 
 @asynccontextmanager
-async def _kept(user: str) -> AsyncIterator[KeptApprovals]:
+async def _kept(user: str) -> AsyncIterator[SavedApprovals]:
     """Of the user of this machine; or of another user of the server whose data is here."""
     paths = settings.find_paths()
     async with event_log(paths) as log:
@@ -80,4 +80,4 @@ async def _kept(user: str) -> AsyncIterator[KeptApprovals]:
         found = await (accounts.users.find(user) if user else accounts.ensure_owner(system_user()))
         for problem in await import_approvals(log, paths.approvals):
             typer.echo(f"warning: {problem}", err=True)
-        yield KeptApprovals(log, found.id)
+        yield SavedApprovals(log, found.id)

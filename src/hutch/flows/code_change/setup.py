@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from hutch.agent.approval import Answer, Asker, Keep
+from hutch.agent.approval import Answer, Asker, SaveRules
 from hutch.agent.equipment import Equipment
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona, ReadFile
 from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.tools.interface import Context
 from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
@@ -47,8 +47,8 @@ class RunDefaults:
         """The setup of a run in a session whose sandbox is open."""
         sandbox, redactor = live.sandbox, live.recorder.redactor
         is_attended = not session.delivery.unattended
-        kept = await KeptApprovals(live.dependencies.rows, session.owner).rules()
-        approve, keep_rules = _approvals(live, session)
+        kept = await SavedApprovals(live.dependencies.rows, session.owner).rules()
+        approve, save_rules = _approvals(live, session)
         return RunSetup(
             recorder=live.recorder,
             model=model,
@@ -68,7 +68,7 @@ class RunDefaults:
             limits=equipment.persona.limits_for(session.limits),
             policy=equipment.policy.granted(kept),
             approve=approve if is_attended else None,
-            keep_rules=keep_rules,
+            save_rules=save_rules,
             prices=self.prices,
             notes=equipment.notes,
             on_delta=on_delta,
@@ -78,7 +78,7 @@ class RunDefaults:
         )
 
 
-def _approvals(live: LiveSession, session: Session) -> tuple[Asker, Keep]:
+def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
     """How people are asked, and how rules are kept for the user who allowed them always."""
     by = ""
 
@@ -88,10 +88,10 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, Keep]:
         by = answer.by
         return answer
 
-    async def keep_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
-        await KeptApprovals(live.dependencies.rows, by or session.owner).keep(rules)
+    async def save_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
+        await SavedApprovals(live.dependencies.rows, by or session.owner).add(rules)
 
-    return approve, keep_rules
+    return approve, save_rules
 
 
 def read_as_begun(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:

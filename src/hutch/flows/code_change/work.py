@@ -96,7 +96,7 @@ async def _begin(
     note = MessageSent(author="hutch", text=REOPENED)
     told = [note] if reopened and conversation.messages else []
     # Calls that an earlier run left open are closed in the same append: no result may follow the prompt.
-    events = [*conversation.left_open(), taken, *looked, started, *told]
+    events = [*conversation.interrupted_results(), taken, *looked, started, *told]
     last_seq = await setup.recorder.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
         conversation.apply(event, seq)
@@ -160,11 +160,11 @@ async def _work(
         snapshot=first.id,
         resumed=resumed,
     )
-    ended = await run.go()
+    ended = await run.execute()
     last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
-    if last.id != run.using.snapshot:
+    if last.id != run.execution.snapshot:
         await setup.recorder.append([setup.recorder.snapshot_taken(last)])
-    conclusion = run.using.conclusion
+    conclusion = run.execution.conclusion
     data = conclusion.data if conclusion else {}
     text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
     title = str(data.get("title") or first_line(conversation.task))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from hutch.agent.policy import Rule
-from hutch.agent.saved_approvals import KeptApprovals
+from hutch.agent.saved_approvals import SavedApprovals
 from hutch.gateway.auth.caller import Reader, Writer
 from hutch.gateway.responses import Out, Page, page
 from hutch.gateway.rest.route import router, server_of
@@ -26,13 +26,13 @@ class ApprovalOut(Out):
 @routes.get("/me/approvals", response_model=Page[ApprovalOut])
 async def list_approvals(request: Request, caller: Reader) -> Response:
     """All your permanent approvals, the oldest first."""
-    found = await KeptApprovals(server_of(request).rows, caller.user.id).rules()
+    found = await SavedApprovals(server_of(request).rows, caller.user.id).rules()
     return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
 
 
 @routes.delete("/me/approvals", status_code=204)
 async def withdraw_approval(request: Request, caller: Writer, tool: Tool, pattern: Pattern = "") -> Response:
     """Withdraw a permanent approval. From the next run on, agents ask again."""
-    saved = KeptApprovals(server_of(request).rows, caller.user.id)
+    saved = SavedApprovals(server_of(request).rows, caller.user.id)
     await saved.withdraw([Rule("allow", tool, pattern)])
     return Response(status_code=204)
