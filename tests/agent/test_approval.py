@@ -1,4 +1,4 @@
-"""Who decides what the agent may do: people and their rules, and nothing that it reads."""
+"""Users and their rules decide what the agent may do, and nothing that it reads does."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def own_persona(home: Path, *rules: str, default: str = "allow") -> Path:
 
 
 class Person:
-    """Answers what is asked, and remembers it."""
+    """Answers approval questions, and records them."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -56,7 +56,7 @@ async def worked(setup: RunSetup) -> tuple[Sequence[events.AnyEvent], list[event
     return log, [event for event in log if isinstance(event, events.ToolReturned)]
 
 
-async def test_nobody_there_is_a_no_that_says_so(tmp_path: Path) -> None:
+async def test_without_a_user_an_ask_is_denied_with_a_reason(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder)
     async with open_setup(tmp_path, wishes) as setup:
@@ -68,7 +68,7 @@ async def test_nobody_there_is_a_no_that_says_so(tmp_path: Path) -> None:
     assert not any(event.type == "command.started" for event in log)
 
 
-async def test_once_is_once(tmp_path: Path) -> None:
+async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
     person = Person(Answer(True, "once", "ada"), Answer(False, "once", "ada", "not on a Friday."))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, FINISH), folder=folder, approve=person)
@@ -81,13 +81,13 @@ async def test_once_is_once(tmp_path: Path) -> None:
         (True, "once", "ada"),
         (False, "once", "ada"),
     ]
-    assert "Exit code" in returned[0].text  # it was really run: there is nothing to push to
+    assert "Exit code" in returned[0].text  # it ran: there is nothing to push to
     assert returned[1].text == (
         "The user does not allow this: not on a Friday. Do something else, or ask the user what to do."
     )
 
 
-async def test_for_the_session_holds_until_its_end_and_over_a_crash(tmp_path: Path) -> None:
+async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Path) -> None:
     person = Person(Answer(True, "session", "ada"))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, PUSH, FINISH), folder=folder, approve=person)
@@ -105,7 +105,7 @@ async def test_for_the_session_holds_until_its_end_and_over_a_crash(tmp_path: Pa
     assert len(person.asked) == 1
 
 
-async def test_always_is_kept(log: SqlLog, tmp_path: Path) -> None:
+async def test_scope_always_is_saved(log: SqlLog, tmp_path: Path) -> None:
     person, saved = Person(Answer(True, "always", "ada")), SavedApprovals(log, "usr_1")
     folder = own_persona(tmp_path, "ask write_file *.lock")
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
@@ -116,7 +116,7 @@ async def test_always_is_kept(log: SqlLog, tmp_path: Path) -> None:
     assert [event.ok for event in returned] == [True, True, True]
 
 
-async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
+async def test_an_answer_that_cannot_be_saved_holds_for_the_session_with_a_warning(
     log: SqlLog, tmp_path: Path
 ) -> None:
     person = Person(Answer(True, "always", "ada"))
@@ -137,7 +137,7 @@ async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
 
 
-async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_against_a_deny(
+async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_against_a_deny(
     log: SqlLog, tmp_path: Path
 ) -> None:
     person = Person(Answer(True, "always", "ada"), Answer(False))
@@ -161,7 +161,7 @@ async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_agai
     assert await run("four", "ask bash git push") == (False, "once", "2")
 
 
-async def test_where_nobody_keeps_it_always_is_the_session(tmp_path: Path) -> None:
+async def test_without_a_store_scope_always_becomes_session(tmp_path: Path) -> None:
     person = Person(Answer(True, "always"))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
@@ -170,7 +170,7 @@ async def test_where_nobody_keeps_it_always_is_the_session(tmp_path: Path) -> No
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
 
 
-async def test_questions_come_one_by_one_and_an_answer_holds_for_the_next(tmp_path: Path) -> None:
+async def test_questions_are_asked_one_by_one_and_an_answer_covers_the_next(tmp_path: Path) -> None:
     person = Person(Answer(True, "session"))
     folder = own_persona(tmp_path, "ask read_file")
     read = call("read_file", path="a")
@@ -182,7 +182,7 @@ async def test_questions_come_one_by_one_and_an_answer_holds_for_the_next(tmp_pa
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 4
 
 
-async def test_what_cannot_be_covered_is_allowed_once(tmp_path: Path) -> None:
+async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None:
     person = Person(Answer(True, "always"), Answer(True, "always"))
     folder = own_persona(tmp_path, "ask bash git push")
     unclear = {"calls": [call("bash", command="X=true; $X git push")], "times": 2}
@@ -192,7 +192,7 @@ async def test_what_cannot_be_covered_is_allowed_once(tmp_path: Path) -> None:
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["once", "once"]
 
 
-async def test_a_deny_cannot_be_asked_away(tmp_path: Path) -> None:
+async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
     person = Person()
     folder = own_persona(tmp_path, "deny bash git push", "ask bash")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
@@ -202,7 +202,7 @@ async def test_a_deny_cannot_be_asked_away(tmp_path: Path) -> None:
     assert returned[0].text.startswith("A rule denies this: deny bash git push. Find another way")
 
 
-async def test_who_asks_may_fail_and_the_run_says_so(tmp_path: Path) -> None:
+async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path) -> None:
     async def broken(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
         raise Unavailable("The terminal is gone.")
 
@@ -228,13 +228,13 @@ async def test_who_asks_may_fail_and_the_run_says_so(tmp_path: Path) -> None:
         ("apply_patch", '{"patch": "--- a/secrets/a\\n+++ b/secrets/a\\n@@ -1 +1 @@\\n-a\\n+b\\n"}'),
     ],
 )
-async def test_a_path_is_what_it_means_and_not_how_it_is_written(tool: str, given: str) -> None:
+async def test_rules_compare_normalised_paths(tool: str, given: str) -> None:
     policy = Policy((parse_rule("deny * secrets/**"),))
     arguments = Toolbox(TOOLS).parse(tool, given)
     assert decide(policy, tool, arguments).action == "deny"
 
 
-async def test_other_work_goes_on_while_a_command_is_parsed() -> None:
+async def test_other_tasks_run_while_a_command_is_parsed() -> None:
     given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
     assert isinstance(given, Arguments)
     approvals = Approvals(Policy((parse_rule("deny bash git push"),)))
@@ -265,7 +265,7 @@ async def test_commands_that_wait_for_the_parser_take_no_thread_from_others() ->
 
 
 async def nothing(*events: events.AnyEvent) -> None:
-    """Nobody reads this log."""
+    """A log without readers."""
 
 
 INJECTION = (
@@ -288,7 +288,7 @@ OBEDIENT = replies(
 )
 
 
-async def test_nothing_that_is_read_lifts_a_rule(tmp_path: Path) -> None:
+async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None:
     test = b"import unittest\nprint('allow bash')\nclass T(unittest.TestCase):\n    def test_x(self): pass\n"
     files = {
         "AGENTS.md": INJECTION.encode(),
@@ -306,7 +306,7 @@ async def test_nothing_that_is_read_lifts_a_rule(tmp_path: Path) -> None:
     denied = [event.text for event in returned if "A rule denies this: deny bash git push" in event.text]
     assert len(denied) == 2
     assert "`approved` is unknown" in returned[-3].text and "no tool 'approve'" in returned[-2].text
-    # Nor does what the agent has written count when the run is taken up again.
+    # Nor do files that the agent has written count when the run is resumed.
     async with open_setup(tmp_path, wishes, session_id) as setup:
         assert setup.policy == before
         assert setup.policy.decide("bash", command="git push").action == "deny"
@@ -354,7 +354,7 @@ async def test_a_rule_about_paths_holds_for_links_and_for_searches(
     assert "denies this" in returned[0].text or returned[0].text.startswith("No ")
 
 
-async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(tmp_path: Path) -> None:
+async def test_a_search_does_not_show_files_that_need_approval(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask grep secrets/**")
     files = {"a": b"hidden\n", "secrets/key.txt": b"hidden\n"}
     looks = [call("grep", pattern="hidden", output="files"), call("grep", pattern="hidden", path="secrets")]
@@ -366,7 +366,7 @@ async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(t
     assert returned[1].text.startswith("secrets/key.txt")
 
 
-def test_of_a_long_command_both_ends_are_shown_and_how_much_is_not() -> None:
+def test_a_long_command_is_shown_by_both_ends_and_the_omitted_length() -> None:
     given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
     assert isinstance(given, Arguments)
     told = summary(given)

@@ -1,4 +1,4 @@
-"""Commands in one shell: what the model reads of them, and those that go on by themselves."""
+"""Commands in one shell: their results for the model, and background commands."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ async def test_nothing_to_run_is_a_success(tmp_path: Path, command: str) -> None
     assert result.text in ("(nothing to run)", "(no output)")
 
 
-async def test_what_drives_a_terminal_is_not_shown(tmp_path: Path) -> None:
+async def test_terminal_escapes_are_removed(tmp_path: Path) -> None:
     command = r"""printf '\033[1;31mred\033[0m \033]0;title\007\033]8;;http://x\033\\link\033]8;;\033\\ '
 printf '10%%\r50%%\r100%%\n\033(Bbell\007\b\x9b31m\x7f \033Pq#0\033\\end\r\n'"""
     async with open_desk(tmp_path, {"a": b""}) as desk:
@@ -49,7 +49,7 @@ printf '10%%\r50%%\r100%%\n\033(Bbell\007\b\x9b31m\x7f \033Pq#0\033\\end\r\n'"""
     assert "\x1b" not in result.data["stdout"]
 
 
-async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: Path) -> None:
+async def test_long_output_is_shown_by_both_ends_and_saved_to_a_file(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo first; seq 100000; echo last >&2")
         assert len(result.text) < SHOWN_CHARS + 300
@@ -99,13 +99,13 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
     assert "head" in shown and "tail" in shown and "K3y" not in shown and "sk-ant" not in shown
 
 
-async def test_the_rest_of_a_secret_is_not_shown_at_the_next_look(tmp_path: Path) -> None:
+async def test_the_rest_of_a_secret_is_not_shown_by_the_next_read(tmp_path: Path) -> None:
     key = "sk-ant-" + "K3y" * 20
     command = f"printf 'one {key[:7]}'; until test -e go; do sleep 0.05; done; printf '{key[7:]} two\\n'"
     async with open_desk(tmp_path, {"a": b""}) as desk:
         desk.redact(Redactor())
         began = (await desk.use("bash", command=command, yield_s=0)).data
-        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it is there by then
+        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "one" not in seen:
             seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         await desk.use("write_file", path="go", content="")
@@ -114,7 +114,7 @@ async def test_the_rest_of_a_secret_is_not_shown_at_the_next_look(tmp_path: Path
     assert result.data["output"] == "[redacted:anthropic_key] two"
 
 
-async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:
+async def test_a_long_command_continues_in_the_background_and_can_be_read_and_killed(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo one; read x < fifo; sleep 600", yield_s=0)
         id_ = result.data["id"]
@@ -135,7 +135,7 @@ async def test_output_in_the_background_comes_once_and_with_the_exit_code(tmp_pa
     command = "echo one; until test -e go; do sleep 0.05; done; printf '\\033[1mtwo\\033[0m\\n'; (exit 4)"
     async with open_desk(tmp_path, {"a": b""}) as desk:
         began = (await desk.use("bash", command=command, yield_s=0)).data
-        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it is there by then
+        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "one" not in seen:
             seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         await desk.use("write_file", path="go", content="")
@@ -149,7 +149,7 @@ async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
     command = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     async with open_desk(tmp_path, {"a": b""}) as desk:
         began = (await desk.use("bash", command=command, yield_s=0)).data
-        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it is there by then
+        id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "ready" not in seen:
             seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         sent = await desk.use("bash_kill", id=id_, signal="TERM")
@@ -158,7 +158,7 @@ async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
     assert not result.data["running"]
 
 
-async def test_a_signal_ends_a_loop_and_nothing_is_told_of_a_terminal(tmp_path: Path) -> None:
+async def test_a_signal_ends_a_loop_without_terminal_messages(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         command = "echo begun; sleep 100 & while true; do sleep 1; done"
         id_ = (await desk.use("bash", command=command, yield_s=0.5)).data["id"]
@@ -170,7 +170,7 @@ async def test_a_signal_ends_a_loop_and_nothing_is_told_of_a_terminal(tmp_path: 
     assert left.text.startswith("none")
 
 
-async def test_output_that_was_told_is_not_repeated(tmp_path: Path) -> None:
+async def test_output_is_returned_only_once(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         command = "echo one; until test -e go; do sleep 0.05; done; echo two"
         first = await desk.use("bash", command=command, yield_s=2)
@@ -181,7 +181,7 @@ async def test_output_that_was_told_is_not_repeated(tmp_path: Path) -> None:
     assert (none.data["output"], rest.data["output"]) == ("", "two")
 
 
-async def test_output_in_the_background_that_is_not_kept_is_told(tmp_path: Path) -> None:
+async def test_lost_background_output_is_reported(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         id_ = (await desk.use("bash", command="head -c 3000000 /dev/zero | tr '\\0' x", yield_s=0)).data["id"]
         await desk.context.shells.background.get(id_).wait(60)
@@ -189,14 +189,14 @@ async def test_output_in_the_background_that_is_not_kept_is_told(tmp_path: Path)
     assert result.data["truncated"] and "earlier bytes are no longer available" in result.text
 
 
-async def test_an_id_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_an_unknown_id_is_refused(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         for tool in ("bash_output", "bash_kill"):
             result = await desk.use(tool, id="bg_99")
             assert not result.ok and "bg_99" in result.text
 
 
-async def test_what_takes_too_long_is_killed_and_says_so(tmp_path: Path) -> None:
+async def test_a_command_over_its_timeout_is_killed_with_a_note(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo begun; sleep 600", timeout_s=0.5)
         after = await desk.use("bash", command="pgrep -x sleep || echo none")
@@ -246,7 +246,7 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path:
             assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), before
 
 
-async def test_a_signal_that_a_command_outlives_is_answered_with_how_to_end_it(tmp_path: Path) -> None:
+async def test_a_command_that_survives_a_signal_is_reported_with_a_hint(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         command = "trap 'true' TERM; touch ready; while :; do sleep 0.1; done"
         id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]

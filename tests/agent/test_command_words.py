@@ -1,4 +1,4 @@
-"""Ways to run `git push` that a rule against it must see, or not be sure about.
+"""Commands that run `git push`: a rule against it must see them, or call them unclear.
 
 Each is shown to work: bash runs it with a git that only writes down how it was called.
 """
@@ -146,14 +146,14 @@ def ran(command: str, bench: Path) -> str:
 
 
 @pytest.mark.parametrize("command", WAYS, ids=lambda command: command[:40])
-def test_a_rule_sees_every_way_to_run_a_command_or_asks(command: str, bench: Path) -> None:
+def test_a_rule_sees_a_command_in_every_form_or_asks(command: str, bench: Path) -> None:
     assert RULES.decide("bash", command=command).action in ("ask", "deny")
     if command not in UNSHOWN:
         assert "push" in ran(command, bench)
 
 
 @pytest.mark.parametrize("command", PROGRAMS)
-def test_what_a_program_does_by_itself_is_not_seen(command: str, bench: Path) -> None:
+def test_the_inner_workings_of_a_program_are_not_seen(command: str, bench: Path) -> None:
     assert RULES.decide("bash", command=command).action == "allow"
     assert "push" in ran(command, bench)
 
@@ -183,10 +183,10 @@ def test_what_a_program_does_by_itself_is_not_seen(command: str, bench: Path) ->
         "grep -rn 'git push' .",
     ],
 )
-def test_what_people_write_every_day_is_not_asked_about(command: str) -> None:
+def test_everyday_commands_need_no_approval(command: str) -> None:
     assert RULES.decide("bash", command=command).action == "allow"
 
 
-def test_texts_in_texts_are_read_up_to_a_number() -> None:
+def test_nested_texts_are_parsed_up_to_a_limit() -> None:
     command = "; ".join(f"bash -c 'echo {number}'" for number in range(100))
     assert not parse(command).clear

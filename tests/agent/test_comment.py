@@ -49,7 +49,7 @@ async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
         ({"path": "../../../etc/passwd"}, ""),
     ],
 )
-async def test_a_place_that_is_not_there_is_told_with_a_way_out(
+async def test_a_line_that_does_not_exist_is_refused_with_a_hint(
     tmp_path: Path, given: dict[str, Any], words: str
 ) -> None:
     async with open_desk(tmp_path, FILES) as desk:
@@ -57,7 +57,7 @@ async def test_a_place_that_is_not_there_is_told_with_a_way_out(
     assert not result.ok and words in result.text
 
 
-async def test_there_is_an_end_to_it_also_for_one_that_goes_on(tmp_path: Path) -> None:
+async def test_the_number_of_comments_is_limited_also_after_a_resume(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         box = Toolbox([Comment(PATCH, MAX_COMMENTS - 1)])
         assert (await box.use("comment", said(), desk.context)).ok

@@ -1,4 +1,4 @@
-"""What the model sees is made from the log: the same now as after a crash, and never said otherwise."""
+"""The model's messages are built from the log: the same now as after a crash, and never changed."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ RUN: tuple[Event, ...] = (
 
 
 @pytest.mark.parametrize("erased", [{0}, {1}, {2}, {3}, {2, 3}, {4}, {0, 1}, {1, 4}])
-def test_what_is_left_of_an_erased_log_can_be_sent_to_a_model(erased: set[int]) -> None:
+def test_an_erased_log_makes_a_valid_conversation(erased: set[int]) -> None:
     """Providers refuse a reply without a question, a call without a result, a result without its call."""
     conversation = Conversation()
     for place, event in enumerate(RUN):
@@ -100,7 +100,7 @@ def test_what_is_left_of_an_erased_log_can_be_sent_to_a_model(erased: set[int]) 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(some_events, max_size=25))
-def test_what_is_read_back_makes_the_same_conversation(log: list[Event]) -> None:
+def test_a_log_that_is_read_back_makes_the_same_conversation(log: list[Event]) -> None:
     live, rebuilt = Conversation(), Conversation()
     for seq, event in enumerate(log, start=1):
         before = list(live.messages)
@@ -159,7 +159,7 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
 
 
 def compacting(request: Request, *, answer: Said) -> Said:
-    """Makes much noise until it is made short, then finishes."""
+    """Prints long outputs until the conversation is compacted, then finishes."""
     last = request.messages[-1]
     if isinstance(last, FromUser) and "Only your next message will be kept" in last.text:
         return answer
@@ -176,7 +176,7 @@ def compacting(request: Request, *, answer: Said) -> Said:
 
 
 @pytest.mark.anyio
-async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files(tmp_path: Path) -> None:
+async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path: Path) -> None:
     answer = Said("Plan B was chosen, the key is hunter2-hunter2.", usage=Usage(input=100, output=7))
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
@@ -212,7 +212,7 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
 @pytest.mark.parametrize(
     "answer", [Said(""), Said(error=LimitReached("Too long even for that.", limit="context"))]
 )
-async def test_without_a_summary_the_last_words_stand_for_it(tmp_path: Path, answer: Said) -> None:
+async def test_without_a_summary_the_last_replies_replace_it(tmp_path: Path, answer: Said) -> None:
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
         worked = await begin(setup, "run_1", "The task itself.")
@@ -222,7 +222,7 @@ async def test_without_a_summary_the_last_words_stand_for_it(tmp_path: Path, ans
 
 
 @pytest.mark.anyio
-async def test_a_script_goes_on_after_its_conversation_was_made_short(
+async def test_a_scripted_model_continues_after_a_compaction(
     tmp_path: Path,
 ) -> None:
     said = [
@@ -245,9 +245,9 @@ async def test_a_script_goes_on_after_its_conversation_was_made_short(
 
 
 @pytest.mark.anyio
-async def test_a_provider_that_counts_otherwise_is_believed(tmp_path: Path) -> None:
+async def test_a_conversation_that_the_provider_finds_too_long_is_compacted(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
-        # Nothing looked too long from here.
+        # By our own estimate it was not too long.
         if len(request.messages) > 4 and not isinstance(request.messages[-1], FromUser):
             return Said(error=LimitReached("The conversation is too long.", limit="context"))
         return compacting(request, answer=Said("In short."))
@@ -262,8 +262,8 @@ async def test_a_provider_that_counts_otherwise_is_believed(tmp_path: Path) -> N
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("last", [Said(calls=(call("finish", title="Done", summary="So."),)), Said("So.")])
-async def test_what_was_concluded_is_not_asked_again(tmp_path: Path, last: Said) -> None:
-    """Killed between the last word and the end of the run."""
+async def test_a_concluded_run_does_not_ask_the_model_again(tmp_path: Path, last: Said) -> None:
+    """Killed between the last reply and the end of the run."""
     model = Wise(lambda request: last)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model)
     async with open_setup(tmp_path, wishes) as setup:
@@ -277,7 +277,7 @@ async def test_what_was_concluded_is_not_asked_again(tmp_path: Path, last: Said)
     assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")
 
 
-def test_a_model_is_not_shown_what_is_for_some_people_only() -> None:
+def test_a_model_does_not_see_messages_for_some_users_only() -> None:
     said = [
         events.RunStarted(run_id="r", prompt="Work.", persona="coder", model="m"),
         events.MessageSent(author="user", text="hidden tests: 3 failed", audience="owner"),

@@ -24,7 +24,7 @@ from hutch.agent.testing.report import NO_PYTEST, NOT_THERE, Counts, Failure, Re
         ("x" * 1000, "x" * (LINE_CHARS - 1) + "…"),
     ],
 )
-def test_the_line_that_tells(output: str, line: str) -> None:
+def test_the_line_that_describes_the_error(output: str, line: str) -> None:
     assert error_line(output) == line
 
 
@@ -32,7 +32,7 @@ def report(**given: object) -> Report:
     return Report(**{"runner": "r", "command": "c", "counts": None, "exit_code": 1, **given})  # type: ignore[arg-type]
 
 
-def test_a_reason_is_told_with_the_way_out_where_no_count_tells() -> None:
+def test_without_counts_a_reason_has_a_remedy() -> None:
     missing = report(output="/usr/bin/python3: No module named pytest", always_counts=True)
     assert missing.reason == (
         "The tests failed with exit code 1: /usr/bin/python3: No module named pytest. " + NO_PYTEST

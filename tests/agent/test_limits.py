@@ -1,4 +1,4 @@
-"""What a run may take, and a model that goes in circles."""
+"""The limits of a run, and a model that repeats itself."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from hutch.llm.interface import FromModel, Request, Usage
 from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 
-def test_each_limit_is_told_by_its_name() -> None:
+def test_each_limit_is_described() -> None:
     spent = Spent()
     spent.add(Usage(input=900, output=100), 0.5)
     for limits, words in [
@@ -36,7 +36,7 @@ def test_each_limit_is_told_by_its_name() -> None:
     assert spent.describe_reached(RunLimits(None, None, None, None)) is None
 
 
-def test_money_is_not_all_when_a_price_is_unknown() -> None:
+def test_the_cost_is_unknown_when_a_price_is_unknown() -> None:
     spent = Spent()
     spent.add(Usage(output=1), 0.25)
     assert spent.cost == 0.25
@@ -49,7 +49,7 @@ def test_the_tighter_of_two_limits_holds() -> None:
     assert RunLimits(10, None, 2.0, 60).or_else(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 60)
 
 
-def test_the_limit_that_is_used_up_is_known_by_its_name() -> None:
+def test_the_reached_limit_is_named() -> None:
     spent = Spent(turns=5, usage=Usage(input=70, output=30), cost_usd=0.2, before_s=9)
     assert spent.reached(RunLimits(turns=6, tokens=101)) is None
     assert spent.reached(RunLimits(turns=5)) == "turns"
@@ -64,7 +64,7 @@ def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") 
     return [(bool(word), stop) for word, stop in told]
 
 
-def test_the_same_failing_call_is_told_then_stopped() -> None:
+def test_the_same_failing_call_is_warned_about_then_stopped() -> None:
     seen = repeat(LoopGuard(), FAILING_STOPPED)
     assert next(place for place, (told, _) in enumerate(seen, 1) if told) == FAILING_WARNED
     assert [stop for _, stop in seen] == [False] * (FAILING_STOPPED - 1) + [True]
@@ -77,7 +77,7 @@ def test_the_order_of_arguments_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("times", [50])
-def test_honest_repetition_is_not_a_circle(times: int) -> None:
+def test_repetition_after_changes_is_allowed(times: int) -> None:
     guard = LoopGuard()
     for turn in range(times):
         assert guard.record("run_tests", "{}", "1 failed", ok=True) == ("", False)
@@ -95,7 +95,7 @@ def reply(**given: object) -> ModelReplied:
     return ModelReplied(run_id="r", turn=1, input_tokens=10, output_tokens=5, duration_s=2, **given)  # type: ignore[arg-type]
 
 
-def test_what_was_spent_is_known_from_the_log() -> None:
+def test_the_usage_of_a_run_is_read_from_its_log() -> None:
     returned = ToolReturned(run_id="r", call_id="c", tool="bash", ok=True, text="", duration_s=3)
     short = ContextCompacted(run_id="r", upto_seq=3, summary="s", input_tokens=100, cost_usd=0.5)
     log = entries_of(
@@ -108,7 +108,7 @@ def test_what_was_spent_is_known_from_the_log() -> None:
     )
     spent = spent_before(log)
     assert (spent.turns, spent.usage, spent.cost) == (1, Usage(input=110, output=5), 0.75)
-    assert spent.before_s == 5  # and not the hours that it lay there
+    assert spent.before_s == 5  # without the hours until it was resumed
     ended = RunEnded(run_id="r", outcome="cancelled", duration_s=7)
     assert spent_before([*log, *entries_of(ended, reply(), returned)]).before_s == 12
     assert spent_before([*log, *entries_of(ended, reply())]).cost is None
@@ -123,7 +123,7 @@ def test_what_was_spent_is_known_from_the_log() -> None:
         (RunLimits(turns=2), "It took 2 turns, which is the limit.", 2),
     ],
 )
-async def test_a_limit_ends_a_run_and_more_lets_it_go_on(
+async def test_a_limit_ends_a_run_and_a_higher_one_resumes_it(
     tmp_path: Path, limits: RunLimits, words: str, turns: int
 ) -> None:
     def think(request: Request) -> Said:

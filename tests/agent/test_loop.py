@@ -1,4 +1,4 @@
-"""A prompt becomes a tested change, and whatever goes wrong ends in exactly one way."""
+"""A prompt becomes a tested change, and every error ends in exactly one outcome."""
 
 # ruff: noqa: ASYNC110 (there is nothing to wait for but what is inside)
 
@@ -28,7 +28,7 @@ MENDING = replies(
 )
 
 
-async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
+async def test_a_failing_test_is_fixed(tmp_path: Path) -> None:
     async with open_setup(tmp_path, Wishes(BROKEN, MENDING)) as setup:
         worked = await begin(setup, "run_1", "Make the test pass.")
         log = [entry.event for entry in await entries(setup.recorder)]
@@ -49,7 +49,7 @@ async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
     ]
 
 
-async def test_the_tests_have_the_last_word(tmp_path: Path) -> None:
+async def test_the_tests_decide_the_outcome(tmp_path: Path) -> None:
     wrong = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a * b"}]}
     cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
@@ -76,7 +76,7 @@ OTHER = b"    def tearDown(self):\n        import uuid; open(f'{uuid.uuid4()}.py
     ],
     ids=["nothing", "once", "always", "new files", "a report"],
 )
-async def test_what_tests_leave_behind_is_tested_or_not_called_so(
+async def test_files_that_tests_change_are_tested_or_reported(
     tmp_path: Path, then: bytes, outcome: str, runs: int
 ) -> None:
     files = {"mod.py": b"def f(): return 1\n", "test_mod.py": WRITES + then}
@@ -88,7 +88,7 @@ async def test_what_tests_leave_behind_is_tested_or_not_called_so(
     assert ("are untested" in worked.ended.reason) == (outcome != "done")
 
 
-async def test_what_still_runs_after_the_tests_is_not_delivered_untested(tmp_path: Path) -> None:
+async def test_changes_after_the_tests_are_not_delivered_untested(tmp_path: Path) -> None:
     test = b"import unittest\nfrom mod import f\n\nclass T(unittest.TestCase):\n    def test_f(self):\n"
     files = {"mod.py": b"def f(): return 1\n", "test_mod.py": test + b"        self.assertEqual(f(), 1)\n"}
     later = "(until test -e go; do sleep 0.05; done; echo 'def f(): return 2' > mod.py; touch gone) &"
@@ -125,7 +125,7 @@ async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
     assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
 
 
-async def test_arguments_that_are_nested_without_end_are_an_answer(tmp_path: Path) -> None:
+async def test_deeply_nested_arguments_get_an_error_result(tmp_path: Path) -> None:
     wanted = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
     deep = {"calls": wanted}
     async with open_setup(tmp_path, Wishes(BROKEN, replies(deep, FINISH))) as setup:
@@ -136,7 +136,7 @@ async def test_arguments_that_are_nested_without_end_are_an_answer(tmp_path: Pat
     assert worked.ended.outcome == "done"
 
 
-async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
+async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
     cassette = replies(
         {"calls": [call("telepathy"), {"tool": "read_file", "args": "{"}, call("read_file", file="x")]},
         {"calls": [call("read_file", path="../../etc/passwd"), call("read_file", path="nothing.py")]},
@@ -161,7 +161,7 @@ async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
         (replace(DEFAULT_LIMITS, timeout_s=1.5), "seconds, which is the limit"),
     ],
 )
-async def test_a_limit_ends_a_run_and_says_so(tmp_path: Path, limits: RunLimits, words: str) -> None:
+async def test_a_limit_ends_a_run_with_a_reason(tmp_path: Path, limits: RunLimits, words: str) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 0.3; date +%N")], "times": 1000})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette, limits=limits)) as setup:
         worked = await begin(setup, "run_1", "Go.")
@@ -169,7 +169,7 @@ async def test_a_limit_ends_a_run_and_says_so(tmp_path: Path, limits: RunLimits,
     assert words in worked.ended.reason
 
 
-async def test_going_in_circles_is_stopped(tmp_path: Path) -> None:
+async def test_a_model_that_repeats_itself_is_stopped(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("read_file", path="nothing.py")], "times": 1000})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
@@ -177,7 +177,7 @@ async def test_going_in_circles_is_stopped(tmp_path: Path) -> None:
     assert "repeated itself" in worked.ended.reason
 
 
-async def test_a_model_that_cannot_be_had_fails_the_run(tmp_path: Path) -> None:
+async def test_an_unavailable_model_fails_the_run(tmp_path: Path) -> None:
     cassette = replies({"fault": {"status": 529}, "times": 9})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
@@ -185,7 +185,7 @@ async def test_a_model_that_cannot_be_had_fails_the_run(tmp_path: Path) -> None:
     assert "Tried 3 times" in worked.ended.reason
 
 
-async def test_cancelling_leaves_no_process_and_a_log_that_says_so(tmp_path: Path) -> None:
+async def test_cancelling_kills_all_processes_and_is_logged(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 4242", timeout_s=600)]})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         task = asyncio.create_task(begin(setup, "run_1", "Go."))
@@ -226,7 +226,7 @@ async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: P
     assert [event.ok for event in returned] == [False, False, True]
 
 
-async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
+async def test_messages_during_a_run_reach_the_model(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         setup.inbox.append(UserMessage("Mind the tests."))
@@ -235,7 +235,7 @@ async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     assert events.MessageSent(author="user", text="Mind the tests.") in log
 
 
-async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
+async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
     """As after a kill: the log ends in the middle of a call, and another process takes it up."""
     wishes = Wishes(BROKEN, MENDING)
     async with open_setup(tmp_path, wishes) as setup:
@@ -253,7 +253,7 @@ async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
         assert len(changed) == 1  # the edit was not made again
 
 
-async def test_killed_while_it_finished_it_finishes(tmp_path: Path) -> None:
+async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("edit_file", **FIX)]}, FINISH)
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         session_id = setup.recorder.session_id
@@ -269,7 +269,7 @@ async def test_killed_while_it_finished_it_finishes(tmp_path: Path) -> None:
     assert [event.text for event in more if isinstance(event, events.ToolReturned)] == ["Done."]
 
 
-async def test_a_patch_that_makes_no_sense_is_an_answer(tmp_path: Path) -> None:
+async def test_an_invalid_patch_gets_an_error_result(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
@@ -278,7 +278,7 @@ async def test_a_patch_that_makes_no_sense_is_an_answer(tmp_path: Path) -> None:
     assert [event.ok for event in log if isinstance(event, events.ToolReturned)] == [False, True]
 
 
-async def test_a_reply_that_was_cut_off_is_asked_to_go_on(tmp_path: Path) -> None:
+async def test_after_a_cut_off_reply_the_model_is_asked_to_continue(tmp_path: Path) -> None:
     cassette = replies({"text": "I was just", "finish": "length"}, {"text": "saying."})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
@@ -288,7 +288,7 @@ async def test_a_reply_that_was_cut_off_is_asked_to_go_on(tmp_path: Path) -> Non
     assert (said.author, said.text.startswith("Your reply was cut off.")) == ("hutch", True)
 
 
-async def test_a_model_that_refuses_fails_the_run_in_its_own_words(tmp_path: Path) -> None:
+async def test_a_refusal_of_the_model_fails_the_run_with_its_text(tmp_path: Path) -> None:
     cassette = replies({"text": "I cannot help with that.", "finish": "refused"})
     async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
         ended = (await begin(setup, "run_1", "Go.")).ended
@@ -298,7 +298,7 @@ async def test_a_model_that_refuses_fails_the_run_in_its_own_words(tmp_path: Pat
     )
 
 
-async def test_a_fault_of_hutch_is_in_the_log_and_rises(tmp_path: Path) -> None:
+async def test_a_bug_in_hutch_is_logged_and_raised(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         raise ZeroDivisionError
 
@@ -313,7 +313,7 @@ async def test_a_fault_of_hutch_is_in_the_log_and_rises(tmp_path: Path) -> None:
     )
 
 
-async def test_halves_of_letters_are_mended_before_they_are_kept(tmp_path: Path) -> None:
+async def test_lone_surrogates_are_replaced_before_they_are_logged(tmp_path: Path) -> None:
     said = iter(
         [Said("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
     )
@@ -325,7 +325,7 @@ async def test_halves_of_letters_are_mended_before_they_are_kept(tmp_path: Path)
     assert next(event.text for event in log if isinstance(event, events.ModelReplied)) == "\U0001f600 \ufffd"
 
 
-async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
+async def test_a_message_during_finish_reaches_the_model(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         if "One more thing." in str(request.messages):
             return Said("That too.")
@@ -337,7 +337,7 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     assert (worked.summary, worked.ended.turns) == ("That too.", 2)
 
 
-async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
+async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path) -> None:
     waited_s = 0.0
 
     async def slow(question: str, _: str) -> str:
@@ -361,11 +361,11 @@ async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
             began = time.monotonic()
             worked = await begin(asking, "run_1", "Ask first.")
         if time.monotonic() - began - waited_s < limit_s:
-            break  # else this machine took longer for the work alone
+            break  # else the work alone took longer on this machine
     assert worked.ended.outcome == "done"
 
 
-async def test_killed_after_a_question_was_answered_it_uses_the_answer(tmp_path: Path) -> None:
+async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("ask_user", question="Tabs?")]}, {"text": "Spaces, then."})
 
     async def answer(text: str, _: str) -> str:

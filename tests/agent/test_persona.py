@@ -1,4 +1,4 @@
-"""Personas: built in, a person's own, and a repository's that can only narrow."""
+"""Personas: built in, the user's own, and a repository's that can only narrow."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ def load(name: str, read: ReadFile | None = None, folder: Path | None = None) ->
     return load_persona(name, known_tools=TOOLS, read=read, folder=folder)
 
 
-def test_the_built_in_ones_are_sound() -> None:
+def test_the_built_in_personas_are_valid() -> None:
     assert sorted(built_in()) == ["consultant", "copilot", "engineer", "pair", "reviewer"]
     for name in built_in():
         persona = load(name)
@@ -39,7 +39,7 @@ def test_the_built_in_ones_are_sound() -> None:
         assert pair.decide(tool, paths=["a.py"]).action == "ask", tool
 
 
-def test_a_persons_own_file_wins(tmp_path: Path) -> None:
+def test_the_users_own_file_wins(tmp_path: Path) -> None:
     (tmp_path / "engineer.md").write_text("---\ntools: [bash]\nlimits: {turns: 3}\n---\nBe brief.\n")
     persona = load("engineer", folder=tmp_path)
     assert (persona.prompt, persona.tools) == ("Be brief.", ("bash",))
@@ -78,7 +78,7 @@ def test_a_repository_can_never_widen() -> None:
     assert (own.tools, own.prompt) == (("grep", "bash"), load("engineer").prompt)
 
 
-def test_a_repositorys_broken_file_narrows_nothing_and_shows() -> None:
+def test_a_repositorys_invalid_file_narrows_nothing_and_is_reported() -> None:
     persona = load("engineer", repository("engineer", "---\ntools: [\n---\n"))
     assert persona.tools == TOOLS
     assert "cannot be used" in persona.from_repository
@@ -96,7 +96,7 @@ def test_a_repositorys_broken_file_narrows_nothing_and_shows() -> None:
         ("---\n: : :\n\t-\n---\n", "not YAML|wrong at"),
     ],
 )
-def test_a_mistake_in_a_persons_file_is_told(tmp_path: Path, text: str, words: str) -> None:
+def test_an_error_in_the_users_file_is_reported(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "mine.md").write_text(text)
     with pytest.raises(BadRequest, match=words):
         load("mine", folder=tmp_path)
@@ -125,7 +125,7 @@ def test_no_file_of_a_repository_stops_a_run(front: str) -> None:
     assert persona.from_repository.startswith("(its persona file cannot be used: ")
 
 
-def test_a_name_that_is_not_there_tells_which_are(tmp_path: Path) -> None:
+def test_an_unknown_name_lists_the_known_personas(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Hello.")
     with pytest.raises(
         NotFound, match=r"Known personas: consultant, copilot, engineer, mine, pair, reviewer"
@@ -135,7 +135,7 @@ def test_a_name_that_is_not_there_tells_which_are(tmp_path: Path) -> None:
         load("../mine", folder=tmp_path / "below")
 
 
-def test_a_persona_that_a_repository_chose_is_allowed_no_more_than_the_usual_one(tmp_path: Path) -> None:
+def test_a_persona_that_a_repository_chose_has_no_more_rights_than_the_default(tmp_path: Path) -> None:
     (tmp_path / "engineer.md").write_text(
         "---\nmodel: small\ntools: [read_file, bash, finish]\npolicy: {rules: [ask bash]}\n---\nCarefully.\n"
     )

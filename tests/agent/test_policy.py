@@ -50,7 +50,7 @@ def policy(*rules: str, default: str = "allow") -> Policy:
         "find . -name x -exec git push \\; -o -execdir sh -c 'ls' \\;",
     ],
 )
-def test_a_rule_sees_the_command_wherever_it_stands(command: str) -> None:
+def test_a_rule_sees_a_command_anywhere_in_the_line(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action == "deny"
 
 
@@ -66,7 +66,7 @@ def test_a_rule_sees_the_command_wherever_it_stands(command: str) -> None:
         "env A=b ls -S",
     ],
 )
-def test_words_about_a_command_are_not_the_command(command: str) -> None:
+def test_text_that_mentions_a_command_is_not_the_command(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action == "allow"
 
 
@@ -86,7 +86,7 @@ def test_words_about_a_command_are_not_the_command(command: str) -> None:
         "bash -eu -o pipefail build.sh",
     ],
 )
-def test_what_cannot_be_read_for_sure_is_asked_about(command: str) -> None:
+def test_unclear_commands_need_approval(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action in ("ask", "deny")
     assert policy().decide("bash", command=command).action == "allow"
 
@@ -116,7 +116,7 @@ def test_paths_and_tools_are_patterns() -> None:
     assert rules.decide("grep").action == "allow"
 
 
-def test_a_search_is_allowed_by_a_rule_for_all_that_is_below_and_denied_by_one_for_what_is() -> None:
+def test_a_search_needs_an_allow_for_all_files_below_and_is_denied_by_any() -> None:
     rules = policy("allow grep src/**", "allow grep docs/*", "deny grep src/secrets/**", default="ask")
     for path, action in (("src", "allow"), ("docs", "ask"), ("", "ask"), ("src/secrets", "deny")):
         assert (path, rules.decide("grep", below=[path]).action) == (path, action)
@@ -124,7 +124,7 @@ def test_a_search_is_allowed_by_a_rule_for_all_that_is_below_and_denied_by_one_f
     assert [hidden(path) for path in ("src/a", "src/secrets/a/b", "src/secrets.py")] == [False, True, False]
 
 
-def test_an_answer_covers_what_it_says_and_no_more() -> None:
+def test_an_answer_covers_only_its_command() -> None:
     rules = policy("ask bash git push", "deny bash rm")
     asked = rules.decide("bash", command="git push origin main")
     assert asked.covers == (Rule("allow", "bash", "git push"),)
@@ -135,7 +135,7 @@ def test_an_answer_covers_what_it_says_and_no_more() -> None:
     assert both.covers == (Rule("allow", "bash", "git push"), Rule("allow", "bash", "npm publish"))
 
 
-def test_a_command_that_cannot_be_read_is_never_covered() -> None:
+def test_an_unclear_command_is_never_covered() -> None:
     asked = policy("ask bash git push").decide("bash", command="git push; $X")
     assert (asked.action, asked.covers) == ("ask", ())
 
@@ -160,7 +160,7 @@ def test_a_command_that_cannot_be_read_is_never_covered() -> None:
         ("rm 'x*'", "rm xyz"),
     ],
 )
-def test_an_answer_covers_nothing_that_was_not_shown(shown: str, other: str) -> None:
+def test_an_answer_does_not_cover_another_command(shown: str, other: str) -> None:
     rules = policy("ask bash")
     granted = rules.granted(rules.decide("bash", command=shown).covers)
     asked = granted.decide("bash", command=other)
@@ -178,14 +178,14 @@ def test_an_answer_covers_the_command_wherever_it_is_plain(command: str) -> None
     assert granted.decide("bash", command=command).action == "allow"
 
 
-def test_who_may_only_narrow_cannot_allow() -> None:
+def test_narrowing_rules_cannot_allow() -> None:
     rules = policy("ask bash git push").narrowed(map(parse_rule, ["allow bash git push", "deny bash curl"]))
     assert rules.decide("bash", command="git push").action == "ask"
     assert rules.decide("bash", command="curl x").action == "deny"
 
 
 @pytest.mark.parametrize("line", ["", "permit bash", "deny", "deny bash 'git"])
-def test_what_is_not_a_rule_is_told(line: str) -> None:
+def test_an_invalid_rule_is_refused(line: str) -> None:
     with pytest.raises(BadRequest, match="rule"):
         parse_rule(line)
 
@@ -200,7 +200,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_the_parser_gives_up_on_is_never_allowed_by_a_rule_for_less(text: str) -> None:
+def test_text_that_the_parser_gives_up_on_is_not_allowed_by_a_narrower_rule(text: str) -> None:
     assert not parse(text).clear
     command = f"git status; {text}"
     assert policy("deny bash git push").decide("bash", command=command).action == "ask"
@@ -213,7 +213,7 @@ def test_what_the_parser_gives_up_on_is_never_allowed_by_a_rule_for_less(text: s
 
 
 @pytest.mark.parametrize("command", ["> precious", "x=1", "# nothing", ""])
-def test_a_rule_for_all_commands_is_for_lines_without_one_too(command: str) -> None:
+def test_a_rule_for_all_commands_holds_for_lines_without_a_command(command: str) -> None:
     assert policy("deny bash").decide("bash", command=command).action == "deny"
     asked = policy("ask bash").decide("bash", command=command)
     assert (asked.action, asked.covers) == ("ask", ())
@@ -256,7 +256,7 @@ def parsers() -> set[str]:
 
 @pytest.mark.parametrize("named", sorted(FILE_TOOLS))
 @pytest.mark.parametrize("action", ["ask", "deny"])
-def test_a_rule_about_one_way_to_change_files_is_about_all_of_them(named: str, action: str) -> None:
+def test_a_rule_about_one_file_tool_holds_for_all_of_them(named: str, action: str) -> None:
     rules = policy(f"{action} {named} *.lock")
     for tool in FILE_TOOLS:
         assert rules.decide(tool, paths=["a.lock"]).action == action
@@ -264,13 +264,13 @@ def test_a_rule_about_one_way_to_change_files_is_about_all_of_them(named: str, a
     assert rules.decide("read_file", paths=["a.lock"]).action == "allow"
 
 
-def test_to_allow_one_way_to_change_files_allows_no_other() -> None:
+def test_allowing_one_file_tool_allows_no_other() -> None:
     rules = policy("allow edit_file", default="ask")
     assert rules.decide("edit_file", paths=["a"]).action == "allow"
     assert rules.decide("write_file", paths=["a"]).action == "ask"
 
 
-def test_an_answer_about_a_file_holds_for_every_way_to_change_it() -> None:
+def test_an_answer_about_a_file_holds_for_all_file_tools() -> None:
     asked = policy("ask write_file")
     granted = asked.granted(asked.decide("apply_patch", paths=["a"]).covers)
     assert granted.decide("edit_file", paths=["a"]).action == "allow"

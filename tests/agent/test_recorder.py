@@ -1,4 +1,4 @@
-"""Events of a session reach its log in order, without secrets, and before anybody hears of them."""
+"""Events of a session reach its log in order, without secrets, and before listeners get them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -60,14 +60,14 @@ async def test_reports_are_written_before_the_next_event_and_after_the_output(re
     assert seq == recorder.last_seq == 5
 
 
-async def test_a_report_that_nothing_follows_is_written_by_itself(recorder: Recorder) -> None:
+async def test_a_report_without_a_following_event_is_written_soon(recorder: Recorder) -> None:
     recorder.report(started("ls"))
     await recorder.settle()
     assert await logged(recorder) == [started("ls")]
     assert await recorder.append() == 0
 
 
-async def test_a_report_that_another_caller_took_along_is_confirmed_when_it_is_written(
+async def test_a_report_in_another_callers_append_is_confirmed_when_it_is_written(
     recorder: Recorder,
 ) -> None:
     recorder.report(started("ls"))
@@ -79,13 +79,13 @@ async def test_a_report_that_another_caller_took_along_is_confirmed_when_it_is_w
     assert await other == 3
 
 
-async def test_reports_hold_neither_secrets_nor_halves_of_characters(recorder: Recorder) -> None:
+async def test_reports_hold_neither_secrets_nor_lone_surrogates(recorder: Recorder) -> None:
     recorder.report(started(f"echo {SECRET} \udcff"))
     await recorder.append()
     assert await logged(recorder) == [started("echo [redacted:secret] \ufffd")]
 
 
-async def test_listeners_hear_of_events_that_are_in_the_log(recorder: Recorder) -> None:
+async def test_listeners_get_events_that_are_in_the_log(recorder: Recorder) -> None:
     heard: list[tuple[Sequence[Event], Sequence[Event]]] = []
 
     async def hear(events: Sequence[Event]) -> None:
@@ -115,7 +115,7 @@ async def test_a_caller_that_is_cancelled_waits_until_its_events_are_written(rec
     assert await logged(recorder) == [said]
 
 
-async def test_what_is_reported_after_the_end_of_a_log_is_dropped(recorder: Recorder) -> None:
+async def test_reports_after_the_end_of_a_log_are_dropped(recorder: Recorder) -> None:
     ended = SessionEnded(outcome="done")
     await recorder.append([ended])
     recorder.report(started("ls"))

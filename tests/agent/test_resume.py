@@ -1,4 +1,4 @@
-"""Killed in the middle of anything, a run goes on from its log and repeats nothing that was done."""
+"""A run that was killed at any moment resumes from its log and repeats nothing."""
 
 # ruff: noqa: ASYNC240 (nothing else is to be done meanwhile)
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAST_DELTA, LAST_EVENT, LAST_COMMAND = 120, 45, TURNS
 
 
-async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
+async def kill_and_resume(home: Path, moment: str, number: int) -> bool:
     """One round; whether the process was killed before it was done."""
     home.mkdir(exist_ok=True)
     ended = run(
@@ -34,7 +34,7 @@ async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
     )
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr.decode()
     if not (home / SESSION).exists():
-        return False  # it was too early for there to be anything
+        return False  # too early: there is no log yet
     session_id = (home / SESSION).read_text()
     async with open_setup(home, WISHES, session_id) as setup:
         log = await entries(setup.recorder)
@@ -55,14 +55,14 @@ def check(log: list[Entry], ran: list[str], before: set[str]) -> None:
     replies = [event for event in events if isinstance(event, ModelReplied)]
     called = [event.call_id for event in events if isinstance(event, ToolCalled)]
     returned = {event.call_id: event for event in events if isinstance(event, ToolReturned)}
-    # All turns were had, each once, and every call got exactly one result.
+    # Every turn happened once, and every call got exactly one result.
     assert [reply.turn for reply in replies] == list(range(1, TURNS + 2))
     wanted = [call.id for reply in replies for call in reply.calls]
     assert sorted(returned) == sorted(wanted)
     assert sum(isinstance(event, ToolReturned) for event in events) == len(wanted)
-    # What had returned was not called again; nothing at all was called twice.
+    # No call was made twice.
     assert sorted(called) == sorted(set(called)) and before <= set(called)
-    # What was interrupted is told as that. It was done once or not at all, the others once.
+    # Interrupted calls are reported as such. They were made once or not at all, the others once.
     assert len(ran) == len(set(ran))
     for reply in replies[:TURNS]:
         shell, read, patch = (returned[call.id] for call in reply.calls)
@@ -80,14 +80,14 @@ def check(log: list[Entry], ran: list[str], before: set[str]) -> None:
         ("append", 2),  # before the first reply is written
         pytest.param("append", 5, marks=pytest.mark.soak),
         pytest.param("written", 2, marks=pytest.mark.soak),
-        ("written", 3),  # after a call was written down, before it is made
+        ("written", 3),  # after a call was logged, before it is made
         pytest.param("written", 9, marks=pytest.mark.soak),
         ("tool", 1),
         ("any", 900),
     ],
 )
-async def test_a_killed_run_goes_on(tmp_path: Path, moment: str, number: int) -> None:
-    killed = await kill_and_go_on(tmp_path / "home", moment, number)
+async def test_a_killed_run_resumes(tmp_path: Path, moment: str, number: int) -> None:
+    killed = await kill_and_resume(tmp_path / "home", moment, number)
     assert killed or moment == "any"
 
 
@@ -104,5 +104,5 @@ async def test_killed_a_hundred_times(tmp_path: Path) -> None:
                 ("any", 2000),
             ]
         )
-        killed += await kill_and_go_on(tmp_path / str(number), moment, rng.randrange(most))
+        killed += await kill_and_resume(tmp_path / str(number), moment, rng.randrange(most))
     assert killed > 50

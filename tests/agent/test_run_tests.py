@@ -53,7 +53,7 @@ async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path
 
 
 @anyio
-async def test_unittest_says_the_assertion_first_and_where(tmp_path: Path) -> None:
+async def test_a_unittest_failure_begins_with_the_assertion_and_its_location(tmp_path: Path) -> None:
     more = (
         b"    def test_zero(self):\n        self.assertEqual(add(0, 0), 0)\n"
         b"    @unittest.skip('no')\n    def test_x(self):\n        pass\n"
@@ -100,12 +100,12 @@ async def test_pytest_in_the_jail(tmp_path: Path) -> None:
     assert lines[3:5] == ["FAILED tests.test_adding.test_add at tests/test_adding.py:6", "assert -1 == 5"]
     assert some.text.splitlines()[0] == "1 passed"
     assert none.text.startswith("No test was run") and not none.data["tests"]["ok"]
-    # It ends well and has shown nothing.
+    # It exits with 0 and proves nothing.
     assert "without a readable report" in early.text and not early.data["tests"]["ok"]
 
 
 @anyio
-async def test_without_pytest_it_is_told_what_to_do(tmp_path: Path) -> None:
+async def test_a_missing_pytest_is_reported_with_a_remedy(tmp_path: Path) -> None:
     async with open_desk(tmp_path, PYTEST) as desk:
         result = await desk.use("run_tests")
     assert not result.data["tests"]["ok"]
@@ -115,7 +115,7 @@ async def test_without_pytest_it_is_told_what_to_do(tmp_path: Path) -> None:
 
 @anyio
 @pytest.mark.parametrize("name", ["Jest", "Vitest"])
-async def test_a_runner_of_node_that_is_not_installed_is_told_at_once(tmp_path: Path, name: str) -> None:
+async def test_a_missing_node_runner_is_reported_at_once(tmp_path: Path, name: str) -> None:
     package = f'{{"devDependencies": {{"{name.lower()}": "^2"}}}}'.encode()
     async with open_desk(tmp_path, {"package.json": package}) as desk:
         result = await desk.use("run_tests")
@@ -127,7 +127,7 @@ async def test_a_runner_of_node_that_is_not_installed_is_told_at_once(tmp_path: 
 
 
 @anyio
-async def test_a_runner_of_the_repositorys_own_is_found_from_below(tmp_path: Path) -> None:
+async def test_the_repositorys_own_runner_is_found_from_a_subdirectory(tmp_path: Path) -> None:
     jest = (
         b"#!/bin/sh\nfor word; do case $word in --outputFile=*) "
         b"""echo '{"testResults": [{"assertionResults": [{"status": "passed"}]}]}' > "${word#*=}"\n"""
@@ -155,7 +155,7 @@ async def test_node_in_the_jail(tmp_path: Path) -> None:
 
 
 @anyio
-async def test_what_takes_too_long_keeps_what_it_said(tmp_path: Path) -> None:
+async def test_tests_over_their_timeout_keep_their_output(tmp_path: Path) -> None:
     slow = (
         b"import time, unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n"
         b"        print('so far', flush=True)\n        time.sleep(600)\n"
@@ -191,7 +191,7 @@ async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: 
 
 
 @anyio
-async def test_a_commands_output_can_be_looked_at(tmp_path: Path) -> None:
+async def test_a_commands_output_is_saved(tmp_path: Path) -> None:
     command = "printf '\\033[31mfirst\\033[0m\\n'; seq 5000; echo last; false"
     async with open_desk(tmp_path, BROKEN, test_command=command) as desk:
         result = await desk.use("run_tests")
@@ -203,7 +203,7 @@ async def test_a_commands_output_can_be_looked_at(tmp_path: Path) -> None:
 
 
 @anyio
-async def test_a_report_from_before_does_not_speak_for_now(tmp_path: Path) -> None:
+async def test_an_old_report_is_not_used(tmp_path: Path) -> None:
     async with open_desk(tmp_path, BROKEN) as desk:
         await desk.use("run_tests")
         await desk.use("bash", command="echo 'import os, unittest; os._exit(0)' > test_adding.py")
@@ -223,7 +223,7 @@ PASSED = '<testsuite><testcase classname="a" name="b"/></testsuite>'
     ],
     ids=["link", "fifo"],
 )
-async def test_a_report_is_a_file_or_none(tmp_path: Path, trick: str) -> None:
+async def test_a_report_must_be_a_regular_file(tmp_path: Path, trick: str) -> None:
     code = f"import os, unittest\nos.system({trick!r})\nos._exit(0)\n"
     async with open_desk(tmp_path, {"test_x.py": code.encode()}) as desk:
         result = await desk.use("run_tests")
@@ -231,7 +231,7 @@ async def test_a_report_is_a_file_or_none(tmp_path: Path, trick: str) -> None:
 
 
 @anyio
-async def test_a_giant_report_is_none(tmp_path: Path) -> None:
+async def test_a_giant_report_is_ignored(tmp_path: Path) -> None:
     forged = (
         b"import os\nwith open('/tmp/hutch-tests.report', 'w') as file:\n    file.write('<s>')\n"
         b"    for _ in range(50):\n        file.write('<testcase/>' * 100_000)\nos._exit(0)\n"
@@ -242,7 +242,7 @@ async def test_a_giant_report_is_none(tmp_path: Path) -> None:
 
 
 @anyio
-async def test_words_that_cannot_be_split_are_told(tmp_path: Path) -> None:
+async def test_arguments_that_cannot_be_split_are_refused(tmp_path: Path) -> None:
     async with open_desk(tmp_path, BROKEN) as desk:
         result = await desk.use("run_tests", arguments="'open")
     assert not result.ok and "Check the quotes" in result.text
@@ -271,16 +271,16 @@ def found(files: dict[str, bytes], command: str | None = None) -> Runner:
         ({"setup.cfg": b"[tool:pytest]\n"}, "pytest"),
     ],
 )
-def test_the_runner_is_found_by_looking(files: dict[str, bytes], name: str) -> None:
+def test_the_runner_is_detected_from_files(files: dict[str, bytes], name: str) -> None:
     assert found(files).name == name
 
 
-def test_nothing_found_tells_the_way_out() -> None:
+def test_without_tests_the_error_has_a_remedy() -> None:
     with pytest.raises(NotFound, match=r"set tests\.command in \.hutch/config\.toml"):
         found({"readme.md": b""})
 
 
-def test_words_take_the_place_of_all_tests() -> None:
+def test_arguments_replace_the_selection_of_all_tests() -> None:
     go = found({"go.mod": b""})
     assert (go.words[-1], with_words(go, ["./x"]).words) == ("./...", ("go", "test", "-json", "./x"))
     python = found({".venv": b"", "test_a.py": b"import unittest"})
@@ -289,7 +289,7 @@ def test_words_take_the_place_of_all_tests() -> None:
     assert str(with_words(python, ["test_a"])) == ".venv/bin/python -m unittest test_a"
 
 
-def test_a_command_of_a_known_runner_is_read_as_its_own() -> None:
+def test_a_configured_command_of_a_known_runner_is_recognised() -> None:
     assert found({}, f"{sys.executable} -m pytest -x tests").reader == "junit"
     assert found({}, "go test -race ./...").reader == "go"
     assert found({}, "pytest | tee out").reader == "summary"

@@ -1,4 +1,4 @@
-"""What runners write, as they really write it and as somebody hostile would."""
+"""The output of runners, real and hostile."""
 
 import json
 import resource
@@ -35,7 +35,7 @@ E   KeyError: 'x'</error></testcase></testsuite></testsuites>"""
 def test_junit_as_pytest_writes_it() -> None:
     counts = junit(PYTEST)
     assert counts is not None
-    assert (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)  # and not what the file claims
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)  # not the totals that the file claims
     first, second = counts.failures
     assert first == Failure(
         "tests.test_a.test_add",
@@ -108,7 +108,7 @@ def test_hostile_xml_is_no_report(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("sign", ["&#10;&#10;", "\u2028", "\u202e", "&#x9b;", "x" * 500_000])
-def test_a_name_or_a_place_of_junit_stays_in_its_line_and_short(sign: str) -> None:
+def test_names_and_locations_of_junit_are_short_single_lines(sign: str) -> None:
     odd = f"a{sign}FAILED other"
     xml = f'<s><testcase name="{odd}" file="{odd}" line="{odd}"><failure message="m"/></testcase></s>'
     counts = junit(xml.encode())
@@ -129,7 +129,7 @@ COSTLY: dict[str, Callable[[], bytes]] = {  # made by the tests that need them: 
 
 
 @pytest.mark.parametrize("make", COSTLY.values(), ids=COSTLY)
-def test_xml_that_only_costs_is_refused_with_little_memory(make: Callable[[], bytes]) -> None:
+def test_expensive_xml_is_refused_with_little_memory(make: Callable[[], bytes]) -> None:
     """The parser's own memory counts, so it is measured from outside: in a process that has none to spare."""
     room = 256 * 1024 * 1024
 
@@ -192,7 +192,7 @@ GO = [
 ]
 
 
-def test_go_tests_are_the_leaves_and_what_does_not_build() -> None:
+def test_go_counts_tests_without_subtests_and_build_failures() -> None:
     data = "\n".join(map(json.dumps, GO)).encode()
     counts = go_events(data)
     assert counts == Counts(
@@ -241,7 +241,7 @@ JEST = {
 }
 
 
-def test_jest_tells_cases_and_files_that_do_not_load() -> None:
+def test_jest_counts_cases_and_files_that_do_not_load() -> None:
     counts = jest(json.dumps(JEST).encode())
     assert counts is not None and (counts.passed, counts.failed, counts.skipped) == (1, 2, 1)
     case, file = counts.failures
@@ -354,8 +354,8 @@ def test_the_last_lines_of_any_command(text: str, counts: Counts | None) -> None
     ],
     ids=range(12),
 )
-def test_no_reader_can_be_led_astray(name: str, data: bytes) -> None:
-    """What takes more than a blink here would take minutes: see that it ends, and in numbers or nothing."""
+def test_readers_survive_hostile_output(name: str, data: bytes) -> None:
+    """A quadratic reader would take minutes here; each must end, with counts or None."""
     counts = READERS[name](data)
     assert counts is None or len(counts.failures) <= MAX_FAILURES
 

@@ -1,4 +1,4 @@
-"""What is allowed always rests in rows, for each user apart."""
+"""Approvals with scope "always" are stored in rows, per user."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ PUSH = Rule("allow", "bash", "git push")
 ODD = Rule("allow", "write_file", " a\nb ")
 
 
-async def test_what_is_kept_comes_back_once_and_in_order(log: SqlLog) -> None:
+async def test_saved_rules_are_returned_once_and_in_order(log: SqlLog) -> None:
     saved = SavedApprovals(log, "usr_1")
     assert await saved.rules() == ()
     await saved.add([PUSH, ODD])
@@ -32,7 +32,7 @@ async def test_what_is_kept_comes_back_once_and_in_order(log: SqlLog) -> None:
     assert await saved.rules() == (ODD,)
 
 
-async def test_so_many_are_kept_and_no_more(log: SqlLog) -> None:
+async def test_the_number_of_saved_rules_is_limited(log: SqlLog) -> None:
     saved = SavedApprovals(log, "usr_1")
     await saved.add([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
     with pytest.raises(LimitReached, match="Withdraw some"):
@@ -43,7 +43,7 @@ async def test_so_many_are_kept_and_no_more(log: SqlLog) -> None:
     assert await saved.rules() == ()
 
 
-async def test_nobody_runs_over_what_another_keeps(log: SqlLog) -> None:
+async def test_concurrent_saves_lose_nothing(log: SqlLog) -> None:
     rules = [Rule("allow", "bash", str(number)) for number in range(50)]
     await asyncio.gather(*(SavedApprovals(log, "usr_1").add([rule]) for rule in rules))
     assert set(await SavedApprovals(log, "usr_1").rules()) == set(rules)

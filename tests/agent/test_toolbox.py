@@ -1,4 +1,4 @@
-"""What models are told of tools, and what they are told when they call them wrongly."""
+"""The descriptions of tools for models, and the errors for invalid calls."""
 
 import asyncio
 import json
@@ -20,8 +20,8 @@ from hutch.flows.code_change.work import begin
 from tests.agent.run_setups import Wishes, call, entries, open_desk, open_setup, replies
 from tests.deadline import DEADLINE_S
 
-MOST_TOKENS = 3000
-LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
+MAX_TOKENS = 3000
+CHARS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
 
 
 def told(toolbox: Toolbox) -> str:
@@ -42,8 +42,8 @@ async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> No
         system = system_prompt(
             persona, desk.context.workspace, jail_path="/workspace", network=(), notes=notes
         )
-    tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / LETTERS_PER_TOKEN
-    assert 300 < tokens < MOST_TOKENS
+    tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / CHARS_PER_TOKEN
+    assert 300 < tokens < MAX_TOKENS
 
 
 def test_the_schemas_are_exact_and_small() -> None:
@@ -120,14 +120,14 @@ def test_the_schemas_are_exact_and_small() -> None:
         ("x" * 10_000, "{}", "There is no tool 'xxx"),
     ],
 )
-def test_what_is_wrong_with_a_call_is_named(tool: str, text: str, words: str) -> None:
+def test_the_error_in_a_call_is_named(tool: str, text: str, words: str) -> None:
     result = Toolbox(TOOLS).parse(tool, text)
     assert isinstance(result, ToolResult) and not result.ok
     assert words in result.text
     assert len(result.text) < 1000
 
 
-def test_no_tool_speaks_in_the_words_of_a_library() -> None:
+def test_no_error_message_comes_from_a_library() -> None:
     toolbox, refused = Toolbox(TOOLS), 0
     for tool in TOOLS:
         whole: dict[str, Any] = dict.fromkeys(tool.arguments.model_fields, "x")
@@ -152,7 +152,7 @@ class Nothing(Arguments):
 
 @dataclass
 class Meeting:
-    """Waits until two others have come as well: alone it would wait for ever."""
+    """Waits for two concurrent calls: alone it would wait for ever."""
 
     barrier: asyncio.Barrier
     name: ClassVar[str] = "meet"
@@ -176,7 +176,7 @@ class Long:
 
 
 @pytest.mark.anyio
-async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
+async def test_reading_tools_run_concurrently_and_return_in_order(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("meet"), call("meet"), call("meet"), call("long")]}, {"text": "Done."})
     async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:
         setup = replace(setup, toolbox=Toolbox([Meeting(asyncio.Barrier(3)), Long()]))
@@ -191,7 +191,7 @@ async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> N
     ]
     returned = [each for each in log if isinstance(each, ToolReturned)]
     assert [each.call_id for each in returned] == ["call_0_0", "call_0_1", "call_0_2", "call_0_3"]
-    # Too long, and no text: both are mended before anybody sees it.
+    # Too long, and with lone surrogates: both are fixed before the model sees it.
     assert len(returned[-1].text) < MAX_CHARS + 100
     assert returned[-1].text.startswith("first\n\\xff") and returned[-1].text.endswith("\\xff\nlast")
     assert "72,011 characters omitted" in returned[-1].text
@@ -221,7 +221,7 @@ class Leaky:
 
 
 @pytest.mark.anyio
-async def test_a_run_that_changes_a_file_whose_name_is_no_text_is_logged(tmp_path: Path) -> None:
+async def test_a_changed_file_whose_name_is_not_utf_8_is_logged(tmp_path: Path) -> None:
     patch = '--- /dev/null\n+++ "b/caf\\351"\n@@ -0,0 +1 @@\n+x\n'
     cassette = replies({"calls": [call("apply_patch", patch=patch)]}, {"text": "Done."})
     async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:

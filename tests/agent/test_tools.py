@@ -1,4 +1,4 @@
-"""The tools on files: what they say, and where they stop."""
+"""The file tools: their results and their limits."""
 
 import json
 from dataclasses import replace
@@ -68,7 +68,9 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
         ({"path": "x" * 5000}, "longer than a path can be"),
     ],
 )
-async def test_what_cannot_be_shown_is_told(tmp_path: Path, given: dict[str, object], words: str) -> None:
+async def test_content_that_cannot_be_shown_is_described(
+    tmp_path: Path, given: dict[str, object], words: str
+) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         result = await desk.use("read_file", **given)
     assert words in result.text
@@ -79,7 +81,7 @@ OUTSIDE = ["/etc/passwd", "../secret", "src/../../secret", "link/secret", "/work
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-async def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
+async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         (tmp_path / "secret").write_text("root: hidden")
         await desk.use("bash", command=f"ln -s {tmp_path} link; ln -s {tmp_path}/secret src/x")
@@ -99,7 +101,7 @@ async def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
         assert (tmp_path / "secret").read_text() == "root: hidden"
 
 
-async def test_a_file_is_written_and_told(tmp_path: Path) -> None:
+async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         new = await desk.use("write_file", path="deep/er/new.py", content="a\nb")
         over = await desk.use("write_file", path="/workspace/deep/er/new.py", content="c\n")
@@ -131,7 +133,7 @@ async def test_a_file_is_written_and_told(tmp_path: Path) -> None:
         (b"a\r\nb", "x\r\ny\n", b"x\r\ny\n", ""),
     ],
 )
-async def test_a_file_that_is_written_anew_keeps_its_form(
+async def test_a_rewritten_file_keeps_its_encoding_and_line_ends(
     tmp_path: Path, before: bytes, content: str, after: bytes, kept: str
 ) -> None:
     async with open_desk(tmp_path, {"file.txt": before}) as desk:
@@ -153,7 +155,7 @@ async def test_a_quote_may_begin_with_the_byte_order_mark_that_the_file_keeps(tm
     assert data == b"\xef\xbb\xbf1\r\ntwo\r\n"
 
 
-async def test_what_changed_since_it_was_seen_is_not_overwritten_unawares(tmp_path: Path) -> None:
+async def test_a_file_changed_since_it_was_read_is_not_overwritten_by_accident(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         await desk.use("read_file", path="src/app.py")
         await desk.use("bash", command="echo '# mine' >> src/app.py")
@@ -164,7 +166,7 @@ async def test_what_changed_since_it_was_seen_is_not_overwritten_unawares(tmp_pa
     assert kept.text == "# mine" and again.ok
 
 
-async def test_an_edit_shows_what_it_did_and_a_refusal_teaches(tmp_path: Path) -> None:
+async def test_an_edit_shows_its_result_and_a_refusal_has_a_hint(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         done = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 1", "new": "return 2"}])
         wrong = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 3", "new": "x"}])
@@ -174,7 +176,7 @@ async def test_an_edit_shows_what_it_did_and_a_refusal_teaches(tmp_path: Path) -
     assert not none.ok and "'src/none.py' does not exist" in none.text
 
 
-async def test_a_patch_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+async def test_a_patch_is_applied_completely_or_not_at_all(tmp_path: Path) -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-    return 1\n+    return 2\n"
     async with open_desk(tmp_path, FILES) as desk:
         half = await desk.use("apply_patch", patch=f"{patch}*** Delete File: not/there\n*** End Patch")
@@ -206,7 +208,7 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
     assert near.text == "src/f1.py\n     1- needle\n     2: hay"
 
 
-async def test_letters_are_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None:
+async def test_text_is_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None:
     files = {"old.txt": "un caf\u00e9 noir\n".encode("latin-1"), "new.txt": "th\u00e9\n".encode()}
     async with open_desk(tmp_path, files) as desk:
         old = await desk.use("grep", pattern="CAF\u00c9", ignore_case=True)
@@ -220,7 +222,7 @@ async def test_letters_are_found_in_files_that_are_not_utf_8(tmp_path: Path) -> 
     assert neither.text.startswith("No match.")
 
 
-async def test_names_that_are_no_text_are_shown_escaped_and_can_be_told_back(tmp_path: Path) -> None:
+async def test_names_that_are_not_utf_8_are_shown_escaped_and_accepted_escaped(tmp_path: Path) -> None:
     make = "mkdir \"$(printf 'b\\377d')\"; printf 'needle\\n' > \"$(printf 'b\\377d/caf\\351')\"; cd b*"
     name = r"b\xffd/caf\xe9"
     async with open_desk(tmp_path, FILES) as desk:
@@ -248,13 +250,13 @@ async def test_names_that_are_no_text_are_shown_escaped_and_can_be_told_back(tmp
     assert there.text.startswith("sail\n")
 
 
-async def test_a_name_that_looks_escaped_is_taken_as_it_is(tmp_path: Path) -> None:
+async def test_a_name_that_looks_escaped_is_used_literally(tmp_path: Path) -> None:
     policy = Policy((parse_rule("deny * secr\u00e9ts/**"),))
     files = {r"caf\xe9": b"as it is\n", "secr\u00e9ts/key": b"hidden\n", "abc": b"plain\n"}
     async with open_desk(tmp_path, files) as desk:
         await desk.use("bash", command="printf 'other\\n' > \"$(printf 'caf\\351')\"")
         literal = await desk.use("read_file", path=r"caf\xe9")
-        # Another way to write a name would be a way around a rule about it.
+        # A second spelling of a name would bypass a rule about it.
         around = [r"secr\xc3\xa9ts/key", r"\x61bc"]
         refused = [await desk.use("read_file", path=path) for path in around]
     assert literal.text == "     1\tas it is"
@@ -324,7 +326,7 @@ async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None
     assert wide.data["text"] == f"{'y' * LINE_CHARS}… {more}\nshort\r\n"
 
 
-async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:
+async def test_a_user_is_asked_if_one_is_connected(tmp_path: Path) -> None:
     async def answer(question: str, _: str) -> str:
         return f"You asked: {question}"
 
@@ -343,7 +345,7 @@ async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:
     assert (result.ok, result.data) == (True, {"title": "Two lines", "summary": "Why."})
 
 
-async def test_no_part_of_a_secret_is_read_from_whatever_line_on(tmp_path: Path) -> None:
+async def test_no_part_of_a_secret_is_shown_from_any_start_line(tmp_path: Path) -> None:
     value = "Zq7-KvRwtE93kxl"
     redactor = Redactor([value])
     key = ["-----BEGIN PRIVATE KEY-----", *["MIIEvQIBADANBgkqhkiG9w0B"] * 300, "-----END PRIVATE KEY-----"]
@@ -366,7 +368,7 @@ async def test_no_part_of_a_secret_is_read_from_whatever_line_on(tmp_path: Path)
             ]
 
 
-async def test_grep_hides_a_secret_that_goes_on_in_the_next_line_also_for_programs(tmp_path: Path) -> None:
+async def test_grep_hides_a_secret_that_continues_in_the_next_line_also_in_data(tmp_path: Path) -> None:
     value = "Zq7-KvRwtE93kxl"
     redactor = Redactor([value])
     text = f"one\n{value[:7]}\n{value[7:]}\ntwo {value}\n"

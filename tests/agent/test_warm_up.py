@@ -1,4 +1,4 @@
-"""The agent's shell is there before the model wants its first command."""
+"""The agent's shell starts before the model's first command."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,7 +23,7 @@ echo $n
 
 
 class Watcher:
-    """A model that replies when there is a bash in the jail, and wants none itself."""
+    """A model that replies when bash runs in the jail, and calls no tool itself."""
 
     name = "scripted:watcher"
     context_tokens: int | None = None
@@ -42,7 +42,7 @@ class Watcher:
         """Nothing is open."""
 
 
-async def test_the_agents_shell_starts_while_the_model_is_asked(tmp_path: Path) -> None:
+async def test_the_agents_shell_starts_during_the_first_request(tmp_path: Path) -> None:
     model = Watcher()
     async with open_setup(tmp_path, Wishes({"a.txt": b"a\n"}, "", model=model)) as setup:
         assert isinstance(setup.context.jail, Jailed)

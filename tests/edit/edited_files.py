@@ -1,4 +1,4 @@
-"""The files of a directory as the edit engine meets them, and a look at what is really there."""
+"""The files of a directory for the edit engine, and a way to read them from disk."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from hutch.workspace.files.files import Files
 
 
 class EditedFiles(Files):
-    """A workspace's files, and where they are on this machine."""
+    """A workspace's files, with their directory on this machine."""
 
     root: Path
 

@@ -1,4 +1,4 @@
-"""Edits and patches of whole files: done whole, shown, or refused with nothing changed."""
+"""Edits and patches of files: applied completely, or refused without a change."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -94,7 +94,7 @@ def test_a_refused_edit_changes_nothing(
     assert files.seen() == before
 
 
-def test_a_letter_that_the_files_encoding_lacks_is_refused(files: EditedFiles) -> None:
+def test_a_character_that_the_files_encoding_lacks_is_refused(files: EditedFiles) -> None:
     (files.root / "l.txt").write_bytes("café\n".encode("latin-1"))
     with pytest.raises(BadRequest, match=r"Latin-1, which cannot represent '→' \(U\+2192\)"):
         edit_file(files, "l.txt", [Replace("café", "→")])
@@ -102,7 +102,7 @@ def test_a_letter_that_the_files_encoding_lacks_is_refused(files: EditedFiles) -
     assert files.seen()["l.txt"] == "déjà\n".encode("latin-1")
 
 
-def test_a_patch_does_all_it_says(files: EditedFiles) -> None:
+def test_a_patch_applies_all_its_operations(files: EditedFiles) -> None:
     edited = apply_patch(
         files,
         envelope(
@@ -132,7 +132,7 @@ def test_a_patch_does_all_it_says(files: EditedFiles) -> None:
     )
 
 
-def test_a_diff_of_git_does_too(files: EditedFiles) -> None:
+def test_a_diff_of_git_applies_all_its_operations(files: EditedFiles) -> None:
     apply_patch(
         files,
         "diff --git a/b.txt b/run2.sh\nold mode 100644\nnew mode 100755\n"
@@ -210,7 +210,7 @@ def test_one_file_may_be_named_several_times(files: EditedFiles) -> None:
     ]  # fmt: skip
 
 
-def test_files_may_change_places(files: EditedFiles) -> None:
+def test_files_may_swap_their_paths(files: EditedFiles) -> None:
     one, two = files.seen()["b.txt"], files.seen()["run.sh"]
     apply_patch(
         files,
@@ -222,13 +222,13 @@ def test_files_may_change_places(files: EditedFiles) -> None:
     assert (files.seen()["run.sh"], files.seen()["b.txt"]) == (one, two)
 
 
-def test_moving_onto_a_file_replaces_it_and_says_so(files: EditedFiles) -> None:
+def test_moving_onto_a_file_replaces_it_with_a_note(files: EditedFiles) -> None:
     edited = apply_patch(files, envelope("*** Update File: b.txt", "*** Move to: run.sh"))
     assert "run.sh" in files.seen() and "b.txt" not in files.seen()
     assert edited.text == "Moved 'run.sh' from 'b.txt'. It replaced the file that was at 'run.sh'."
 
 
-def test_a_patch_that_is_applied_already_changes_nothing(files: EditedFiles) -> None:
+def test_a_patch_that_is_already_applied_changes_nothing(files: EditedFiles) -> None:
     patch = envelope(
         *("*** Add File: n.txt", "+x", "*** Update File: b.txt", "-two", "+second line"),
         *("*** Update File: run.sh", "*** Move to: go.sh", "-echo", "+exec true"),
@@ -253,7 +253,7 @@ def test_a_file_that_changed_meanwhile_is_a_conflict(files: EditedFiles) -> None
     assert files.seen()["b.txt"] == b"one\nother\n"
 
 
-def test_a_diff_with_two_names_finds_the_file_that_is_there(files: EditedFiles) -> None:
+def test_a_diff_with_two_names_finds_the_existing_file(files: EditedFiles) -> None:
     apply_patch(files, "--- b.txt\n+++ b.txt.new\n@@ -1 +1 @@\n-one\n+1\n")
     assert files.seen()["b.txt"] == b"1\ntwo\nthree\n"
 

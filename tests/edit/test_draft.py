@@ -1,4 +1,4 @@
-"""Files as a patch will leave them, before anything is written."""
+"""The files after a patch, before they are written."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -12,7 +12,7 @@ from hutch.edit.operation import FileOperation, Hunk
 
 
 class Recorded:
-    """Files in memory; what would be changed is kept."""
+    """Files in memory that record changes."""
 
     def __init__(self, **files: bytes) -> None:
         self.files = files

@@ -1,4 +1,4 @@
-"""Edits by quoted text and by line number: what they give, and what they refuse."""
+"""Edits by quoted text and by line number: results and refusals."""
 
 import pytest
 
@@ -110,7 +110,9 @@ def test_lines_are_written_with_the_files_ends(content: str, edit: ReplaceLines,
         ),
     ],
 )
-def test_the_ladder_forgives_and_tells(content: str, old: str, new: str, expected: str, told: str) -> None:
+def test_the_ladder_tolerates_mistakes_with_a_note(
+    content: str, old: str, new: str, expected: str, told: str
+) -> None:
     plan = plan_edits(content, [Replace(old, new)])
     assert plan.content == expected
     assert told in plan.notes[0]
@@ -173,7 +175,7 @@ def test_the_line_ends_of_the_file_win_over_those_of_an_edit(
 @pytest.mark.parametrize(
     ("old", "new"), [("\r\n", "\n"), ("\r", ""), ("a\r\n", "a\n"), ("a\r", "a"), ("\r", "x")]
 )
-def test_an_edit_of_line_ends_alone_is_refused_with_the_way_to_convert_them(old: str, new: str) -> None:
+def test_an_edit_of_line_ends_only_is_refused_with_a_remedy(old: str, new: str) -> None:
     with pytest.raises(
         BadRequest, match=r"differ in their line ends only.*use bash: sed -i 's/\\r\$//' FILE"
     ):
@@ -211,7 +213,7 @@ def test_matches_that_overlap_are_ambiguous_too() -> None:
         edited("}\n}\n}\n", Replace("}\n}\n", "}\n"))
 
 
-def test_replace_all_tells_how_many() -> None:
+def test_replace_all_reports_the_count() -> None:
     plan = plan_edits("x\nx  \nx\n", [Replace("x", "yy", replace_all=True)])
     assert (plan.content, plan.notes) == ("yy\nyy  \nyy\n", ("Replaced in 3 places.",))
     assert edited("  a\n  b\n\n  a\n  b\n", Replace("a\nb\n", "c\n", replace_all=True)) == "  c\n\n  c\n"
@@ -227,7 +229,7 @@ def test_replace_all_tells_how_many() -> None:
         ("    y = 2\n    z = 3\n", "y = 1\nz = 3", "y = 2\nz = 3"),
     ],
 )
-def test_an_edit_that_is_applied_already_changes_nothing_and_says_so(
+def test_an_edit_that_is_already_applied_changes_nothing_with_a_note(
     content: str, old: str, new: str
 ) -> None:
     assert plan_edits(content, [Replace(old, new)]).content == content
@@ -242,13 +244,13 @@ def test_new_text_elsewhere_does_not_hide_that_the_quote_was_wrong() -> None:
         edited("x = [1, 2]\n", Replace("gone", "2"))  # too short to be told from other text
 
 
-def test_lines_that_read_so_already_change_nothing() -> None:
+def test_identical_lines_change_nothing() -> None:
     assert (
         note("a\nb\n", ReplaceLines(2, 2, "b")) == "Already applied: line 2 has this text; nothing changed."
     )
 
 
-def test_an_unknown_quote_is_answered_with_the_lines_that_were_meant() -> None:
+def test_an_unknown_quote_gets_the_most_similar_lines() -> None:
     with pytest.raises(Conflict) as refused:
         edited(CODE, Replace("    def g(this):\n        return 2\n", "x"))
     assert str(refused.value) == (

@@ -1,4 +1,4 @@
-"""Hostile edits and patches end soon; without limits these would run for minutes, or for ever."""
+"""Hostile edits and patches end soon; without limits they would run for minutes or for ever."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from hutch.edit.file_change import FileChange, Operation
 
 
 class OneFile:
-    """One large file, whatever it is called; what is written is only counted."""
+    """One large file under every name; writes are only counted."""
 
     def __init__(self, content: str) -> None:
         self.data = content.encode()

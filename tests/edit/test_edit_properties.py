@@ -79,7 +79,7 @@ def raw_lines(data: bytes) -> list[bytes]:
 
 @MANY
 @given(data=files(), script=st.data())
-def test_line_edits_leave_every_other_line_as_its_bytes_were(data: bytes, script: st.DataObject) -> None:
+def test_line_edits_preserve_the_bytes_of_all_other_lines(data: bytes, script: st.DataObject) -> None:
     lines = raw_lines(data)
     text = decode(data)
     edits, expected = [], []
@@ -175,7 +175,7 @@ def texts_with_line(draw: st.DrawFn) -> tuple[list[str], int]:
     new=st.lists(st.tuples(st.sampled_from(["new", "deep"]), endings), min_size=1, max_size=4),
 )
 @example(text=(["UNIQUE\n", "b\n"], 0), new=[("x", "\r"), ("y", "\n")])
-def test_all_ways_to_edit_give_new_text_the_line_ends_of_the_file(
+def test_every_kind_of_edit_gives_new_text_the_line_ends_of_the_file(
     text: tuple[list[str], int], new: list[tuple[str, str]]
 ) -> None:
     lines, at = text
@@ -226,7 +226,7 @@ def test_replace_all_equals_str_replace(content: str, new: str, script: st.DataO
     slip=st.sampled_from(["trailing", "dedent", "indent", "tabs", "punctuation", "ends"]),
     script=st.data(),
 )
-def test_a_slip_in_the_quote_gives_the_same_as_the_right_quote(
+def test_a_small_mistake_in_the_quote_gives_the_same_result(
     content: str, slip: str, script: st.DataObject
 ) -> None:
     lines = [without_ending(line) for line in split_lines(content)]
@@ -308,7 +308,7 @@ def test_a_diff_made_by_diff_or_git_gives_exactly_the_new_file(
 
 @SOME
 @given(pair=versions())
-def test_the_diff_that_is_shown_can_be_applied_by_git(pair: tuple[str, str]) -> None:
+def test_git_can_apply_the_shown_diff(pair: tuple[str, str]) -> None:
     before, after = (text.replace("\r\n", "\n").replace("\r", "\n") for text in pair)
     assume(before != after and before and after)
     with TemporaryDirectory() as directory:
@@ -368,7 +368,7 @@ def test_any_patch_is_applied_completely_or_refused(lines: list[str], content: s
         max_size=5,
     ),
 )
-def test_whatever_edits_say_they_are_made_all_or_none(content: str, edits: list) -> None:
+def test_any_edits_are_all_applied_or_none(content: str, edits: list) -> None:
     with TemporaryDirectory() as directory, edited_files(Path(directory)) as store:
         (store.root / "f.txt").write_bytes(content.encode())
         before = store.seen()

@@ -1,4 +1,4 @@
-"""What is told of an edit."""
+"""The result of an edit, as text and diff."""
 
 from hutch.edit.edit_result import EditedFile, file_result
 from hutch.edit.spans import Span

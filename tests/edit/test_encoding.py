@@ -1,4 +1,4 @@
-"""Bytes become text that gives back the same bytes, or they are refused."""
+"""Bytes become text that encodes to the same bytes, or are refused."""
 
 import pytest
 from hypothesis import given
@@ -70,7 +70,7 @@ def test_binary_is_refused(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_whatever_is_taken_for_text_comes_back_byte_for_byte(data: bytes) -> None:
+def test_decoded_text_is_encoded_to_the_same_bytes(data: bytes) -> None:
     try:
         text = decode(data)
     except BadRequest:

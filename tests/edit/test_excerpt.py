@@ -1,4 +1,4 @@
-"""What is shown of a change."""
+"""Excerpts and diffs of a change."""
 
 from hutch.edit.excerpt import (
     MAX_DIFF_LINES,
@@ -54,7 +54,7 @@ def test_an_excerpt_is_limited_and_names_the_remaining_lines() -> None:
     assert diff[-1] == "… (the diff is cut here; read the file from line 1 for the rest)"
 
 
-def test_a_diff_says_what_changed() -> None:
+def test_a_diff_has_all_changes() -> None:
     assert unified_diff("f", "g", changed("a\nb\r\nc", ("b", "B"), ("c", "C\n"))) == (
         "--- a/f\n+++ b/g\n@@ -1,3 +1,3 @@\n a\n-b\r\n-c\n\\ No newline at end of file\n+B\r\n+C\n"
     )

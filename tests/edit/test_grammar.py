@@ -31,12 +31,12 @@ def test_a_text_has_its_syntax_nodes() -> None:
     assert (tree.is_valid, syntax_tree(PYTHON, "x = (").is_valid) == (True, False)
 
 
-def test_pieces_may_be_deeper_than_anything_can_follow() -> None:
+def test_nodes_may_be_deeper_than_recursion_allows() -> None:
     tree = syntax_tree(PYTHON, "(" * 5_000 + "1" + ")" * 5_000)
     assert max(node.depth for node in tree.nodes) > 5_000
 
 
-def test_both_sides_speak_alike() -> None:
+def test_both_sides_use_the_same_format() -> None:
     assert (HEADER.format, ANSWER.format) == (grammar_process.HEADER.format, grammar_process.ANSWER.format)
 
 
@@ -46,7 +46,7 @@ def test_text_that_breaks_a_grammar_breaks_nothing_else() -> None:
     assert first_error_line(YAML, "a: b\n") is None  # by another process
 
 
-def test_a_grammar_that_is_not_there_is_no_answer() -> None:
+def test_a_missing_grammar_fails_to_parse() -> None:
     with pytest.raises(ParseFailed, match="Cobol"):
         first_error_line(Grammar("Cobol", "tree_sitter_cobol"), "x")
 

@@ -45,7 +45,7 @@ def test_only_removed_and_added_lines_are_touched(content: str, text: str, expec
         ("a\nb\nz\n", {"open_new": True}, "a\nc\nz\n"),  # cannot be so inside a file
     ],
 )
-def test_a_diff_can_say_that_the_last_line_has_no_end(content: str, told: dict, expected: str) -> None:
+def test_a_diff_can_declare_that_the_last_line_has_no_end(content: str, told: dict, expected: str) -> None:
     assert plan_hunks(content, [hunk(" a\n-b\n+c", **told)]).content == expected
 
 
@@ -64,7 +64,7 @@ def test_added_lines_end_as_those_of_the_file_do(content: str, text: str, expect
 
 
 @pytest.mark.parametrize("text", [" a\r\n-b\r\n+b", "-a\r\n-b\r\n+a\n+b"])
-def test_a_hunk_that_changes_line_ends_alone_is_refused(text: str) -> None:
+def test_a_hunk_that_changes_only_line_ends_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="it changes line ends only"):
         plan_hunks("a\r\nb\r\n", [hunk(text)])
 

@@ -1,4 +1,4 @@
-"""A page and its rungs."""
+"""An indexed text, and the rungs of the ladder."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from hutch.edit.replacement import find
 TEXT = "a\r\n\r\nb b\rc \nd"
 
 
-def test_a_page_answers_about_lines_by_counting_and_by_table_alike() -> None:
+def test_an_indexed_text_finds_lines_by_counting_and_by_table() -> None:
     asked = IndexedText(TEXT)
     for _ in range(3):  # at first by counting, later from a table
         assert [asked.start_of(line) for line in range(6)] == [0, 3, 5, 9, 12, 13]
@@ -45,7 +45,7 @@ def test_blocks_of_lines_are_whole_lines() -> None:
         ("  ‘a’\n  b\n", "'a'\nb", Rung.PUNCTUATION_INDENT),
     ],
 )
-def test_each_slip_has_its_rung(content: str, old: str, rung: Rung) -> None:
+def test_each_kind_of_mistake_has_its_rung(content: str, old: str, rung: Rung) -> None:
     found, matches = find(IndexedText(content), old)
     assert (found, len(matches)) == (rung, 1)
 

@@ -1,4 +1,4 @@
-"""Lines that stand for code, and numbers from a listing."""
+"""Placeholders for code, and line numbers from a listing."""
 
 import pytest
 
@@ -54,16 +54,16 @@ def test_placeholders_are_seen_in_any_comment(line: str) -> None:
         "# ...",
     ],
 )
-def test_code_and_prose_are_not(line: str) -> None:
+def test_code_and_prose_are_no_placeholders(line: str) -> None:
     assert find_placeholder([line], "", shorter=False) is None
 
 
-def test_a_comment_of_dots_counts_when_code_would_go() -> None:
+def test_a_comment_of_dots_counts_when_code_would_be_lost() -> None:
     assert find_placeholder(["# ..."], "", shorter=True) == "# ..."
     assert find_placeholder(["..."], "", shorter=True) is None  # Python's own
 
 
-def test_a_result_that_the_file_has_already_is_no_error() -> None:
+def test_a_result_that_is_already_in_the_file_is_no_error() -> None:
     assert (
         find_placeholder(["  # ... existing code ..."], "a\n# ... existing code ...\n", shorter=True) is None
     )
@@ -84,5 +84,5 @@ def test_numbers_of_a_listing(lines: list[str], numbers: list[int]) -> None:
     assert leading_line_numbers(lines) == numbers
 
 
-def test_numbers_are_taken_off() -> None:
+def test_line_numbers_are_removed() -> None:
     assert strip_line_numbers(["    12\t  foo", "    13"]) == ["  foo", ""]

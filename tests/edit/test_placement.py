@@ -1,4 +1,4 @@
-"""Where hunks belong, and when that cannot be told."""
+"""The positions of hunks, and refusals when they are ambiguous."""
 
 import re
 from dataclasses import replace
@@ -25,7 +25,7 @@ def test_a_hunk_goes_where_its_lines_are() -> None:
     assert lines("a\nb\nc\n", hunk(" b\n-c\n+d")) == [1]
 
 
-def test_two_places_are_one_too_many() -> None:
+def test_two_possible_positions_are_refused() -> None:
     with pytest.raises(Conflict) as refused:
         lines(TWICE, hunk("-    x = 1\n+    x = 2"))
     assert str(refused.value) == (
@@ -35,7 +35,7 @@ def test_two_places_are_one_too_many() -> None:
 
 
 @pytest.mark.parametrize("anchor", ["def b():", "  def b():  ", "def b", "def b(): @@"])
-def test_an_anchor_settles_it(anchor: str) -> None:
+def test_an_anchor_decides(anchor: str) -> None:
     assert lines(TWICE, hunk("-    x = 1\n+    x = 2", anchor)) == [5]
 
 
@@ -48,7 +48,7 @@ def test_anchors_follow_each_other() -> None:
 
 @pytest.mark.parametrize("anchors", [("def zzz():",), ("def a():", "def zzz():"), ("ef b",), ("def bb():",)])
 @pytest.mark.parametrize("text", [" def b():\n-    x = 1", "+new text", "-nowhere\n+x"])
-def test_an_anchor_that_is_not_there_is_refused_by_name(anchors: tuple[str, ...], text: str) -> None:
+def test_a_missing_anchor_is_refused_by_name(anchors: tuple[str, ...], text: str) -> None:
     with pytest.raises(Conflict, match=rf"the line '{re.escape(anchors[-1])}' after '@@' is not in the file"):
         lines(TWICE, hunk(text, *anchors))
 
@@ -77,11 +77,11 @@ def test_a_heading_is_not_found_behind_other_text_of_a_line(quote: str) -> None:
         lines(f"{quote}\n{TWICE}", wanted)
 
 
-def test_a_line_that_quotes_the_anchor_is_not_where_it_stands() -> None:
+def test_a_line_that_quotes_the_anchor_is_not_the_anchor() -> None:
     assert lines(f"# like def b():\n{TWICE}", hunk("-    x = 1\n+    x = 2", "def b")) == [6]
 
 
-def test_a_missing_anchor_is_answered_with_the_nearest_line() -> None:
+def test_a_missing_anchor_gets_the_most_similar_line() -> None:
     with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tdef compute_all\(x\):"):
         lines("import os\ndef compute_all(x):\n    y\n", hunk("-    y\n+    z", "def compute_all(x, y):"))
 
@@ -94,7 +94,7 @@ def test_a_hunk_that_is_not_below_its_anchor_is_refused_with_both_places() -> No
     assert lines("b\na\n", hunk("-b\n+c\n a", "a")) == [0]  # the anchor is one of its own lines
 
 
-def test_the_order_of_hunks_settles_it() -> None:
+def test_the_order_of_hunks_decides() -> None:
     same = "x\nx\nx\n"
     assert lines(same, *[hunk("-x\n+y")] * 3) == [0, 1, 2]
     assert lines("x\na\nx\nb\nx\n", hunk("-a\n+A"), hunk("-x\n+y"), hunk("-b\n+B")) == [1, 2, 3]
@@ -106,13 +106,13 @@ def test_hunks_out_of_order_are_fine_when_each_has_one_place() -> None:
     assert lines("a\nb\nc\n", hunk("-c\n+C"), hunk("-a\n+A")) == [0, 2]
 
 
-def test_the_end_of_the_file_settles_it() -> None:
+def test_the_end_of_the_file_decides() -> None:
     assert lines("m\nend\nm\nend\n", hunk("-m\n end", at_end=True)) == [2]
     assert lines("m\nx\n", hunk("-m\n+n", at_end=True)) == [0]  # said wrongly, but there is one place
 
 
 @pytest.mark.parametrize(("line", "found"), [(6, 5), (2, 1)])
-def test_a_line_number_settles_it(line: int, found: int) -> None:
+def test_a_line_number_decides(line: int, found: int) -> None:
     assert lines(TWICE, hunk("-    x = 1\n+    x = 2", line=line)) == [found]
 
 
@@ -155,7 +155,7 @@ def test_lines_that_are_only_added_go_to_the_end_or_below_the_anchor() -> None:
         ("  start\n  new text\n", " start\n-old text\n+new text"),
     ],
 )
-def test_a_hunk_that_is_applied_already_is_seen(content: str, text: str) -> None:
+def test_a_hunk_that_is_already_applied_is_recognised(content: str, text: str) -> None:
     (placed,) = place_hunks(IndexedText(content), [hunk(text)])
     assert placed.applied
 
@@ -171,7 +171,7 @@ def test_uneven_indentation_is_the_last_rung() -> None:
     assert (placed.line, placed.rung) == (0, Rung.UNEVEN)
 
 
-def test_a_hunk_that_is_nowhere_is_answered_with_the_nearest_lines() -> None:
+def test_a_hunk_without_match_gets_the_most_similar_lines() -> None:
     with pytest.raises(Conflict) as refused:
         lines(TWICE, hunk("-def a():\n+def z():"), hunk(" def b(x):\n-    x = 1"))
     assert str(refused.value).startswith(
@@ -205,7 +205,7 @@ def test_work_is_bounded(hunks: list[Hunk]) -> None:
 
 
 @pytest.mark.parametrize("above", [1, 100])
-def test_the_nearest_lines_are_looked_for_below_the_anchor_first(above: int) -> None:
+def test_similar_lines_are_searched_below_the_anchor_first(above: int) -> None:
     before = "".join(f"def aaa_{n}():\n    value = compute(1)\n    return value\n\n" for n in range(above))
     content = f"{before}def bbb():\n    value = compute(22)\n    return value\n"
     with pytest.raises(Conflict) as refused:
@@ -214,13 +214,13 @@ def test_the_nearest_lines_are_looked_for_below_the_anchor_first(above: int) -> 
     assert f"these lines?\n{first:>6}\t    value = compute(22)\n" in str(refused.value)
 
 
-def test_lines_above_the_anchor_are_shown_when_none_below_is_alike() -> None:
+def test_lines_above_the_anchor_are_shown_when_none_below_is_similar() -> None:
     content = "def aaa():\n    value = compute(1)\n\ndef bbb():\n    pass\n"
     with pytest.raises(Conflict, match=r"these lines\?\n     2\t    value = compute\(1\)\n"):
         lines(content, hunk("-    value = compute(2)\n+    value = 3", "def bbb():"))
 
 
-def test_a_missing_anchor_is_looked_for_below_the_one_before_it() -> None:
+def test_a_missing_anchor_is_searched_below_the_previous_one() -> None:
     content = "class A:\n  def compute_all(x):\n    y\nclass B:\n  def compute_all(x):\n    y\n"
     with pytest.raises(Conflict, match=r"these lines\?\n     5\t  def compute_all\(x\):"):
         lines(content, hunk("-    y\n+    z", "class B:", "  def compute_all(x, y):"))
@@ -232,7 +232,7 @@ def test_a_heading_may_be_the_beginning_of_a_line(heading: str) -> None:
 
 
 @pytest.mark.parametrize("line", [6, 1])
-def test_a_heading_that_is_not_there_is_refused_by_name(line: int) -> None:
+def test_a_missing_heading_is_refused_by_name(line: int) -> None:
     wanted = replace(hunk(" def b():\n-    x = 1\n+    x = 2", line=line), heading="def zzz():")
     with pytest.raises(
         Conflict, match=r"The hunk: the heading 'def zzz\(\):' after its line numbers is not in"
@@ -246,19 +246,19 @@ def test_a_heading_may_be_a_line_that_the_patch_changes() -> None:
     assert lines("class Total(Base):\n    return 1\n", first, second) == [0, 1]
 
 
-def test_nothing_is_said_of_the_heading_of_a_hunk_that_is_applied_already() -> None:
+def test_the_heading_of_an_already_applied_hunk_is_not_checked() -> None:
     assert lines("def c():\n    y = 20\n", replace(hunk("-    x = 10\n+    y = 20"), heading="def b():")) == [
         1
     ]
 
 
-def test_the_nearest_lines_are_those_below_the_anchor() -> None:
+def test_similar_lines_are_those_below_the_anchor() -> None:
     content = "def first():\n    total = price * count\n\ndef second():\n    total = price * county\n"
     with pytest.raises(Conflict, match=r"not in the file\. Did you mean these lines\?\n     5\t"):
         lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
 
 
-def test_when_nothing_below_the_anchor_is_alike_that_is_said() -> None:
+def test_the_hint_says_when_nothing_below_the_anchor_is_similar() -> None:
     content = "def first():\n    total = price * count\n\ndef second():\n    pass\n"
     said = (
         r"not in the file\. Nothing below 'def second\(\):' at line 4 is similar, but lines above it are\."

@@ -1,4 +1,4 @@
-"""What is said when a quote cannot be replaced."""
+"""Errors for a quote that cannot be replaced."""
 
 from hutch.edit.ladder import IndexedText
 from hutch.edit.refusal import already_applied, ambiguous, format_lines, not_found
@@ -26,7 +26,7 @@ def test_long_quotes_are_shown_in_part() -> None:
     assert "(and 15 more)" in told
 
 
-def test_nothing_like_it_is_said_so() -> None:
+def test_the_error_says_when_nothing_is_similar() -> None:
     assert str(not_found(IndexedText("abc\n"), "quite something else")).startswith(
         "'old' is not in the file, nor anything similar. Read the file again"
     )
@@ -42,6 +42,6 @@ def test_a_word_inside_another_is_not_the_new_text() -> None:
     assert already_applied(alike, "value = compute_x()", "value = compute_a()") == ""
 
 
-def test_line_numbers_as_people_write_them() -> None:
+def test_line_numbers_are_formatted_as_text() -> None:
     assert format_lines([3], 1) == "line 3"
     assert format_lines([3, 9], 2) == "lines 3, 9"

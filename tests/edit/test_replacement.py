@@ -36,7 +36,7 @@ def test_a_quote_never_splits_a_crlf() -> None:
     assert len(find_at(page, Rung.EXACT, "\r\nb")) == 1
 
 
-def test_every_match_means_none_that_overlap() -> None:
+def test_all_matches_do_not_overlap() -> None:
     page = IndexedText("a\na\na\n")
     assert [match.start for match in find(page, "a\na\n")[1]] == [0, 2]
     assert [match.start for match in find(page, "a\na\n", every=True)[1]] == [0]

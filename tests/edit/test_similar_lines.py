@@ -1,4 +1,4 @@
-"""The lines that somebody may have meant."""
+"""The lines that a wrong quote probably meant."""
 
 from hutch.edit.ladder import IndexedText
 from hutch.edit.similar_lines import SimilarLines, find_similar_lines
@@ -8,7 +8,7 @@ FUNCTIONS = "".join(
 )
 
 
-def test_the_most_alike_lines_of_a_large_file_are_found() -> None:
+def test_the_most_similar_lines_of_a_large_file_are_found() -> None:
     near = find_similar_lines(
         IndexedText(FUNCTIONS), ["def function_7777(value):", "    totl = value * 7777", "    return total"]
     )
@@ -23,7 +23,7 @@ def test_blank_lines_around_the_quote_do_not_count() -> None:
     )
 
 
-def test_nothing_alike_is_nothing() -> None:
+def test_without_similar_lines_there_is_no_result() -> None:
     assert find_similar_lines(IndexedText("alpha beta\n"), ["gamma delta"]) is None
     assert find_similar_lines(IndexedText(""), ["gamma"]) is None
     assert find_similar_lines(IndexedText("alpha\n"), ["", " "]) is None

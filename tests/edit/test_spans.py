@@ -65,7 +65,7 @@ def test_equal_lines_at_the_ends_of_a_span_are_no_change() -> None:
     assert line_ranges(old, new, [Span(0, 6, 0, 6)]) == [LineRange(1, 2, 1, 2)]
 
 
-def test_places_before_a_change_stay_and_those_after_it_move() -> None:
+def test_positions_before_a_change_stay_and_those_after_it_move() -> None:
     spans = [Span(2, 4, 2, 7)]
     assert position_after(spans, 0, 2) == 0
     assert position_after(spans, 4, 6) == 7

@@ -1,4 +1,4 @@
-"""Warnings when an edit breaks what parsed before."""
+"""Warnings when an edit breaks the syntax of a file."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def test_headers_of_git_and_of_diff(header: str) -> None:
     assert read(f"{header}\n{CHANGE}") == [FileOperation("update", "src/f.py", hunks=(HUNK,))]
 
 
-def test_files_appear_vanish_move_and_change_their_mode() -> None:
+def test_files_are_added_deleted_moved_and_change_their_mode() -> None:
     diff = (
         "diff --git a/new b/new\nnew file mode 100755\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+x\n+y\n"
         "\\ No newline at end of file\n"

@@ -1,4 +1,4 @@
-"""The part of a text that changes are in."""
+"""The window of a text around its changes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ LINE = st.sampled_from(["x\n", "y\r\n", "z\r", "\n", "w" * 5_000 + "\n"])
 
 
 @given(st.lists(LINE, max_size=8), st.lists(LINE, max_size=8), st.text("ab\n\r", max_size=5))
-def test_the_lines_of_a_window_stand_where_it_says(above: list[str], below: list[str], new: str) -> None:
+def test_the_lines_of_a_window_have_the_right_numbers(above: list[str], below: list[str], new: str) -> None:
     filler = ["filler line\n"] * 7_000
     before = "".join([*filler, *above, "old", *below, *filler])
     made = [Replacement(before.index("old"), before.index("old") + 3, new)]

@@ -177,7 +177,7 @@ async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -
         await forge.comment_on_line(pull.number, replace(on_line, line=9), commit=seen)
 
 
-async def test_what_is_missing_is_told_by_its_name(world: World) -> None:
+async def test_a_missing_key_or_address_is_reported_by_its_name(world: World) -> None:
     with pytest.raises(NotFound, match=r"There is no pull request #7 in acme/project on"):
         await world.forge().pull(7)
     with pytest.raises(NotFound, match="There is no such repository"):

@@ -82,7 +82,7 @@ async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
             assert "`session_id` is missing" in (await refused(mcp, "bash", command="true"))["detail"]
 
 
-async def test_what_is_wrong_with_a_call_is_named_in_words_of_ours(tmp_path: Path) -> None:
+async def test_the_error_in_a_call_is_named_in_words_of_ours(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, client(api) as mcp:
         here = {"session_id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"}
         for tool, arguments, told in (

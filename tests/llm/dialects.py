@@ -1,4 +1,4 @@
-"""How each provider words the same things on the wire, so that one test can try them all."""
+"""The wire format of each provider, so that one test can run with all of them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ Calls = Sequence[tuple[str, str, str]]  # id, tool, arguments
 
 @dataclass(frozen=True)
 class Dialect:
-    """A provider as its server speaks. `reply` may leave off before the end of the last call."""
+    """The wire format of one provider. `reply` may stop before the end of the last call."""
 
     provider: str
     model: str

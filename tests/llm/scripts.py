@@ -1,4 +1,4 @@
-"""Scripted models for tests, and how they are asked."""
+"""Scripted models for tests, and helpers to ask them."""
 
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import Delta, FromUser, Message, Model, Request

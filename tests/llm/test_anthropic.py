@@ -1,4 +1,4 @@
-"""Anthropic's own client library against a server that speaks as Anthropic does."""
+"""The Anthropic provider against a server with its protocol."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ THOUGHTS = [
 
 
 def thoughtful() -> list[bytes]:
-    """A reply as it comes: thoughts, text, then two calls, with pings between."""
+    """A reply on the wire: thoughts, text, then two calls, with pings between."""
     usage = {"input_tokens": 12, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 1000}
     message = {
         "id": "msg_1",
@@ -87,7 +87,7 @@ def thoughtful() -> list[bytes]:
     ]
 
 
-async def test_a_reply_comes_piece_by_piece() -> None:
+async def test_a_reply_is_streamed() -> None:
     async with playing(Act(thoughtful())) as wire:
         got = await pieces(ANTHROPIC.open(wire), Request("Be good.", (FromUser("go"),), (BASH,)))
     assert got == [
@@ -145,7 +145,7 @@ async def test_the_first_request() -> None:
     }
 
 
-async def test_what_was_said_goes_back_with_its_thoughts_unchanged() -> None:
+async def test_replies_are_sent_back_with_unchanged_thoughts() -> None:
     async with playing(Act(thoughtful()), Act(ANTHROPIC.reply("Done.", ()))) as wire:
         first = await reply(ANTHROPIC.open(wire))
         messages = (
@@ -193,7 +193,7 @@ async def test_what_was_said_goes_back_with_its_thoughts_unchanged() -> None:
     }
 
 
-async def test_what_the_service_would_refuse_is_made_fit() -> None:
+async def test_content_that_the_service_would_refuse_is_adapted() -> None:
     """Blanks, arguments that are no JSON, and ids of another provider."""
     messages = (
         FromUser(" "),
@@ -238,7 +238,7 @@ async def test_refusals_inside_a_stream(kind: str, message: str, error: type[Hut
     assert len(wire.bodies) == 1
 
 
-async def test_near_names_come_from_the_list_of_prices_when_the_provider_tells_none() -> None:
+async def test_similar_names_come_from_the_price_list_when_the_provider_lists_none() -> None:
     unknown = answer(404, anthropic_error(404, "not_found_error", "model: claude-test"))
     async with playing(unknown) as wire:
         model = dataclasses.replace(ANTHROPIC, model="claude-sonet-4-5").open(wire)

@@ -1,4 +1,4 @@
-"""One HTTP client for all providers: whom it speaks to, and how often it connects."""
+"""The HTTP client for all providers: redirects, connections and keys."""
 
 import pytest
 
@@ -25,7 +25,7 @@ async def test_the_key_does_not_follow_a_redirect(dialect: Dialect) -> None:
 
 
 @every
-async def test_replies_of_one_model_come_by_one_connection(dialect: Dialect) -> None:
+async def test_requests_to_one_model_share_a_connection(dialect: Dialect) -> None:
     connections: list[object] = []
 
     class Counted(Wire):
@@ -43,7 +43,7 @@ async def test_replies_of_one_model_come_by_one_connection(dialect: Dialect) -> 
 
 
 @every
-async def test_what_is_no_stream_at_all_is_not_asked_for_again(dialect: Dialect) -> None:
+async def test_a_response_that_is_no_stream_is_not_retried(dialect: Dialect) -> None:
     page = Act([b"<html>Welcome</html>"], type="text/html; charset=utf-8")
     async with playing(page) as wire:
         with pytest.raises(Unavailable, match=r"It sent text/html where .* Check models\.\w+_base_url"):
@@ -51,7 +51,7 @@ async def test_what_is_no_stream_at_all_is_not_asked_for_again(dialect: Dialect)
     assert len(wire.bodies) == 1
 
 
-async def test_without_a_key_none_is_sent_and_the_server_may_want_one() -> None:
+async def test_without_a_key_none_is_sent_and_the_server_may_require_one() -> None:
     name = parse_model_name("openai-compatible:x")
     unauthorized = answer(401, {"error": {"message": "Who are you?"}})
     async with playing(unauthorized) as wire:
@@ -62,7 +62,7 @@ async def test_without_a_key_none_is_sent_and_the_server_may_want_one() -> None:
     assert "authorization" not in wire.asked[0].headers
 
 
-async def test_a_server_of_ones_own_may_call_its_stream_otherwise() -> None:
+async def test_a_self_hosted_server_may_declare_another_content_type() -> None:
     for type_ in ("application/json", "text/plain; charset=latin-1", ""):
         async with playing(Act(CHAT.reply("\u00e9", ()), type=type_)) as wire:
             assert Text("\u00e9") in await pieces(CHAT.open(wire)), type_

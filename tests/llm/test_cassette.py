@@ -1,4 +1,4 @@
-"""Cassettes, and the page that tells how they are written."""
+"""Cassettes, and the page that documents them."""
 
 import os
 import re
@@ -35,12 +35,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "models.md"
         ("- 1", r"replies\.0"),
     ],
 )
-def test_a_mistake_in_a_cassette_is_named_with_its_place(text: str, words: str) -> None:
+def test_an_error_in_a_cassette_is_reported_with_its_location(text: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         parse_cassette(text, "test")
 
 
-def test_a_cassette_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_cassette(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="There is no cassette at"):
         load_cassette(tmp_path / "none.json")
 
@@ -54,7 +54,7 @@ def test_the_examples_of_the_page_are_cassettes(text: str) -> None:
     assert parse_cassette(text, "docs/models.md").replies
 
 
-def test_every_word_of_a_cassette_is_on_the_page() -> None:
+def test_every_field_of_a_cassette_is_documented() -> None:
     told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
     kinds = (Cassette, Reply, ScriptedCall, When, Fault, ScriptedUsage)
     words = {name for kind in kinds for name in kind.model_fields}
@@ -62,7 +62,7 @@ def test_every_word_of_a_cassette_is_on_the_page() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_story_on_the_page_plays_as_it_is_told() -> None:
+async def test_the_example_on_the_page_plays_as_documented() -> None:
     [story] = [text for text in examples() if "contains: failed" in text]
     model = RetryingModel(scripted(story), QUICK)
     first = await reply(model)
@@ -78,7 +78,7 @@ async def test_the_story_on_the_page_plays_as_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", [".", "fifo"])
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+def test_a_cassette_must_be_a_regular_file(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(BadRequest, match="is not a file"):
         load_cassette(tmp_path / name)

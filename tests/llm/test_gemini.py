@@ -1,4 +1,4 @@
-"""Google's models, against a server that speaks as Gemini does."""
+"""Google's models, against a server with the Gemini protocol."""
 
 import base64
 from contextlib import aclosing
@@ -33,7 +33,7 @@ SIGNED, ALSO = base64.b64encode(b"\xfa\xfb signed").decode(), base64.b64encode(b
 
 
 def thoughtful() -> list[bytes]:
-    """A reply as it comes: a thought, text, calls with and without ids, a signature after the end."""
+    """A reply on the wire: a thought, text, calls with and without ids, a signature after the end."""
     return [
         gemini_chunk([{"text": "Look first.", "thought": True}], promptTokenCount=1000),
         gemini_chunk([{"text": "I will "}], promptTokenCount=1000, cachedContentTokenCount=800),
@@ -59,7 +59,7 @@ def thoughtful() -> list[bytes]:
     ]
 
 
-async def test_a_reply_comes_piece_by_piece() -> None:
+async def test_a_reply_is_streamed() -> None:
     async with playing(Act(thoughtful())) as wire:
         got = await pieces(GEMINI.open(wire))
     assert got == [
@@ -112,7 +112,7 @@ async def test_the_first_request() -> None:
     }
 
 
-async def test_what_was_said_goes_back_with_its_signatures_unchanged() -> None:
+async def test_replies_are_sent_back_with_unchanged_signatures() -> None:
     async with playing(Act(thoughtful()), Act(GEMINI.reply("Done.", ()))) as wire:
         first = await reply(GEMINI.open(wire))
         messages = (
@@ -174,7 +174,7 @@ async def test_ends(chunks: list[bytes], finish: str) -> None:
         assert (await reply(GEMINI.open(wire))).finish == finish
 
 
-async def test_a_call_that_the_service_itself_found_malformed_is_asked_for_again() -> None:
+async def test_a_malformed_call_is_retried() -> None:
     broken = Act([gemini_chunk([], "MALFORMED_FUNCTION_CALL")])
     async with playing(broken, Act(GEMINI.reply("Done.", ()))) as wire:
         got = await reply(GEMINI.open(wire))
@@ -185,7 +185,7 @@ def _with_details(status: int, kind: str, message: str, detail: dict[str, object
     return {"error": {**gemini_error(status, kind, message)["error"], "details": [detail]}}
 
 
-async def test_a_bad_key_is_told_as_a_bad_request_and_understood() -> None:
+async def test_a_bad_key_with_status_400_is_recognised() -> None:
     detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     body = _with_details(400, "INVALID_ARGUMENT", "API key not valid.", detail)
     async with playing(answer(400, body)) as wire:
@@ -193,7 +193,7 @@ async def test_a_bad_key_is_told_as_a_bad_request_and_understood() -> None:
             await pieces(GEMINI.open(wire))
 
 
-async def test_it_says_when_to_come_back_in_the_body() -> None:
+async def test_the_body_says_when_to_retry() -> None:
     detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
     body = _with_details(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", detail)
     async with playing(answer(429, body)) as wire:
@@ -203,7 +203,7 @@ async def test_it_says_when_to_come_back_in_the_body() -> None:
         await model.close()
 
 
-async def test_what_is_used_up_for_today_is_not_waited_for() -> None:
+async def test_a_used_up_daily_quota_is_not_retried() -> None:
     violation = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
     body = _with_details(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", violation)
     async with playing(answer(429, body)) as wire:
@@ -211,7 +211,7 @@ async def test_what_is_used_up_for_today_is_not_waited_for() -> None:
             await pieces(GEMINI.open(wire))
 
 
-async def test_tokens_that_cannot_be_are_none() -> None:
+async def test_implausible_token_counts_are_ignored() -> None:
     end = gemini_chunk([{"text": "Hi."}], "STOP", promptTokenCount=-5, candidatesTokenCount=10**30)
     async with playing(Act([end])) as wire:
         assert (await reply(GEMINI.open(wire))).usage == Usage()

@@ -1,4 +1,4 @@
-"""What a server sent is read by name, at any depth, and what is not there is None."""
+"""Fields of JSON are read by name at any depth, and a missing one is None."""
 
 import json
 
@@ -13,11 +13,11 @@ def test_objects_are_read_by_name_at_any_depth() -> None:
     assert (piece.usage, piece.model, piece.choices[0].finish_reason, piece.n) == (None, None, None, 0)
 
 
-def test_what_is_no_object_is_itself() -> None:
+def test_values_other_than_objects_are_returned_unchanged() -> None:
     assert [fields(value) for value in ("x", 1, None, True, [1, "y"])] == ["x", 1, None, True, [1, "y"]]
 
 
-def test_an_object_can_be_had_as_it_was_sent() -> None:
+def test_an_object_can_be_read_as_it_was_sent() -> None:
     item = Fields({"id": "rs", "content": None, "summary": [{"text": "hm"}]})
     assert item.without_nulls() == {"id": "rs", "summary": [{"text": "hm"}]}
     assert item.as_sent("summary") == [{"text": "hm"}]
@@ -35,6 +35,6 @@ def test_a_body_is_written_as_json_in_its_order() -> None:
     assert as_json({"n": 10**30}) == b'{"n":%d}' % 10**30
 
 
-def test_half_of_a_letter_is_told_as_that() -> None:
+def test_a_lone_surrogate_raises_an_encoding_error() -> None:
     with pytest.raises(UnicodeEncodeError):
         as_json({"text": "\ud800"})

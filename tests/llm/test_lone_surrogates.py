@@ -1,4 +1,4 @@
-"""Every piece of a reply can be written down."""
+"""Every delta of a reply can be encoded."""
 
 import json
 
@@ -12,7 +12,7 @@ ANY = st.text(st.characters(codec=None))
 
 
 @given(ANY)
-def test_pieces_can_be_written(text: str) -> None:
+def test_deltas_can_be_encoded(text: str) -> None:
     for piece in (Text(text), Thinking(text), CallArguments("a", text)):
         fit = replace_lone_surrogates(piece)
         written = fit.text.encode()
@@ -22,7 +22,7 @@ def test_pieces_can_be_written(text: str) -> None:
             assert written.decode() == text
 
 
-def test_a_thought_that_cannot_be_written_is_forgotten() -> None:
+def test_a_thought_that_cannot_be_encoded_is_dropped() -> None:
     broken = json.loads(r'{"anthropic": {"parts": [{"thought": {"thinking": "\ud83d"}}]}}')
     assert replace_lone_surrogates(Finish("stop", broken)) == Finish("stop")
     whole = Finish("stop", {"anthropic": {"parts": [{"thought": {"thinking": "é 😀"}}]}})

@@ -1,4 +1,4 @@
-"""From a name to a model: what is loaded, what is refused, and what is taken when none is named."""
+"""Opening models by name: imports, errors, and the default model."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ SCRIPT = Path("offline.json")
         ("gemini:x", ["httpx2"]),
     ],
 )
-def test_only_what_is_used_is_loaded(name: str, loaded: list[str], tmp_path: Path) -> None:
+def test_only_the_provider_in_use_is_imported(name: str, loaded: list[str], tmp_path: Path) -> None:
     (tmp_path / "tape.json").write_text('{"replies": [{"text": "x"}]}')
     (tmp_path / "tape.yaml").write_text("replies:\n- text: x\n")
     program = f"""
@@ -59,7 +59,9 @@ print(json.dumps([name for name in {LIBRARIES!r} if name in sys.modules]))
         ("scripted:none.yaml", Access(), NotFound, "no cassette at none.yaml"),
     ],
 )
-def test_what_is_missing_is_told(name: str, access: Access, error: type[Exception], words: str) -> None:
+def test_a_missing_key_or_address_is_reported(
+    name: str, access: Access, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         open_model(parse_model_name(name), access)
 
@@ -87,14 +89,14 @@ def says(answer: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def chosen(answer: bytes) -> Choice:
-    """The choice of somebody without a key, with this at the address of Ollama."""
+    """The default model without a key, with this answer at the address of Ollama."""
     async with await asyncio.start_server(says(answer), "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return await default_model(Access(base_urls={"ollama": url}), scripted=SCRIPT, ollama_timeout_s=60)
 
 
 @pytest.mark.anyio
-async def test_without_a_key_an_ollama_that_runs() -> None:
+async def test_without_a_key_a_running_ollama_is_used() -> None:
     tags = json.dumps({"models": [{"name": "nomic-embed-text:latest"}, {"name": "qwen3:8b"}]})
     choice = await chosen(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + tags.encode())
     assert choice == Choice("ollama:qwen3:8b", "no key is set, and Ollama runs on this machine")
@@ -104,7 +106,7 @@ async def test_without_a_key_an_ollama_that_runs() -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"SSH-2.0\r\n", b"HTTP/1.0 200 OK\r\n\r\n{", b"HTTP/1.0 200 OK\r\n\r\n[]"]
 )
-async def test_what_is_no_ollama_is_passed_over(answer: bytes) -> None:
+async def test_a_server_other_than_ollama_is_ignored(answer: bytes) -> None:
     choice = await chosen(answer)
     assert choice.name == "scripted:offline.json"
     assert "set a key with `hutch config set-secret anthropic_api_key`" in choice.reason

@@ -31,7 +31,7 @@ def test_a_name_is_a_provider_and_a_model(text: str, name: ModelName) -> None:
         ("ollama:\x1b[31mred", "is not a model name: it contains a line break or another control character"),
     ],
 )
-def test_what_is_no_name_is_told(text: str, hint: str) -> None:
+def test_an_invalid_name_is_refused_with_a_hint(text: str, hint: str) -> None:
     with pytest.raises(BadRequest, match=hint):
         parse_model_name(text)
 
@@ -40,7 +40,7 @@ def test_what_is_no_name_is_told(text: str, hint: str) -> None:
     "sign",
     ["\n", "\r", "\t", "\v", "\f", "\0", "\x1c", "\x7f", "\x85", "\u2028", "\u2029", "\u202e", "\ufeff"],
 )
-def test_a_control_character_is_refused_wherever_it_stands(sign: str) -> None:
+def test_a_control_character_is_refused_at_any_position(sign: str) -> None:
     for text in (f"{sign}openai:gpt", f"openai:gpt{sign}", f" {sign} openai:gpt", f"openai{sign}:gpt", sign):
         with pytest.raises(BadRequest, match="is not a model name: it contains a line break"):
             parse_model_name(text)

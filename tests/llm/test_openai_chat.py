@@ -1,4 +1,4 @@
-"""OpenAI's client library against servers that speak its chat protocol, well and not so well."""
+"""OpenAI's chat protocol against servers that follow it more or less exactly."""
 
 import pytest
 
@@ -55,7 +55,7 @@ CALLS = [
 ]
 
 
-async def test_a_reply_comes_piece_by_piece() -> None:
+async def test_a_reply_is_streamed() -> None:
     async with playing(Act(CALLS)) as wire:
         got = await pieces(CHAT.open(wire))
     assert got == [
@@ -96,7 +96,7 @@ async def test_the_first_request() -> None:
     }
 
 
-async def test_what_was_said_goes_back() -> None:
+async def test_replies_are_sent_back() -> None:
     async with playing(Act(CALLS), Act(CHAT.reply("Done.", ()))) as wire:
         first = await reply(CHAT.open(wire))
         messages = (
@@ -172,7 +172,7 @@ LS, PWD = '{"command": "ls"}', '{"command": "pwd"}'
         ),
     ],
 )
-async def test_servers_that_count_their_calls_otherwise(
+async def test_servers_that_number_calls_differently(
     parts: list[dict[str, object]], ids: tuple[str, str]
 ) -> None:
     chunks = [*(chat_chunk({"tool_calls": [part]}) for part in parts), chat_chunk({}, "stop")]
@@ -187,7 +187,7 @@ async def test_arguments_as_json_instead_of_text() -> None:
         assert (await reply(OLLAMA.open(wire))).calls == (Call("a", "bash", LS),)
 
 
-async def test_an_id_is_not_taken_twice_in_a_conversation() -> None:
+async def test_an_id_is_used_once_in_a_conversation() -> None:
     chunks = [chat_chunk({"tool_calls": [chat_call(0, "call_0", "bash", LS)]}), chat_chunk({}, "tool_calls")]
     before = FromModel("", (Call("call_0", "bash", "{}"),))
     messages = (FromUser("go"), before, FromTool("call_0", "bash", ""))
@@ -213,7 +213,7 @@ async def test_thoughts_and_ends(delta: dict[str, str], finish: str, expected: l
         assert await pieces(OLLAMA.open(wire)) == expected
 
 
-async def test_only_openai_hears_of_an_account_with_it() -> None:
+async def test_only_openai_gets_its_account_headers() -> None:
     of_openai = {"openai": {"OpenAI-Organization": "org-mine", "OpenAI-Project": "proj-mine"}}
     for name, mine in (("openai:x", ["org-mine", "proj-mine"]), ("ollama:x", [])):
         async with playing(Act(CHAT.reply("x", ()))) as wire:
@@ -233,7 +233,7 @@ async def test_a_model_that_ollama_does_not_have() -> None:
             await pieces(OLLAMA.open(wire))
 
 
-async def test_a_server_of_ones_own_by_its_address_and_without_a_key() -> None:
+async def test_a_self_hosted_server_by_its_address_without_a_key() -> None:
     name = parse_model_name("openai-compatible:my/model")
     async with playing(Act(CHAT.reply("Done.", ())), answer(404, b"<html>nothing</html>")) as wire:
         access = Access(base_urls={"openai-compatible": f"{wire.url}/v1"})
@@ -243,7 +243,7 @@ async def test_a_server_of_ones_own_by_its_address_and_without_a_key() -> None:
             await pieces(open_model(name, access))
 
 
-async def test_a_server_that_counts_in_words_is_not_believed() -> None:
+async def test_token_counts_that_are_not_numbers_are_ignored() -> None:
     details = {"cached_tokens": 3}
     usage = {"prompt_tokens": "many", "completion_tokens": {"a": 1}, "prompt_tokens_details": details}
     said = [chat_chunk({"content": "Hi"}), chat_chunk({}, "stop")]

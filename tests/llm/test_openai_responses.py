@@ -1,4 +1,4 @@
-"""OpenAI's client library against a server that speaks its Responses protocol."""
+"""OpenAI's Responses protocol against a server with that protocol."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def call(index: int, id_: str, *arguments: str) -> list[bytes]:
 
 
 def thoughtful() -> list[bytes]:
-    """A reply as it comes: a thought, a remark, a call, another thought, another call, all whole at once."""
+    """A reply on the wire: a thought, a remark, a call, another thought, another call, all whole at once."""
     message = {
         "id": "msg_1",
         "type": "message",
@@ -118,7 +118,7 @@ def thoughtful() -> list[bytes]:
     ]
 
 
-async def test_a_reply_comes_piece_by_piece() -> None:
+async def test_a_reply_is_streamed() -> None:
     async with playing(Act(thoughtful())) as wire:
         got = await pieces(RESPONSES.open(wire))
     assert got == [
@@ -179,7 +179,7 @@ async def test_the_first_request() -> None:
     }
 
 
-async def test_what_was_said_goes_back_in_its_order_with_its_thoughts_unchanged() -> None:
+async def test_replies_are_sent_back_in_order_with_unchanged_thoughts() -> None:
     async with playing(Act(thoughtful()), Act(responses_reply("Done."))) as wire:
         first = await reply(RESPONSES.open(wire))
         messages = (
@@ -243,7 +243,7 @@ async def test_ends(ending: bytes, finish: str) -> None:
         assert (await reply(RESPONSES.open(wire))).finish == finish
 
 
-async def test_a_thought_that_the_service_will_not_know_is_dropped() -> None:
+async def test_a_thought_without_encrypted_content_is_dropped() -> None:
     bare = {"id": "rs_1", "type": "reasoning", "summary": []}
     done = responses_event("response.output_item.done", output_index=0, item=bare)
     async with playing(Act([done, *responses_reply("x", [("call_1", "bash", "{}")])])) as wire:

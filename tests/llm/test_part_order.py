@@ -1,4 +1,4 @@
-"""Parts go back in the order in which they came."""
+"""The parts of a reply are sent back in their original order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ PARTS = st.lists(
 
 
 @given(PARTS)
-def test_what_came_goes_back(parts: list[tuple[str, str, dict[str, str]]]) -> None:
+def test_parts_are_restored_in_order(parts: list[tuple[str, str, dict[str, str]]]) -> None:
     order, text, calls = Order(), "", []
     expected: list[Thought | TextPart | OrderedCall] = []
     for kind, value, mark in parts:
@@ -40,7 +40,7 @@ def test_what_came_goes_back(parts: list[tuple[str, str, dict[str, str]]]) -> No
     assert list(in_order(message, "some")) == expected
 
 
-def test_nothing_is_kept_of_what_needs_no_order() -> None:
+def test_a_text_followed_by_calls_stores_no_order() -> None:
     order = Order()
     order.text("I will ")
     order.text("look.")
@@ -49,8 +49,8 @@ def test_nothing_is_kept_of_what_needs_no_order() -> None:
     assert order.opaque("some") == {}
 
 
-def test_text_that_was_changed_goes_to_the_first_place() -> None:
-    """A secret was taken out of it, so the lengths are of no use."""
+def test_changed_text_goes_into_the_first_part() -> None:
+    """A secret was redacted, so the stored lengths are useless."""
     order = Order()
     order.text("The key ")
     order.thought({"thinking": "hm"})
@@ -63,7 +63,7 @@ def test_text_that_was_changed_goes_to_the_first_place() -> None:
     ]
 
 
-def test_parts_of_another_provider_are_not_looked_at() -> None:
+def test_parts_of_another_provider_are_ignored() -> None:
     order = Order()
     order.thought({"thinking": "hm"})
     order.call("a")

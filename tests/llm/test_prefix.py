@@ -1,4 +1,4 @@
-"""What a model has seen stays the same, byte for byte, while a conversation grows: so its cache hits."""
+"""Each request begins with the bytes of the previous one, so that caches hit."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ THOUGHTS = {
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[list[Message]]:
-    """What is added to a conversation from one request to the next."""
+    """The messages that are added between two requests."""
     found: list[list[Message]] = [[FromUser(draw(WORDS))]]
     for number in range(draw(st.integers(1, 4))):
         calls = tuple(
@@ -43,7 +43,7 @@ def turns(draw: st.DrawFn) -> list[list[Message]]:
 
 
 async def asked(dialect: Dialect, steps: list[list[Message]]) -> list[dict[str, Any]]:
-    """The bodies of the requests that a conversation makes, as they came over the wire."""
+    """The request bodies of a conversation, as received by the server."""
     requests = [
         Request("Be good.", tuple(message for step in steps[: upto + 1] for message in step), TOOLS)
         for upto in range(len(steps))
@@ -55,7 +55,7 @@ async def asked(dialect: Dialect, steps: list[list[Message]]) -> list[dict[str, 
 
 
 def blocks(dialect: Dialect, body: dict[str, Any]) -> list[tuple[str, str]]:
-    """The conversation as one row of blocks, each as the bytes that went over the wire."""
+    """The conversation as a list of blocks, each as its bytes on the wire."""
     if dialect in (CHAT, OLLAMA):
         return [("", json.dumps(message)) for message in body["messages"]]
     if dialect is ANTHROPIC:
@@ -68,7 +68,7 @@ def blocks(dialect: Dialect, body: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def marks(body: dict[str, Any]) -> list[int]:
-    """The places of blocks that bear a cache mark."""
+    """The indices of blocks with a cache mark."""
     row = [block for turn in body.get("messages", ()) for block in turn["content"] if isinstance(block, dict)]
     return [place for place, block in enumerate(row) if "cache_control" in block]
 

@@ -1,4 +1,4 @@
-"""What a reply cost."""
+"""The cost of a reply."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from hutch.llm.prices import Price, cost_usd, is_priced, listed_models, parse_pr
 
 
 @pytest.mark.parametrize("name", ["scripted:a.yaml", "ollama:qwen3:8b"])
-def test_who_is_not_paid(name: str) -> None:
+def test_local_models_are_free(name: str) -> None:
     assert cost_usd(name, Usage(1000, 0, 0, 1000)) == 0.0
 
 
@@ -18,13 +18,13 @@ def test_an_unknown_price_is_not_zero(name: str) -> None:
     assert cost_usd(name, Usage(1000, 0, 0, 1000)) is None
 
 
-def test_a_use_that_cannot_be_has_no_price() -> None:
+def test_an_impossible_usage_has_no_price() -> None:
     model = f"anthropic:{WITH_KEY['anthropic']}"
     assert [cost_usd(model, use) for use in (Usage(1, 2, 2, 1), Usage(-1, 0, 0, 1))] == [None, None]
 
 
 @pytest.mark.parametrize(("provider", "model"), WITH_KEY.items())
-def test_the_models_that_are_taken_when_none_is_named_have_a_price(provider: str, model: str) -> None:
+def test_the_default_models_have_a_price(provider: str, model: str) -> None:
     whole = cost_usd(f"{provider}:{model}", Usage(1_000_000, 0, 0, 1000))
     cached = cost_usd(f"{provider}:{model}", Usage(1_000_000, 900_000, 0, 1000))
     assert whole and cached
@@ -32,7 +32,7 @@ def test_the_models_that_are_taken_when_none_is_named_have_a_price(provider: str
     assert model in listed_models(provider)
 
 
-def test_the_users_own_prices_go_before_all_others() -> None:
+def test_the_users_own_prices_win() -> None:
     own = parse_prices(["openai-compatible:a/b:c=2/0.5/10", "ollama:qwen3:8b=1/1/1"])
     assert own["openai-compatible:a/b:c"] == Price(2, 0.5, 10)
     usage = Usage(input=1_000_000, cached=400_000, output=100_000)
@@ -43,6 +43,6 @@ def test_the_users_own_prices_go_before_all_others() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "a:b", "a:b=1/2", "a:b=1/2/x", "a:b=1/2/3/4"])
-def test_what_is_no_price(line: str) -> None:
+def test_an_invalid_price_is_refused(line: str) -> None:
     with pytest.raises(BadRequest, match="is not a price"):
         parse_prices([line])

@@ -1,4 +1,4 @@
-"""What the providers have in common, above all: nobody is listened to any longer than they are wanted."""
+"""Common behaviour of providers, above all: cancelling closes the connection."""
 
 import asyncio
 from contextlib import aclosing
@@ -23,7 +23,7 @@ async def hung_up(wire: Wire) -> None:
 @pytest.mark.anyio
 @every
 @pytest.mark.parametrize("said", [0, 2, 5])
-async def test_a_cancelled_reply_stops_the_wire(dialect: Dialect, said: int) -> None:
+async def test_a_cancelled_reply_closes_the_connection(dialect: Dialect, said: int) -> None:
     chunks = dialect.reply("Look.", [("call_a", "bash", LS)])[:said]
     async with playing(Act(chunks, ending="stall")) as wire:
         task = asyncio.create_task(pieces(dialect.open(wire)))
@@ -48,7 +48,7 @@ async def test_a_request_without_an_answer_is_cancelled_too(dialect: Dialect) ->
 
 @pytest.mark.anyio
 @every
-async def test_closing_a_stream_stops_the_wire_and_the_model_can_be_asked_again(dialect: Dialect) -> None:
+async def test_closing_a_stream_closes_the_connection_and_the_model_stays_usable(dialect: Dialect) -> None:
     whole = dialect.reply("Look.", ())
     async with playing(Act(whole[: -dialect.before_end], ending="stall"), Act(whole)) as wire:
         model = dialect.open(wire)
@@ -62,8 +62,8 @@ async def test_closing_a_stream_stops_the_wire_and_the_model_can_be_asked_again(
 
 @pytest.mark.anyio
 @every
-async def test_streams_of_one_model_side_by_side(dialect: Dialect) -> None:
-    """Closing one leaves the other alone."""
+async def test_concurrent_streams_of_one_model(dialect: Dialect) -> None:
+    """Closing one stream does not affect the other."""
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:3], ending="stall"), Act(whole)) as wire:
         model = dialect.open(wire)
@@ -81,7 +81,7 @@ async def pieces_of(dialect: Dialect, chunks: list[bytes]) -> list[object]:
         return list(await pieces(dialect.open(wire)))
 
 
-def test_a_key_is_taken_out_of_what_a_server_repeats() -> None:
+def test_a_key_is_removed_from_the_servers_text() -> None:
     assert Account("openai", "x", "key-1234567890", "").without_key("bad key-1234567890!") == "bad [the key]!"
     assert Account("ollama", "x", "none", "").without_key("none of these") == "none of these"
     assert "1234567890" not in repr(Account("openai", "x", "key-1234567890", ""))

@@ -1,4 +1,4 @@
-"""What goes wrong with a provider, tried with all of them alike, over a socket."""
+"""Errors of providers, the same tests for each, over a socket."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ some = pytest.mark.parametrize
 LS = '{"command": "ls"}'
 
 
-async def test_trouble_of_the_server_is_waited_out(dialect: Dialect) -> None:
+async def test_server_errors_are_retried(dialect: Dialect) -> None:
     for status in (408, 409, 429, 500, 502, 503, 529):
         trouble = answer(status, dialect.error(status, "api_error", "Try later"))
         async with playing(trouble, Act(dialect.reply("Done.", ()))) as wire:
@@ -41,7 +41,7 @@ async def test_trouble_of_the_server_is_waited_out(dialect: Dialect) -> None:
         ({"Retry_After": "date"}, 80_000, 86_400),
     ],
 )
-async def test_a_server_says_when_to_come_back(
+async def test_a_server_says_when_to_retry(
     dialect: Dialect, headers: dict[str, str], least: float, most: float
 ) -> None:
     if headers.get("Retry_After") == "date":
@@ -56,7 +56,7 @@ async def test_a_server_says_when_to_come_back(
     assert least <= again.wait_s <= most
 
 
-async def test_a_wait_that_is_too_long_is_told_instead(dialect: Dialect) -> None:
+async def test_a_retry_delay_that_is_too_long_is_an_error(dialect: Dialect) -> None:
     busy = answer(429, dialect.error(429, "rate_limit_error", "Slow down"), Retry_After="900")
     async with playing(busy) as wire:
         with pytest.raises(Unavailable) as raised:
@@ -76,7 +76,7 @@ async def test_retries_end(dialect: Dialect) -> None:
     assert len(wire.asked) == 3
 
 
-async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_asked_for_again(dialect: Dialect) -> None:
+async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_retried(dialect: Dialect) -> None:
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     for ending in ("cut", "whole"):  # dropped, or ended politely and too soon
         half = Act(whole[: -dialect.before_end], ending=ending)
@@ -85,7 +85,7 @@ async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_asked_for_again(di
         assert (got.text, got.calls, got.attempts) == ("Look.", (Call("call_a", "bash", LS),), 2)
 
 
-async def test_a_stream_that_stalls_is_asked_for_again(dialect: Dialect) -> None:
+async def test_a_stalled_stream_is_retried(dialect: Dialect) -> None:
     impatient = RetryPolicy(attempts=2, first_wait_s=0.001, silence_s=0.5)
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:2], ending="stall"), Act(whole)) as wire:
@@ -95,7 +95,7 @@ async def test_a_stream_that_stalls_is_asked_for_again(dialect: Dialect) -> None
     assert (got.text, got.attempts) == ("Look.", 2)
 
 
-async def test_what_is_no_json_is_asked_for_again(dialect: Dialect) -> None:
+async def test_invalid_json_is_retried(dialect: Dialect) -> None:
     whole = dialect.reply("Look.", ())
     for garbage in ('{"oops', "[1, 2", "nothing", "\x00\x01"):
         bad = event(garbage, "message_start" if dialect is ANTHROPIC else None)
@@ -107,16 +107,14 @@ async def test_what_is_no_json_is_asked_for_again(dialect: Dialect) -> None:
 @some(
     "strange", ["[]", "3", "null", '"text"', '{"type": "surprise"}', '{"choices": 4}', '{"candidates": [7]}']
 )
-async def test_json_of_another_shape_is_passed_over_or_asked_for_again(
-    dialect: Dialect, strange: str
-) -> None:
+async def test_unexpected_json_is_ignored_or_retried(dialect: Dialect, strange: str) -> None:
     whole = dialect.reply("Look.", ())
     odd = event(strange, "content_block_delta" if dialect is ANTHROPIC else None)
     async with playing(Act([whole[0], odd, *whole[1:]]), Act(whole)) as wire:
         assert (await reply(dialect.open(wire))).text == "Look."
 
 
-async def test_calls_with_the_same_id_are_told_apart(dialect: Dialect) -> None:
+async def test_calls_with_the_same_id_get_unique_ids(dialect: Dialect) -> None:
     twins = dialect.reply("", [("same", "bash", LS), ("same", "grep", "{}")])
     async with playing(Act(twins)) as wire:
         got = await reply(dialect.open(wire))
@@ -129,7 +127,7 @@ async def test_an_id_that_could_do_harm_is_replaced(dialect: Dialect) -> None:
             assert (await reply(dialect.open(wire))).calls == (Call("call_0", "bash", LS),)
 
 
-async def test_an_empty_reply_is_doubted_once_and_then_believed(dialect: Dialect) -> None:
+async def test_an_empty_reply_is_retried_once_and_then_accepted(dialect: Dialect) -> None:
     empty = Act(dialect.reply("", ()))
     async with playing(empty, empty) as wire:
         got = await pieces(dialect.open(wire))
@@ -138,13 +136,13 @@ async def test_an_empty_reply_is_doubted_once_and_then_believed(dialect: Dialect
     assert sum((piece for piece in got if isinstance(piece, Usage)), Usage()).input == 20  # both are paid for
 
 
-async def test_an_answer_with_nothing_in_it_is_asked_for_again(dialect: Dialect) -> None:
+async def test_an_empty_response_is_retried(dialect: Dialect) -> None:
     async with playing(Act(), Act(dialect.reply("Look.", ()))) as wire:
         got = await reply(dialect.open(wire))
     assert (got.text, got.attempts) == ("Look.", 2)
 
 
-async def test_trouble_inside_a_stream_is_waited_out(dialect: Dialect) -> None:
+async def test_errors_inside_a_stream_are_retried(dialect: Dialect) -> None:
     whole = dialect.reply("Look.", ())
     async with playing(Act([*whole[:2], dialect.overloaded()]), Act(whole)) as wire:
         got = await pieces(dialect.open(wire))
@@ -154,7 +152,7 @@ async def test_trouble_inside_a_stream_is_waited_out(dialect: Dialect) -> None:
 
 
 async def refusal(dialect: Dialect, *acts: Act, lists: dict[str, object] | None = None) -> HutchError:
-    """What is told when something is not worth another try."""
+    """The error when a retry is useless."""
     async with playing(*acts, lists=lists) as wire:
         with pytest.raises(HutchError) as raised:
             await pieces(dialect.open(wire))
@@ -267,7 +265,7 @@ async def test_a_server_without_tls(dialect: Dialect) -> None:
             await pieces(dialect.open(url=url))
 
 
-async def test_a_server_that_speaks_no_http(dialect: Dialect) -> None:
+async def test_a_server_without_http(dialect: Dialect) -> None:
     babble = Act([b"SSH-2.0-OpenSSH_9.2\r\n\r\n"], ending="raw")
     async with playing(babble, babble, babble) as wire:
         with pytest.raises(Unavailable, match=r"the connection broke .*Tried 3 times"):

@@ -1,4 +1,4 @@
-"""What a model said can be played without it."""
+"""Recorded replies can be played without the model."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.llm.wire import Act, playing
 pytestmark = pytest.mark.anyio
 
 
-def test_arguments_that_are_nested_without_end_are_kept_as_text() -> None:
+def test_deeply_nested_arguments_are_recorded_as_text() -> None:
     deep = "[" * 100_000
     kept = as_scripted(Reply(calls=(Call("a", "bash", deep),)))
     assert kept["calls"] == [{"id": "a", "tool": "bash", "args": deep}]
@@ -43,7 +43,7 @@ async def test_a_recording_plays_back_the_same(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["tape.json"]  # noqa: PTH208 (and nothing half written)
 
 
-async def test_a_recording_goes_on_with_its_session_and_begins_anew_with_another(tmp_path: Path) -> None:
+async def test_a_recording_continues_with_its_session_and_restarts_with_another(tmp_path: Path) -> None:
     tape = tmp_path / "tape.json"
     script = "- text: one\n- text: two\n"
     first = await reply(RecordingModel(scripted(script), tape, clean=str))

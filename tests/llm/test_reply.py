@@ -1,4 +1,4 @@
-"""A reply is put together from its pieces."""
+"""A reply is assembled from its deltas."""
 
 from hutch.llm.interface import (
     Again,
@@ -22,7 +22,7 @@ def gathered(*pieces: Delta) -> Reply:
     return gathering.reply()
 
 
-def test_pieces_become_a_reply() -> None:
+def test_deltas_become_a_reply() -> None:
     got = gathered(
         Usage(input=10, cached=4),
         Thinking("h"),
@@ -43,11 +43,11 @@ def test_pieces_become_a_reply() -> None:
     assert got == Reply("I look.", "hm", calls, Usage(10, 4, 0, 5), "calls", {"some": {}})
 
 
-def test_what_came_of_a_try_that_broke_is_void_but_paid_for() -> None:
+def test_the_deltas_of_a_failed_attempt_are_dropped_but_its_tokens_count() -> None:
     half = (Usage(input=10), Text("I lo"), CallStarted("a", "bash"), Again(2, 0.5, "it broke"))
     got = gathered(*half, Usage(input=10, output=5), Text("Done."), Finish("stop"))
     assert got == Reply("Done.", "", (), Usage(20, 0, 0, 5), "stop", {}, attempts=2)
 
 
-def test_a_call_that_never_ended_is_none() -> None:
+def test_a_call_that_never_ended_is_dropped() -> None:
     assert gathered(CallStarted("a", "bash"), CallArguments("a", "{"), Finish("length")).calls == ()

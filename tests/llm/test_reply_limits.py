@@ -1,4 +1,4 @@
-"""Servers that never stop talking."""
+"""Servers that send without end."""
 
 import pytest
 
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
-async def test_a_line_without_end_is_told(dialect: Dialect) -> None:
+async def test_an_endless_line_is_an_error(dialect: Dialect) -> None:
     line = [b"data: {", *[b"x" * MIB] * (MAX_EVENT_BYTES // MIB + 1)]
     async with playing(Act(line, ending="stall")) as wire:
         with pytest.raises(Unavailable, match="a line without end"):
@@ -21,7 +21,7 @@ async def test_a_line_without_end_is_told(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", [CHAT, ANTHROPIC], ids=str)
-async def test_an_error_without_end_is_told(dialect: Dialect) -> None:
+async def test_an_endless_error_is_an_error(dialect: Dialect) -> None:
     async with playing(answer(400, b"x" * (MAX_EVENT_BYTES + 1))) as wire:
         with pytest.raises(Unavailable, match="a line without end"):
             await pieces(dialect.open(wire))
@@ -32,7 +32,7 @@ async def test_an_error_without_end_is_told(dialect: Dialect) -> None:
     [{"content": "y" * MIB}, {"reasoning": "y" * MIB}, {"tool_calls": [chat_call(0, None, None, "y" * MIB)]}],
     ids=["text", "thoughts", "arguments"],
 )
-async def test_a_reply_without_end_is_told(delta: dict[str, object]) -> None:
+async def test_an_endless_reply_is_an_error(delta: dict[str, object]) -> None:
     begin = chat_chunk({"tool_calls": [chat_call(0, "call_a", "bash", "")]})
     chunks = [begin, *[chat_chunk(delta)] * (MAX_REPLY_CHARS // MIB + 1)]
     async with playing(Act(chunks, ending="stall")) as wire:
@@ -40,7 +40,7 @@ async def test_a_reply_without_end_is_told(delta: dict[str, object]) -> None:
             await pieces(CHAT.open(wire))
 
 
-def test_everything_that_is_kept_counts() -> None:
+def test_text_thoughts_and_calls_count() -> None:
     bound = Bound()
     bound.add(Text("x" * (MAX_REPLY_CHARS // 2)))
     bound.add(Thinking("x" * (MAX_REPLY_CHARS // 2 - 1000)))

@@ -1,4 +1,4 @@
-"""Patience: what is tried again, how long, and what is told when it ends."""
+"""Retries: which errors, how often, and the message at the end."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.llm.scripts import QUICK, pieces, scripted
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_may_work_the_next_time_is_tried_again() -> None:
+async def test_transient_errors_are_retried() -> None:
     model = RetryingModel(
         scripted(
             "- fault: {status: 429, retry_after_s: 0.01}\n- fault: {kind: cut}\n  text: half a\n- text: whole"
@@ -34,7 +34,7 @@ async def test_the_last_error_names_a_remedy() -> None:
         await pieces(RetryingModel(scripted("- fault: {status: 429, retry_after_s: 900}"), QUICK))
 
 
-async def test_a_refusal_is_not_tried_again() -> None:
+async def test_a_refused_request_is_not_retried() -> None:
     with pytest.raises(BadRequest, match="status 400"):
         await pieces(RetryingModel(scripted("- fault: {status: 400}\n- text: never"), QUICK))
 
@@ -44,7 +44,7 @@ async def test_silence_counts_as_broken() -> None:
     assert [piece.reason for piece in got if isinstance(piece, Again)] == ["no data for 0.05 s"]
 
 
-async def test_waits_grow_and_are_never_the_same_twice() -> None:
+async def test_delays_grow_and_are_random() -> None:
     model = scripted("- fault: {status: 500}\n  times: 9")
     waits = []
     for _ in range(2):
@@ -64,12 +64,12 @@ async def collected(model: RetryingModel, waits: list[float]) -> None:
             waits.append(piece.wait_s)
 
 
-async def test_an_empty_reply_is_believed_the_second_time() -> None:
+async def test_an_empty_reply_is_accepted_the_second_time() -> None:
     got = await pieces(RetryingModel(scripted("- text: ''"), QUICK))
     assert [piece.reason for piece in got if isinstance(piece, Again)] == ["the reply was empty"]
     assert got[-1] == Finish("stop", {"scripted": {"reply": 0}})
 
 
-async def test_a_refusal_may_be_without_words() -> None:
+async def test_a_refusal_may_have_no_text() -> None:
     got = await pieces(RetryingModel(scripted("- finish: refused"), QUICK))
     assert [piece for piece in got if isinstance(piece, Again)] == []

@@ -27,14 +27,14 @@ async def test_the_smallest_cassette() -> None:
     )
 
 
-async def test_long_replies_come_in_pieces() -> None:
+async def test_long_replies_are_streamed_in_parts() -> None:
     model = scripted(f'{{"replies": [{{"text": "{"word " * 100}"}}]}}')
     got = [piece.text for piece in await pieces(model) if isinstance(piece, Text)]
     assert len(got) > 10
     assert "".join(got) == "word " * 100
 
 
-async def test_replies_are_used_up_in_order_as_the_conversation_tells() -> None:
+async def test_replies_are_used_in_order_by_the_conversation() -> None:
     model = scripted("replies:\n- text: one\n- text: two\n")
     first = await reply(model)
     second = await reply(model, said(first))
@@ -45,7 +45,7 @@ async def test_replies_are_used_up_in_order_as_the_conversation_tells() -> None:
         await reply(model, said(first), said(second))
 
 
-async def test_a_condition_looks_at_the_last_tool_result() -> None:
+async def test_a_condition_checks_the_last_tool_result() -> None:
     text = """
     replies:
     - when: {tool: run_tests, contains: failed}
@@ -59,7 +59,7 @@ async def test_a_condition_looks_at_the_last_tool_result() -> None:
         await reply(scripted(text), FromTool("1", "bash", "1 failed"))
 
 
-async def test_a_summary_uses_up_no_reply_and_what_it_stands_for_still_counts() -> None:
+async def test_a_summary_uses_no_reply_and_compacted_messages_still_count() -> None:
     model = scripted("[{text: one}, {when: {contains: good}, text: two}, {text: three}]")
     first = await reply(model)
     with pytest.raises(BadRequest, match="writes no summaries"):
@@ -78,7 +78,7 @@ async def test_a_cancelled_reply_stops() -> None:
             await task
 
 
-async def test_ids_of_a_reply_that_is_used_again_differ() -> None:
+async def test_ids_of_a_repeated_reply_differ() -> None:
     model = scripted("- calls: [{tool: bash}]\n  times: 2")
     first = await reply(model)
     second = await reply(model, said(first), FromTool("call_0_0", "bash", ""))

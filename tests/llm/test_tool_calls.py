@@ -20,7 +20,7 @@ def test_ids_occur_once_in_a_conversation() -> None:
     ]
 
 
-def test_a_meter_tells_what_is_new() -> None:
+def test_a_meter_returns_increments() -> None:
     meter = Meter()
     totals = [Usage(10, 2), Usage(10, 2), Usage(10, 2, 0, 5)]
     assert [meter.read(total) for total in totals] == [Usage(10, 2), None, Usage(output=5)]
@@ -42,7 +42,9 @@ def test_a_meter_never_runs_backwards() -> None:
         ("[" * 100_000, {"invalid": "[" * 100_000}, None),
     ],
 )
-def test_arguments_go_back_as_an_object(arguments: str, value: dict[str, object], text: str | None) -> None:
+def test_arguments_are_sent_back_as_an_object(
+    arguments: str, value: dict[str, object], text: str | None
+) -> None:
     call = Call("a", "bash", arguments)
     assert json_object(call) == value
     assert text is None or json_arguments(call) == text

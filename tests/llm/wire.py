@@ -1,4 +1,4 @@
-"""A server on a socket of this machine that plays what a provider would send, and keeps what it was sent."""
+"""A local server that plays a provider's responses and stores the requests."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ REASONS = {200: "OK", 429: "Too Many Requests"}
 
 @dataclass(frozen=True)
 class Act:
-    """One answer. `cut` drops the connection, `stall` says no more, `silent` does not even begin."""
+    """One answer. `cut` drops the connection, `stall` stops sending, `silent` sends nothing at all."""
 
     chunks: Sequence[bytes] = ()
     status: int = 200
@@ -23,7 +23,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came over the wire."""
+    """One received request."""
 
     method: str
     path: str
@@ -39,14 +39,14 @@ def event(data: object, name: str | None = None) -> bytes:
 
 
 def answer(status: int, body: object, **headers: str) -> Act:
-    """An answer that is no stream."""
+    """An answer other than a stream."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     text = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Act([text], status, named, type="application/json" if not isinstance(body, bytes) else "text/html")
 
 
 class Wire:
-    """Plays acts in turn; what is asked with GET is answered with `lists`."""
+    """Plays acts in turn; GET requests are answered with `lists`."""
 
     def __init__(self, *acts: Act, lists: Mapping[str, object] | None = None) -> None:
         self.acts = list(acts)
