@@ -177,7 +177,7 @@ async def test_output_is_returned_only_once(tmp_path: Path) -> None:
         none = await desk.use("bash_output", id=first.data["id"])
         await desk.use("write_file", path="go", content="")
         rest = await desk.use("bash_output", id=first.data["id"], wait_s=60)
-    assert first.text.startswith("one\n[It goes on")
+    assert first.text.startswith("one\n[It continues")
     assert (none.data["output"], rest.data["output"]) == ("", "two")
 
 

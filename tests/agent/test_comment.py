@@ -62,4 +62,4 @@ async def test_the_number_of_comments_is_limited_also_after_a_resume(tmp_path: P
         box = Toolbox([Comment(PATCH, MAX_COMMENTS - 1)])
         assert (await box.use("comment", said(), desk.context)).ok
         last = await box.use("comment", said(), desk.context)
-    assert not last.ok and "in the summary of finish" in last.text
+    assert not last.ok and "into the summary of finish" in last.text

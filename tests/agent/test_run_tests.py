@@ -227,7 +227,7 @@ async def test_a_report_must_be_a_regular_file(tmp_path: Path, trick: str) -> No
     code = f"import os, unittest\nos.system({trick!r})\nos._exit(0)\n"
     async with open_desk(tmp_path, {"test_x.py": code.encode()}) as desk:
         result = await desk.use("run_tests")
-    assert "without a report" in result.text and not result.data["tests"]["ok"]
+    assert "without a readable report" in result.text and not result.data["tests"]["ok"]
 
 
 @anyio

@@ -239,7 +239,7 @@ async def test_a_self_hosted_server_by_its_address_without_a_key() -> None:
         access = Access(base_urls={"openai-compatible": f"{wire.url}/v1"})
         assert (await reply(open_model(name, access))).text == "Done."
         assert wire.bodies[0]["model"] == "my/model"
-        with pytest.raises(NotFound, match=r"look at models\.openai_compatible_base_url, which is http"):
+        with pytest.raises(NotFound, match=r"check models\.openai_compatible_base_url, which is http"):
             await pieces(open_model(name, access))
 
 
