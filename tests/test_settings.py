@@ -105,7 +105,7 @@ def test_prices_are_checked(place: Place) -> None:
     given = "openai-compatible:a/b:c=0.25/0.025/1.5,ollama:x=1/1/1"
     assert place.load(HUTCH_MODELS__PRICES=given).settings.models.prices == tuple(given.split(","))
     for wrong in ("x=1/1/1", "openai:x", "openai:x=1/1", "openai:x=1/1/-1", "openai:x=1/1/nan"):
-        with pytest.raises(BadRequest, match="dollars for a million tokens"):
+        with pytest.raises(BadRequest, match="dollars per million input"):
             place.load(HUTCH_MODELS__PRICES=wrong)
 
 

@@ -263,7 +263,7 @@ def test_an_unknown_quote_gets_the_most_similar_lines() -> None:
 
 
 def test_numbers_copied_from_a_listing_are_recognised() -> None:
-    with pytest.raises(Conflict, match=r"begin with their numbers.*omit them\. Without them it is there\."):
+    with pytest.raises(Conflict, match=r"begin with their numbers.*omit them\. Without them it matches\."):
         edited("a\nb\n", Replace("     1\ta\n     2\tb", "x"))
     with pytest.raises(BadRequest, match=r"begin with their numbers \(2, \.\.\.\)"):
         edited("a\nb\n", ReplaceLines(2, 2, "     2\tB\n     3\tC"))
