@@ -1,4 +1,4 @@
-"""Approvals with scope "always": they hold in all repositories of a user until the user withdraws them."""
+"""Permanent approvals: they hold in all repositories of a user until the user withdraws them."""
 
 from collections.abc import Iterable, Sequence
 
