@@ -281,6 +281,22 @@ async def test_cancelling_ends_git_and_all_it_started(repository: Path, tmp_path
         await _until(lambda: not _of("git"))
 
 
+async def test_cancelling_the_start_of_git_ends_all_it_started(repository: Path, tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.hang.set()
+        remote = parse_repo_url(server.url("repository/.git"))
+        asking = asyncio.ensure_future(HOST.run("ls-remote", "--", remote.address, remote=remote))
+        while len(_of("")) == 1:  # noqa: ASYNC110  # only this process
+            await asyncio.sleep(0)
+        while not server.asked:  # the loop stands still, so asyncio has not connected the pipes
+            time.sleep(0.01)  # noqa: ASYNC251
+        before = _of("git")
+        asking.cancel()
+        await asyncio.wait([asking], timeout=30)  # git itself gives up after 60 s
+        assert asking.cancelled()
+        await _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in before))
+
+
 async def test_what_takes_too_long_is_stopped(repository: Path, tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.hang.set()

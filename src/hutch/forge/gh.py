@@ -20,7 +20,7 @@ from typing import Any
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.github_failure import GitHubFailed, explain, rate_limited_until
-from hutch.forge.process_limits import kill_process_group, limit_command
+from hutch.forge.process_limits import limit_command, process_group
 from hutch.forge.relay import Relay
 
 GITHUB = "github.com"
@@ -138,7 +138,7 @@ class Gh:
             program = shutil.which("gh", path=environment["PATH"])
             if program is None:
                 raise Unavailable("gh is not installed. Install it: sudo apt-get install -y gh")
-            process = await asyncio.create_subprocess_exec(
+            starting = asyncio.create_subprocess_exec(
                 *limit_command(program, *words, limit_resources=False),
                 env=environment,
                 cwd=home,
@@ -148,16 +148,14 @@ class Gh:
                 start_new_session=True,
                 umask=0o077,
             )
-            try:
-                async with asyncio.timeout(TIMEOUT_S):
-                    printed, stderr = await self._communicate(process, stdin)
-            except TimeoutError:
-                raise Unavailable(
-                    f"{self.host} did not answer within {TIMEOUT_S:g} s. Retry later."
-                ) from None
-            finally:
-                if process.returncode is None:
-                    await kill_process_group(process)
+            async with process_group(starting) as process:
+                try:
+                    async with asyncio.timeout(TIMEOUT_S):
+                        printed, stderr = await self._communicate(process, stdin)
+                except TimeoutError:
+                    raise Unavailable(
+                        f"{self.host} did not answer within {TIMEOUT_S:g} s. Retry later."
+                    ) from None
         return process.returncode or 0, printed, stderr.decode(errors="replace").replace(token, "…")
 
     async def _communicate(

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from hutch.domain.errors import Unavailable
 from hutch.domain.truncation import last_words
 from hutch.forge.git_failure import explain
-from hutch.forge.process_limits import MAX_FILE_BYTES, kill_process_group, limit_command
+from hutch.forge.process_limits import MAX_FILE_BYTES, limit_command, process_group
 from hutch.forge.progress import OnProgress, StderrParser
 from hutch.forge.repo_url import RepoUrl
 
@@ -160,7 +160,7 @@ class Git:
         if program is None:
             raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
         parser = StderrParser(on_progress)
-        process = await asyncio.create_subprocess_exec(
+        starting = asyncio.create_subprocess_exec(
             *limit_command(program, *options, *words, file_bytes=self.file_bytes),
             env=environment,
             cwd=work_tree or git_dir or "/",
@@ -170,19 +170,17 @@ class Git:
             start_new_session=True,  # so that its children can be killed too
             umask=0o022,
         )
-        try:
-            async with asyncio.timeout(timeout_s):
-                input_bytes = stdin if isinstance(stdin, bytes) else None
-                printed = await _communicate(process, input_bytes, parser, max_bytes)
-                code = await process.wait()
-        except TimeoutError:
-            what = f"{words[0]} of {remote}" if remote else words[0]
-            raise Unavailable(
-                f"git {what} took more than {timeout_s:g} s and was stopped. Retry later."
-            ) from None
-        finally:
-            if process.returncode is None:
-                await kill_process_group(process)
+        async with process_group(starting) as process:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    input_bytes = stdin if isinstance(stdin, bytes) else None
+                    printed = await _communicate(process, input_bytes, parser, max_bytes)
+                    code = await process.wait()
+            except TimeoutError:
+                what = f"{words[0]} of {remote}" if remote else words[0]
+                raise Unavailable(
+                    f"git {what} took more than {timeout_s:g} s and was stopped. Retry later."
+                ) from None
         if code != 0:
             stderr = _redact(parser.messages(), remote)
             raise explain(stderr, remote) if remote else GitFailed(words[0], code, stderr)

@@ -10,7 +10,12 @@ import contextlib
 import os
 import resource
 import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+from hutch.system.uninterrupted import run_to_end
 
 PRLIMIT, SETPRIV = "/usr/bin/prlimit", "/usr/bin/setpriv"
 MAX_MEMORY_BYTES = 4 * 1024**3
@@ -32,6 +37,25 @@ def limit_command(
         )  # with 0, the kernel would still start a core dump handler
         command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", f"--core={core}", "--", *command]
     return command
+
+
+@asynccontextmanager
+async def process_group(
+    starting: Coroutine[Any, Any, asyncio.subprocess.Process],
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a process that leads its own group, and kill the whole group if it runs at the end of the block.
+
+    This includes a caller that is cancelled during the start: asyncio would then kill only the leader, and
+    wait for as long as a child holds its pipes.
+    """
+    started = asyncio.ensure_future(starting)
+    try:
+        process = await run_to_end(started)
+        yield process
+    finally:
+        has_started = started.done() and not started.cancelled() and started.exception() is None
+        if has_started and started.result().returncode is None:
+            await kill_process_group(started.result())
 
 
 async def kill_process_group(process: asyncio.subprocess.Process) -> None:

@@ -11,14 +11,13 @@ import contextlib
 import errno
 import fcntl
 import os
-import signal
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
-from hutch.forge.process_limits import limit_command
+from hutch.forge.process_limits import limit_command, process_group
 from hutch.snapshots.directory import Directory, to_hutch_error
 
 MAX_DEPTH = 400
@@ -35,7 +34,7 @@ PERMISSIONS = 0o777
 async def copy_base(tree: Path, target: Path) -> None:
     """Copy a base's tree to a directory that does not exist yet."""
     # Without owners, which are ours anyway, and extended attributes, which overlayfs would interpret.
-    process = await asyncio.create_subprocess_exec(
+    starting = asyncio.create_subprocess_exec(
         *limit_command(*CP, *CP_OPTIONS, tree, target),
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         stdin=asyncio.subprocess.DEVNULL,
@@ -43,13 +42,8 @@ async def copy_base(tree: Path, target: Path) -> None:
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
-    try:
+    async with process_group(starting) as process:
         _, stderr = await process.communicate()
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await asyncio.shield(asyncio.ensure_future(process.wait()))
     if process.returncode != 0:
         line = stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
         raise Unavailable(f"The workspace could not be copied: {line[0][:300]}. Free disk space and retry.")
