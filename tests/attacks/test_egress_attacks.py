@@ -96,7 +96,7 @@ async def test_allowed_name_that_resolves_inside_is_refused(address: str) -> Non
         answer = await door.ask(b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n")
     assert status(answer) == 403
     assert [attempt.allowed for attempt in door.attempts] == [False]
-    assert f"leads to {ip_address(address)}, a " in door.attempts[0].reason
+    assert f"resolves to {ip_address(address)}, a " in door.attempts[0].reason
 
 
 async def test_name_resolving_to_loopback_reaches_it_when_the_guard_is_off() -> None:
