@@ -158,7 +158,7 @@ class Process(Protocol):
 
 
 class Jail(Protocol):
-    """A place where commands run."""
+    """An isolated environment that runs commands."""
 
     policy: Policy
     unsafe: bool  # no isolation: plain processes of this machine

@@ -1,7 +1,7 @@
 """CONNECT: relays bytes both ways, after checking the client's first bytes.
 
-The upstream gets nothing from the client before that check. What the upstream sends
-first is passed on meanwhile, for protocols in which the server starts.
+The upstream gets nothing from the client before that check. Data that the upstream
+sends first is relayed meanwhile, for protocols in which the server starts.
 """
 
 import asyncio

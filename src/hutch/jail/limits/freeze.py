@@ -26,14 +26,14 @@ def freeze(warden: int) -> Iterator[bool]:
         yield _stop(warden, stopped)
     finally:
         for fd in reversed(stopped.values()):
-            with contextlib.suppress(OSError):  # it is gone
+            with contextlib.suppress(OSError):  # it has ended
                 signal.pidfd_send_signal(fd, signal.SIGCONT)
             os.close(fd)
 
 
 def _stop(warden: int, stopped: dict[int, int]) -> bool:
     started_at, quiet = time.monotonic(), 0
-    while quiet < 2:  # twice: while the first look was taken, one may have woken another
+    while quiet < 2:  # twice: during the first check, one may have woken another
         running = {
             each.pid: parent
             for each in members(warden)
@@ -43,7 +43,7 @@ def _stop(warden: int, stopped: dict[int, int]) -> bool:
         elapsed_s = time.monotonic() - started_at
         for pid, parent in running.items():
             if parent not in running or elapsed_s > FREEZE_TIMEOUT_S / 2:
-                with contextlib.suppress(OSError):  # it is gone
+                with contextlib.suppress(OSError):  # it has ended
                     _stop_one(pid, warden, stopped)
         if running:
             if elapsed_s > FREEZE_TIMEOUT_S:
@@ -55,7 +55,7 @@ def _stop(warden: int, stopped: dict[int, int]) -> bool:
 def _stop_one(pid: int, warden: int, stopped: dict[int, int]) -> None:
     if pid not in stopped:
         fd = os.pidfd_open(pid)
-        if not is_below(pid, warden):  # the number may be another's by now
+        if not is_below(pid, warden):  # the pid may have been reused
             os.close(fd)
             return
         stopped[pid] = fd
@@ -63,7 +63,8 @@ def _stop_one(pid: int, warden: int, stopped: dict[int, int]) -> None:
 
 
 def _running_below(member: Member, stopped: dict[int, int]) -> int | None:
-    """Its parent, if it runs; not if it is stopped or dead, or will be stopped when the kernel is done."""
+    """The parent of a running process; None if it is stopped or dead, or will be stopped when the kernel
+    is done."""
     stopped_states = b"TtZX" + (b"D" if member.pid in stopped else b"")
     for thread in member.threads:
         fields = read(f"/proc/{member.pid}/task/{thread}/stat").rpartition(b") ")[2].split(b" ", 2)

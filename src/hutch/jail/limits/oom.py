@@ -1,4 +1,5 @@
-"""Whom the kernel kills when memory runs out: commands first, the warden last.
+"""The order in which the kernel kills when memory runs out: commands first, the warden
+last.
 
 In a group full of small processes the warden would be the largest, and the jail would
 end with it. So commands have a higher score. A fork inherits the score, so the warden

@@ -115,7 +115,7 @@ class Watch:
             self._clearing = asyncio.ensure_future(self._clear_safely())
 
     async def _clear_safely(self) -> None:
-        with contextlib.suppress(HutchError):  # the jail is gone
+        with contextlib.suppress(HutchError):  # the jail has ended
             await self._clear()
 
     async def _watch(self) -> None:
@@ -153,7 +153,7 @@ class Watch:
                         await self._clear()
                         await self._run_in_thread(self.inspector.record_leftovers)
                 except HutchError:
-                    return  # the jail is gone
+                    return  # the jail has ended
                 finally:
                     self.inspector.is_clearing = False
 

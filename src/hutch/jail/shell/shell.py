@@ -283,8 +283,8 @@ class Shell:
         self._pending_bytes = 0
 
     def _has_jobs(self) -> bool | None:
-        """True when ended commands have left processes; None while they cannot be told from a running
-        command."""
+        """True when ended commands have left processes; None while those cannot be distinguished from a
+        running command."""
         self._former = [process for process in self._former if not process.is_gone]
         if any(process.has_jobs for process in self._former if not process.is_busy):
             return True
