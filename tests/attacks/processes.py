@@ -499,10 +499,10 @@ async def stopped_reapers(bench) -> None:
         process = await jail.spawn([*PYTHON_, STOP_REAPERS])
         reapers = [member.pid for member in members(jail.warden_pid) if member.trusted]
         await until(lambda: all(state(pid) in ("T", "") for pid in reapers))
-        lane = jail._control._commands
+        outgoing = jail._control._commands
         runs = [asyncio.create_task(jail.run(["true", "x" * 55_000], timeout_s=2)) for _ in range(12)]
-        await until(lambda: lane.turn.locked() or all(run.done() for run in runs))
-        assert lane.turn.locked(), "the socket was never full, so this shows nothing"
+        await until(lambda: outgoing.lock.locked() or all(run.done() for run in runs))
+        assert outgoing.lock.locked(), "the socket was never full, so this shows nothing"
         async with asyncio.timeout(LONG_S):
             assert any(done.timed_out for done in await asyncio.gather(*runs))
             await jail.clear()
@@ -514,11 +514,11 @@ async def stopped_reapers(bench) -> None:
 # How these lines of the warden begin. In one jail after the other, a reaper stops for good after one of them.
 REAPER_STEPS = (
     "status = fds.pop(0)",
-    'os.write(tell, b"%d %s 0\\n" % (me, nonce))',
+    'os.write(report, b"%d %s 0\\n" % (me, nonce))',
     'pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken %d\\n" % me) else 0',
-    'os.write(tell, b"%d %s %d\\n" % (me, nonce, pid))',
+    'os.write(report, b"%d %s %d\\n" % (me, nonce, pid))',
     "os.close(status)",
-    'os.write(tell, b"%d  0\\n" % me)',
+    'os.write(report, b"%d  0\\n" % me)',
 )
 
 

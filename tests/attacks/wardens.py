@@ -215,8 +215,8 @@ async def warden_floods(bench) -> None:
 
 @scene("protocol", "a hostile warden: never send ready", control="the real warden is ready in time")
 async def warden_never_ready(bench) -> None:
-    true_source, true_wait = launch.warden_source, control_module.READY_S
-    launch.warden_source, control_module.READY_S = lambda: "import time\ntime.sleep(300)", 1.0
+    true_source, true_wait = launch.warden_source, control_module.READY_TIMEOUT_S
+    launch.warden_source, control_module.READY_TIMEOUT_S = lambda: "import time\ntime.sleep(300)", 1.0
     before = descriptors()
     try:
         try:
@@ -225,7 +225,7 @@ async def warden_never_ready(bench) -> None:
         except Unavailable:
             pass
     finally:
-        launch.warden_source, control_module.READY_S = true_source, true_wait
+        launch.warden_source, control_module.READY_TIMEOUT_S = true_source, true_wait
     await none_kept(before)
     async with bench.jail() as jail:
         assert (await jail.run(["true"])).exit_code == 0
@@ -235,7 +235,7 @@ async def warden_never_ready(bench) -> None:
        control="the real warden answers immediately")  # fmt: skip
 async def warden_never_answers(bench) -> None:
     await honest(bench)
-    true_wait, control_module.ANSWER_S = control_module.ANSWER_S, 1.0
+    true_wait, control_module.ANSWER_TIMEOUT_S = control_module.ANSWER_TIMEOUT_S, 1.0
     try:
         async with turned(bench, "while True: hear()\n") as jail:
             async with asyncio.timeout(LONG_S):
@@ -245,7 +245,7 @@ async def warden_never_answers(bench) -> None:
     except (HutchError, OSError):
         pass
     finally:
-        control_module.ANSWER_S = true_wait
+        control_module.ANSWER_TIMEOUT_S = true_wait
 
 
 @scene("protocol", "a hostile warden: take no commands; the caller gets its timeout",
