@@ -35,7 +35,9 @@ class Off:
     jail: bool = True  # False: plainly on the host
     throwaway: bool = False  # in its own namespaces, where it has every capability
     root: bool = False  # as kernel root
-    without: tuple[str, ...] = ()  # bubblewrap options, with their first word if that tells them apart
+    without: tuple[
+        str, ...
+    ] = ()  # bubblewrap options, with their first word where needed to distinguish them
     also: tuple[str, ...] = ()
     terminal: bool = False  # started from a terminal
     leaky: bool = False  # the gateway's environment and descriptors are inherited
@@ -57,7 +59,7 @@ class Probe:
     guard: str
     text: str
     program: str
-    held: str  # how it is told that it failed: errno names or words, parted by |
+    held: str  # how a failure is reported: errno names or words, separated by |
     off: Off
     terminal: bool = False  # run on a terminal of its own
     needs_root: bool = False  # only where the gateway is root
@@ -73,7 +75,7 @@ class Bomb:
     program: str
     tight: Mapping[str, Any]
     loose: Mapping[str, Any] | Off
-    limit: str | None = None  # the name of the limit that the result must tell
+    limit: str | None = None  # the name of the limit that the result must report
     timeout_s: float = 300.0  # never needed, however busy the machine
     soak: bool = False
     serial: bool = True  # uses up what others on this machine, or of this user, need

@@ -27,7 +27,7 @@ from .program import program as deadly
 
 scene = Scenes()
 
-# Whoever looks now and then shall have the time to, and to kill.
+# Gives a watcher that polls the time to see it, and to kill.
 HOLD = "\ntime.sleep(LONG if HOST['tight'] else 0)\n"
 PASS_ONE = (
     "import array,errno,resource,socket\n"

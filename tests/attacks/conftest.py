@@ -97,7 +97,7 @@ class Gateway:
 
     def close(self) -> None:
         assert self.process.stdin and self.process.stdout
-        if self._pending.total():  # nobody wants to know any more
+        if self._pending.total():  # no test needs the answer any more
             self.process.kill()
         self.process.stdin.close()
         try:
@@ -167,7 +167,7 @@ def gateways(request: pytest.FixtureRequest) -> Iterator[dict[str, Gateway]]:
     try:
         for name, uid in users.items():
             opened[name] = Gateway(Path(tempfile.mkdtemp(prefix="hutch-attacks-")), uid=uid)
-        if "PYTEST_XDIST_WORKER" not in os.environ:  # there, nobody knows which tests will be ours
+        if "PYTEST_XDIST_WORKER" not in os.environ:  # there, it is unknown which tests will be ours
             for name, gateway in opened.items():
                 gateway.plan(asks_of(request.session.items, name))
         yield opened

@@ -51,7 +51,7 @@ def locking(name: str, text: str, program: str) -> Bomb:
     )
 
 
-# The walk comes to `slow` and takes its time there; what lies in `last` is moved to `first` meanwhile.
+# The walk spends its time in `slow`; files in `last` are moved to `first` meanwhile.
 BEHIND_THE_WALK = """
 for number in range(12): os.mkdir("d%d" % number)
 order = [name for name in os.listdir(".") if name.startswith("d")]
@@ -145,7 +145,7 @@ async def swapped_workspace(bench) -> None:
                 told += 1
                 continue
             try:
-                if second._directory == inside:  # else its name was looked up while it was a link
+                if second._directory == inside:  # else its path was resolved while it was a link
                     done = await second.run(["cat", "secret"])
                     assert bench.token.encode() not in done.stdout, "it is open on the other directory"
             finally:

@@ -719,7 +719,7 @@ async def traps_in_workspace(bench) -> None:
     while True:
         await asyncio.sleep(0.2)
         assert not opening.done()
-        with suppress(OSError):  # nobody has it open for reading yet
+        with suppress(OSError):  # no process has it open for reading yet
             os.close(os.open(place / "fifo", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
             break
     await opening

@@ -259,13 +259,13 @@ class Bench:
                 await jail.clear()  # what the command started may live on, by design, and fill the jail
                 after = await jail.run(["echo", "alive"])
             except HutchError as error:
-                return f"BROKEN the jail does not go on: {error}"
+                return f"BROKEN the jail does not continue: {error}"
             if after.stdout != b"alive\n":
-                return f"BROKEN the jail does not go on: {told(after)}"
+                return f"BROKEN the jail does not continue: {told(after)}"
             said = told(done)
             hit = done.limit_hit.limit if done.limit_hit else None
             if bomb.limit is not None and hit != bomb.limit and not said.startswith("WON"):
-                return f"UNTOLD {said}, but the limit told is {hit}, not {bomb.limit}"
+                return f"UNTOLD {said}, but the reported limit is {hit}, not {bomb.limit}"
             return said
 
     async def bomb_control(self, bomb: Bomb) -> str:
@@ -437,7 +437,7 @@ async def main() -> None:
                     answer = await perform(
                         bench, asked["name"], jailed=asked["jailed"], control=asked["control"]
                     )
-            except Exception:  # noqa: BLE001 (whatever it is, the test shall tell)
+            except Exception:  # noqa: BLE001 (whatever it is, the test reports it)
                 answer = {"error": traceback.format_exc()}
             answers.write(json.dumps(asked | {"answer": answer}) + "\n")
             answers.flush()

@@ -147,7 +147,7 @@ call("io_setup", most // 4, ctypes.byref(context))
         "give the terminal another line discipline",
         TERMINAL.format(request=hex(0x5423), argument="struct.pack('i', 0)"),
     ),
-    # --- what needs rights that a jail has not: the filter is the second wall ---
+    # --- calls that need privileges that a jail lacks: the filter is the second guard ---
     refused(
         "kexec-load",
         "load another kernel",

@@ -9,7 +9,7 @@ LONG_S = 180.0
 async def until(condition: Callable[[], object]) -> None:
     """Wait until the condition is true; TimeoutError if it never is."""
     async with asyncio.timeout(LONG_S):
-        while not condition():  # noqa: ASYNC110 (of the kernel, who does not tell)
+        while not condition():  # noqa: ASYNC110 (the kernel sends no notification)
             await asyncio.sleep(0.01)
 
 

@@ -18,7 +18,7 @@ import time
 HOST = json.loads(os.environ.get("HOST", "{}"))  # what an attacker may well know about the host
 ARM = platform.machine() == "aarch64"
 MIB = 1024 * 1024
-LONG = 180  # seconds, in which a watcher on the busiest machine has looked
+LONG = 180  # seconds, in which a watcher on the busiest machine has inspected
 CALLS = {  # name: (x86_64, aarch64)
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "userfaultfd": (323, 282),
     "bpf": (321, 280), "perf_event_open": (298, 241), "ptrace": (101, 117), "process_vm_readv": (310, 270),

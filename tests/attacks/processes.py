@@ -453,7 +453,7 @@ for name in filter(str.isdigit, os.listdir("/proc")):
         os.sched_setaffinity(int(name), one)
 for _ in range(150):
     if os.fork() == 0:
-        signal.alarm(60)  # also when nobody is left who would end it
+        signal.alarm(60)  # also when no process is left to end it
         while True: pass
 print("done", flush=True)
 time.sleep(600)
@@ -472,7 +472,7 @@ async def starved_outlives_close(bench) -> None:
             assert await process.stdout.read() == b"done\n"
             assert os.sched_getscheduler(jail.warden_pid) == os.SCHED_IDLE
             process.close()
-    claim = jail._identity.claim  # nobody else may have the user id while one of them lives
+    claim = jail._identity.claim  # no other jail may have the user id while one of them lives
     assert not survivors(mark) or (claim is not None and claim.fileno() >= 0)
     assert await gone(mark) == []
 

@@ -188,7 +188,7 @@ async def test_user_in_the_url_does_not_pass_for_the_host() -> None:
         ):
             assert await refused_whole(door, f"GET {url} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()), url
     assert victim.connections == 0
-    # Guard off: a reader that looks for the allowed name at the start is taken in.
+    # Guard off: a reader that searches for the allowed name at the start is deceived.
     url = f"http://a.example@evil.example:{victim.port}/"
     assert url.startswith("http://a.example") and urlsplit(url).hostname == "evil.example"
 
@@ -249,7 +249,7 @@ async def test_host_header_cannot_name_another_site_than_the_url() -> None:
         ):
             assert await refused_whole(door, f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode()), headers
     assert server.connections == 0
-    async with origin() as server:  # guard off: the server is told whatever the client says
+    async with origin() as server:  # guard off: the server gets whatever the client sends
         await directly(server.port, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
         assert b"evil.example" in server.received
 
@@ -457,7 +457,7 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
             passed.setblocking(True)
 
     thief = threading.Thread(target=steal, daemon=True)
-    # An accept that blocks does so until somebody connects: this one, so that the test ends.
+    # A blocking accept waits for a connection: this one, so that the test ends.
     rescue = threading.Timer(LONG_S, socket.create_connection, [listener.getsockname()])
     rescue.daemon = True
     rescue.start()

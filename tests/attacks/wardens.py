@@ -89,7 +89,7 @@ async def ended(jail, deed, *, why: str) -> None:
             await jail.run(["true"], timeout_s=LONG_S / 2)
     except HutchError:
         return
-    raise AssertionError("the jail goes on")
+    raise AssertionError("the jail continues")
 
 
 async def honest(bench) -> None:
@@ -322,7 +322,7 @@ async def warden_makes_socket_blocking(bench) -> None:
         await asyncio.sleep(0.2)
         assert not hanging.done()
         sock.close()
-    with contextlib.suppress(OSError):  # the jail is gone, and the connection with it
+    with contextlib.suppress(OSError):  # the jail has ended, and the connection with it
         plain.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(OSError):
         await hanging

@@ -29,7 +29,7 @@ async def test_a_slow_command_continues_and_the_shell_is_free(shell: Shell) -> N
     assert (ran.running, ran.id, ran.stdout, ran.exit_code) == (True, "bg_1", "a\n", None)
     assert (await shell.run("pwd; echo $E$v")).stdout == "/tmp\n1\n"
     command = shell.background.get("bg_1")
-    assert command.read().data == b""  # the result has told it
+    assert command.read().data == b""  # the result contains it
     await shell.run("touch go")
     ended = await command.wait(DEADLINE_S)
     assert (ended.exit_code, ended.stdout, ended.running, ended.id) == (3, "a\n1\n", False, "bg_1")
@@ -108,10 +108,10 @@ async def test_a_signal_that_ends_programs_ends_the_command(shell: Shell, comman
     ended = await background.wait(DEADLINE_S)
     assert (ended.running, ended.signal, ended.exit_code) == (False, number, None)
     assert b"tcsetattr" not in background.read(offset=0).data and "no" not in ended.stdout
-    # What another command began goes on; a bash that is hung up hangs up its jobs as well.
+    # Jobs of another command continue; a bash that gets SIGHUP passes it to its jobs as well.
     hung_up = number == 1 and "bash" in shell.program and "exec" not in command
     left = "0\n" if hung_up else "1\n"
-    async with asyncio.timeout(DEADLINE_S):  # a signal was sent to each by now, and takes effect in a moment
+    async with asyncio.timeout(DEADLINE_S):  # a signal has been sent to each, and takes effect in a moment
         while (await shell.run("pgrep -fx 'sleep (1|84|0.01)'; pgrep -cfx 'sleep 300'")).stdout != left:
             pass
 

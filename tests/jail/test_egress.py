@@ -467,7 +467,7 @@ async def test_the_rate_of_attempts_is_limited() -> None:
         assert 40 <= len(door.attempts) <= 75
 
 
-# --- the look into the tunnel ---
+# --- checks inside the tunnel ---
 
 
 def client_hello(name: str | None) -> bytes:

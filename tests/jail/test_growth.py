@@ -61,7 +61,7 @@ def test_a_walk_detects_changes_after_its_start(tmp_path: Path) -> None:
     def is_steady_just_after_a_change() -> bool:
         (tmp_path / "d0").rename(tmp_path / "d1" / "d0")
         (tmp_path / "d1" / "d0").rename(tmp_path / "d0")
-        os.utime(tmp_path, (0, 0))  # as one who hides it would
+        os.utime(tmp_path, (0, 0))  # as a process that hides it would
         return measure(fd).steady
 
     # A file's time is that of a slow clock. On a busy machine it may tick between the change and the walk.

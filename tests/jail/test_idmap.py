@@ -1,6 +1,6 @@
 """Root lends a directory to a jail, and its files stay the owner's."""
 
-# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+# ruff: noqa: ASYNC240 (reading the host's /proc is fast enough here)
 
 import os
 import subprocess

@@ -60,7 +60,7 @@ async def test_a_killed_process_is_dying_and_one_without_its_first_thread_is_not
     assert not is_dying(member)
     os.kill(member.pid, signal.SIGKILL)
     async with asyncio.timeout(60):
-        while not is_dying(member):  # noqa: ASYNC110 (at the latest when it is gone)
+        while not is_dying(member):  # noqa: ASYNC110 (at the latest when it has ended)
             await asyncio.sleep(0.01)
     assert (await process.wait()).signal == signal.SIGKILL
     process.close()

@@ -23,7 +23,7 @@ WAIT = "until test -e go; do sleep 0.02; done"
 
 async def wait_for(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while not is_so():  # noqa: ASYNC110 (the kernel does not tell)
+        while not is_so():  # noqa: ASYNC110 (the kernel sends no notification)
             await asyncio.sleep(0.02)
 
 
@@ -66,7 +66,7 @@ def test_a_job_is_found_while_its_parent_ends(tmp_path: Path, state: str) -> Non
     _write_process(tmp_path, shell, reaper, state)
     own = tmp_path / f"{shell}/task/{shell}/children"
     own.unlink()
-    os.mkfifo(own)  # whoever reads it waits until the shell has ended
+    os.mkfifo(own)  # a read of it waits until the shell has ended
 
     def end_shell() -> None:
         with own.open("w"):

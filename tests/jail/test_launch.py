@@ -65,7 +65,7 @@ def test_groups_of_a_killed_hutch_are_swept_by_the_next(workspace: Path) -> None
     groups = [path for path in Path("/sys/fs/cgroup").glob(f"**/hutch.{host.pid}.*") if path.is_dir()]
     deadline = time.monotonic() + 60
     while any((group / "cgroup.procs").read_text() for group in groups):
-        assert time.monotonic() < deadline, "the jail of a killed host goes on"
+        assert time.monotonic() < deadline, "the jail of a killed host continues"
         time.sleep(0.01)
     script = HOST.replace("await process.wait()", "return")
     subprocess.run([sys.executable, "-c", script, str(workspace)], check=True, capture_output=True)

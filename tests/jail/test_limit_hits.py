@@ -18,7 +18,7 @@ SMALL = Limits(
     processes=60, memory_bytes=200 * MIB, tmp_bytes=60 * MIB, shm_bytes=20 * MIB, home_bytes=20 * MIB
 )
 EAT = "x = []\nwhile True: x.append(b'x' * 1_000_000)"
-# It stays at three quarters until it is told to go on, and so can be seen.
+# It stays at three quarters until it gets input, so that it can be seen.
 EAT_SLOWLY = (
     "import os, time\nx = [b'x' * 150_000_000]\n"
     f"while not os.path.exists('/workspace/more'): sum(range(10_000))\n{EAT}"
@@ -44,7 +44,7 @@ def test_a_signal_identifies_its_limit() -> None:
     limits = Limits(cpu_s=3, file_bytes=5 * MIB)
     assert hit_by_signal(Exit(None, 24), limits) == LimitHit("cpu_s", "3 s")
     assert hit_by_signal(Exit(None, 25), limits) == LimitHit("file_bytes", "5 MiB")
-    assert hit_by_signal(Exit(128 + 25, None), limits) is None  # anybody can say that
+    assert hit_by_signal(Exit(128 + 25, None), limits) is None  # any program can print that
     assert hit_by_signal(Exit(None, 24), Limits()) is None
     assert hit_by_signal(Exit(1, None), limits) is None
 
@@ -115,7 +115,7 @@ async def test_a_command_is_not_blamed_for_the_processes_of_another(workspace: P
         waits = asyncio.create_task(
             jail.run(["/bin/sh", "-c", f"until test -e done; do read x; done; exit {exit_code}"])
         )
-        if jail._meter.has_cgroup:  # else only a look can tell, and the bomb may have ended by then
+        if jail._meter.has_cgroup:  # else only an inspection can find it, and the bomb may have ended before
             assert (await jail.run(["python3", "-c", FORK])).limit_hit == FULL
         else:
             await jail.run(["python3", "-c", FORK])

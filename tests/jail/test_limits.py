@@ -1,6 +1,6 @@
 """Each limit stops what exceeds it, is named in the result, and leaves the jail usable."""
 
-# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+# ruff: noqa: ASYNC240 (reading the host's /proc is fast enough here)
 
 import asyncio
 import os
@@ -109,12 +109,12 @@ async def test_processes_are_limited(workspace: Path) -> None:
         first, made, hit = await fill(jail)
         assert (40 <= made <= 60, hit) == (True, LimitHit("processes", "60"))
         with pytest.raises(LimitReached, match=r"reached its process limit|limit processes \(60\)"):
-            more = await jail.run(["true"], timeout_s=300)  # nobody has gone
+            more = await jail.run(["true"], timeout_s=300)  # no process has ended
             raise more.limit_hit.error() if more.limit_hit else AssertionError(more)
         await jail.clear()
         assert first.is_gone
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
-        assert (await fill(jail))[2] == hit  # and is told again
+        assert (await fill(jail))[2] == hit  # and is reported again
         await jail.clear()
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 

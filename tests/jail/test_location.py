@@ -1,6 +1,6 @@
 """A jail on a directory that only exists in its own namespaces."""
 
-# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+# ruff: noqa: ASYNC240 (reading the host's /proc is fast enough here)
 
 import contextlib
 import os
@@ -128,7 +128,7 @@ async def test_no_command_is_in_the_outer_namespaces_or_has_their_descriptors(hi
     assert not inside & outer
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="nobody but root may look at a warden")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may inspect a warden")
 async def test_neither_does_the_warden(hidden: JailLocation) -> None:
     async with open_jail(hidden) as jail:
         await jail.run(["true"])

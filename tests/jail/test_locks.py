@@ -15,7 +15,7 @@ from hutch.jail.limits.locks import LockedFile, count_locks, list_locks
 
 # The kernel's list shifts when others lock and unlock while it is read: some are listed twice, or not at all.
 NEARLY_50 = range(40, 61)
-OF_THE_FILE = 37  # F_OFD_SETLK: no process is told
+OF_THE_FILE = 37  # F_OFD_SETLK: the list names no process
 ME = Member(os.getpid(), (os.getpid(),), trusted=False, reaper=0)
 
 

@@ -34,7 +34,7 @@ async def test_every_command_is_killed_before_the_warden(jail: Jailed) -> None:
     after = await jail.run(SCORE)
     assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 16}  # thousandths of 2 GiB
     async with asyncio.timeout(DEADLINE_S):  # it takes a command's score while it forks the next reaper
-        while score(jail.warden_pid) != before:  # noqa: ASYNC110 (the kernel does not tell)
+        while score(jail.warden_pid) != before:  # noqa: ASYNC110 (the kernel sends no notification)
             await asyncio.sleep(0.01)
 
 

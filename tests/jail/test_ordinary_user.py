@@ -20,7 +20,7 @@ SUITES = (
         for name in ("control", "walls", "warden", "launch", "location", "unlinked_files")
     ),
     tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "inspection", "usage", "watch")),
-    # What goes on inside of a shell does not depend on the user; the contract has the rest.
+    # Commands inside a shell do not depend on the user; the contract tests the rest.
     pytest.param(("jail/test_shell.py", "jail/test_background.py"), marks=pytest.mark.soak),
 )
 

@@ -131,7 +131,7 @@ def test_other_architectures_and_x32_are_killed() -> None:
         ("ioprio_set: another", 251, (1, 7), EPERM),
         ("ioprio_set: all of the user", 251, (3, 0), EPERM),
         ("prlimit64: my own", 302, (0, 7, 0x7FFF00000000), ALLOW),
-        ("prlimit64: a look at another's", 302, (7, 7, 0, 0x7FFF00000000), ALLOW),
+        ("prlimit64: reading another's", 302, (7, 7, 0, 0x7FFF00000000), ALLOW),
         ("prlimit64: another's", 302, (7, 7, 0x7FFF00000010), EPERM),
         ("prlimit64: another's, from a round address", 302, (7, 7, 0x7FFF00000000), EPERM),
     ],

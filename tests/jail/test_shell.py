@@ -219,7 +219,7 @@ async def test_nothing_remains_of_a_command_that_is_cancelled_while_its_input_is
         await asyncio.gather(running, return_exceptions=True)
     assert await works(shell)
     async with asyncio.timeout(60):
-        while pipes_open() > pipes or lenders_alive(shell) > lenders:  # noqa: ASYNC110 (nobody tells)
+        while pipes_open() > pipes or lenders_alive(shell) > lenders:  # noqa: ASYNC110 (there is no notification)
             await asyncio.sleep(0.02)
 
 
@@ -430,7 +430,7 @@ async def test_a_limit_that_was_hit_is_named(workspace: Path) -> None:
     async with open_shell("test", workspace=workspace, policy=policy) as shell:
         ran = await shell.run("i=0; while :; do : >f$i; i=$((i+1)); done", timeout_s=120)
         assert ran.limit_hit is not None and ran.limit_hit.limit == "workspace_growth_files"
-        assert (await shell.run("exit 153")).limit_hit is None  # anybody can say that
+        assert (await shell.run("exit 153")).limit_hit is None  # any program can print that
         assert await works(shell)
 
 

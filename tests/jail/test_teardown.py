@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 async def test_all_are_killed_while_the_first_process_is_alive(jail: Jailed) -> None:
     """As if the kernel never got to it: the warden was not killed."""
     sleeper = await jail.spawn(["sh", "-c", "sleep 600 & sleep 600"])
-    await sleeper.signal(signal.SIGCONT)  # once it has begun
+    await sleeper.signal(signal.SIGCONT)  # once it has started
     burial = Teardown(jail.warden_pidfd, jail._launched.process)
     inside = set(below(jail.warden_pid))
     assert not await burial.wait(0.5, warden_pid=jail.warden_pid)

@@ -92,7 +92,7 @@ async def collect(reader: TerminalReader) -> bytes:
 async def stays_at(terminal: Terminal, seq: int) -> None:
     """Wait for this many bytes, and a little longer to check that no more come."""
     async with asyncio.timeout(60):
-        while terminal.seq < seq:  # noqa: ASYNC110 (it goes on without viewers, and so do we)
+        while terminal.seq < seq:  # noqa: ASYNC110 (it continues without viewers, and so do we)
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.1)
     assert terminal.seq == seq
@@ -376,7 +376,7 @@ async def test_a_stuck_viewer_can_be_detached_and_reattach(jail: Jailed) -> None
         assert stuck.blocking_s > 0.2
         resume = stuck.detach()
         assert resume == len(data) // 2
-        assert [chunk async for chunk in stuck] == []  # its iteration is over
+        assert [chunk async for chunk in stuck] == []  # its iteration has ended
         await stays_at(terminal, len(b"".join(b"%d\r\n" % n for n in range(1, 100_001))))
         again = terminal.attach(resume=resume)
         assert (again.seq, again.missed_bytes) == (resume, 0)
@@ -396,7 +396,7 @@ async def test_more_cannot_be_acknowledged_than_was_sent(jail: Jailed) -> None:
 async def test_a_flood_without_viewers_leaves_the_loop_free(jail: Jailed) -> None:
     async with open_terminal(jail, FLOOD) as terminal:
         async with asyncio.timeout(60):
-            while terminal.seq <= 2 * RING_BYTES:  # noqa: ASYNC110 (it goes on without viewers, and so do we)
+            while terminal.seq <= 2 * RING_BYTES:  # noqa: ASYNC110 (it continues without viewers, and so do we)
                 await asyncio.sleep(0.01)
 
 

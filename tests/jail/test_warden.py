@@ -1,6 +1,6 @@
 """Commands that attack their warden."""
 
-# ruff: noqa: ASYNC110 (a look at the host's /proc blocks nobody here)
+# ruff: noqa: ASYNC110 (reading the host's /proc is fast enough here)
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from hutch.jail.jail import Jailed, open_jail
 
 pytestmark = pytest.mark.anyio
 
-# Forks, starts a new session and exits, for ever: no look at /proc ever finds it alive.
+# Forks, starts a new session and exits, for ever: no listing of /proc ever finds it alive.
 RABBIT = """
 import os, sys
 os.close(1); os.close(2)
@@ -31,7 +31,7 @@ def sh(script: str) -> list[str]:
 async def processes(jail: Jailed) -> int:
     """Processes of commands, without the three of this one."""
     while not (ran := await jail.run(sh("ps -e -o args= | grep -vc '^/run/hutch/warden'"))).stdout:
-        assert b"fork" in ran.stderr, ran  # no room yet for all three: see below
+        assert b"fork" in ran.stderr, ran  # no free processes yet for all three: see below
         await asyncio.sleep(0.05)
     return int(ran.stdout) - 3
 

@@ -1,6 +1,6 @@
 """A jail is inspected when something may have changed."""
 
-# ruff: noqa: ASYNC240 (a look at the workspace blocks nobody here)
+# ruff: noqa: ASYNC240 (reading the workspace is fast enough here)
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ async def test_an_idle_shell_is_inspected_rarely_and_a_new_command_wakes_the_wat
         while True:  # it takes a few looks to grow calm
             seen = inspector.members
             await asyncio.sleep(2.5)
-            if inspector.members is seen:  # for longer than the longest pause, nobody has looked
+            if inspector.members is seen:  # no inspection for longer than the maximum pause
                 break
     assert len(below(jail.warden_pid)) == len(seen)
     await process.stdin.write(b"hello\n")
@@ -75,7 +75,7 @@ async def test_a_jail_whose_watcher_fails_is_cleared_and_runs_nothing_more(works
     async with open_jail(workspace) as jail:
         process = await jail.spawn(["sleep", "500"])
         assert jail._meter.watch is not None
-        jail._meter.watch.inspector.growth = None  # type: ignore[assignment] # so the next look fails
+        jail._meter.watch.inspector.growth = None  # type: ignore[assignment] # so the next inspection fails
         async with asyncio.timeout(60):
             assert (await process.wait()).signal == 9
             with pytest.raises(Unavailable, match="The watcher of this jail has failed"):
@@ -123,7 +123,7 @@ async def test_inspections_that_are_not_urgent_take_turns_and_a_long_one_blocks_
     await asyncio.gather(inspector("a", 4 * watch.MAX_TURN_S), inspector("b", 0), inspector("c", 0))
     assert order[:2] == ["a begins", "b begins"]
     assert order[-1] == "a ends"
-    await asyncio.gather(inspector("a", 0), inspector("b", 0))  # nobody's turn was given away twice
+    await asyncio.gather(inspector("a", 0), inspector("b", 0))  # no turn was released twice
     assert order[-4:] == ["a begins", "a ends", "b begins", "b ends"]
 
 
