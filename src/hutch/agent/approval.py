@@ -94,15 +94,15 @@ class Approvals:
                 f"This needs a user's approval ({decision.rule}), and no user is here to give it. "
                 f"Find another way, or finish and say what remains to be done."
             )
-        asked = ApprovalAsked(
+        question = ApprovalAsked(
             call_id=call.id,
             tool=call.tool,
             summary=summary(args),
             rule=decision.rule,
             covers=tuple(f"{rule.tool} {rule.pattern}".strip() for rule in decision.covers),
         )
-        await write(asked)
-        answer = await self.ask(asked, decision.covers)
+        await write(question)
+        answer = await self.ask(question, decision.covers)
         # Without rules to add, an answer can hold only once.
         scope = answer.scope if decision.covers else "once"
         if scope == "always" and self.save_rules is None:
@@ -137,7 +137,7 @@ def decide(
     if tool == "bash" and isinstance(command, str):
         return policy.decide(tool, command=command)
     named = _named(args)
-    paths = tuple(dict.fromkeys([*(_meant(path, roots) for path in named), *resolved]))
+    paths = tuple(dict.fromkeys([*(_relative(path, roots) for path in named), *resolved]))
     if hasattr(args, "searched"):
         return policy.decide(tool, below=paths)
     return policy.decide(tool, paths=paths)
@@ -151,7 +151,7 @@ def _named(args: Arguments) -> tuple[str, ...]:
     return tuple(touched()) if callable(touched) else ()
 
 
-def _meant(path: str, roots: Sequence[str]) -> str:
+def _relative(path: str, roots: Sequence[str]) -> str:
     path = posixpath.normpath(f"/{path}" if path.startswith("//") else path) if path else ""
     for root in roots:
         if path == root or path.startswith(f"{root}/"):

@@ -63,13 +63,13 @@ UNKNOWN = Parsed((), clear=False, plain=False)
 class _Reader:
     """Bounds the work on one text, since texts can be nested in texts."""
 
-    left: int = MAX_TEXTS
+    remaining: int = MAX_TEXTS
     depth: int = -1
 
     def read(self, text: str) -> Parsed:
-        if self.left <= 0 or self.depth >= MAX_DEPTH or len(text) > MAX_LENGTH:
+        if self.remaining <= 0 or self.depth >= MAX_DEPTH or len(text) > MAX_LENGTH:
             return UNKNOWN
-        self.left -= 1
+        self.remaining -= 1
         self.depth += 1
         try:
             return self._read(text)

@@ -8,7 +8,7 @@ lift a rule, because code enforces the rules.
 import re
 from collections.abc import Callable
 
-from hutch.agent.model_text import plain
+from hutch.agent.model_text import strip_escapes
 from hutch.agent.persona import Persona
 from hutch.domain.errors import BadRequest
 from hutch.workspace.workspace import Workspace
@@ -85,7 +85,7 @@ async def _small(workspace: Workspace, name: str) -> bytes | None:
 
 def _marked(name: str, text: str) -> str:
     """A text of the repository between marks that it cannot forge."""
-    text = plain(text).strip()
+    text = strip_escapes(text).strip()
     cut = f"\n(cut: the rest is in {name})" if len(text) > MAX_CHARS else ""
     text = text[:MAX_CHARS].replace("<<<", "< < <").replace(">>>", "> > >")
     return f"{UNTRUSTED}\n<<<{name}\n{text}{cut}\n>>>"

@@ -26,7 +26,7 @@ from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.testing.report import Report
 from hutch.agent.tool_execution import ToolExecution
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import legible, resolve_path
+from hutch.agent.tools.paths import escape_surrogates, resolve_path
 from hutch.agent.tools.to_user import ASK_USER, answer_result
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
@@ -102,7 +102,7 @@ class Run:
             if self._waiting:
                 reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
-            outcome, reason = "failed", self.setup.redactor.redact(legible(str(error)))
+            outcome, reason = "failed", self.setup.redactor.redact(escape_surrogates(str(error)))
         except asyncio.CancelledError:
             await wait_until_done(asyncio.ensure_future(self._snapshot_stopped()))
             if self.setup.leaves_open():
@@ -203,7 +203,7 @@ class Run:
             reason = self.verdict.reason if self.verdict else self.execution.tests_reason
             return "tests_failing", reason or "The tests fail."
         if changed:
-            named = ", ".join(legible(path) for path in changed[:3]) + (" and more" if changed[3:] else "")
+            named = ", ".join(map(escape_surrogates, changed[:3])) + (" and more" if changed[3:] else "")
             return "tests_failing", (
                 f"The tests pass, but files change while they run ({named}): the final files are untested."
             )

@@ -9,7 +9,7 @@ ESCAPES = re.compile(
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def plain(text: str) -> str:
+def strip_escapes(text: str) -> str:
     """The text without terminal escapes; of an overwritten line, only its last version."""
     text = ESCAPES.sub("", text)
     if "\r" in text:

@@ -40,8 +40,8 @@ def misread(text: str, tree: SyntaxTree) -> bool:
 
 def plain(tree: SyntaxTree) -> bool:
     """Whether the text has only commands: it sets, writes and defines nothing."""
-    for number, piece in enumerate(tree.nodes):
-        match piece.kind:
+    for number, node in enumerate(tree.nodes):
+        match node.kind:
             case "variable_assignment" | "declaration_command" | "function_definition" | "unset_command":
                 return False
             case "heredoc_redirect" | "herestring_redirect":
@@ -54,8 +54,8 @@ def plain(tree: SyntaxTree) -> bool:
 def commands(tree: SyntaxTree) -> Iterator[Words]:
     """The simple commands of a text as words."""
     late = _late_words(tree)
-    for number, piece in enumerate(tree.nodes):
-        if piece.kind == "command":
+    for number, node in enumerate(tree.nodes):
+        if node.kind == "command":
             parts = [(tree.nodes[part].field, part) for part in tree.children(number)]
             words = [part for field, part in parts if field == "name"]
             words += [part for field, part in parts if field == "argument"]
@@ -65,8 +65,8 @@ def commands(tree: SyntaxTree) -> Iterator[Words]:
 def _late_words(tree: SyntaxTree) -> dict[int, list[int]]:
     """Words of commands that come after a redirection."""
     found: dict[int, list[int]] = {}
-    for number, piece in enumerate(tree.nodes):
-        if piece.kind == "redirected_statement":
+    for number, node in enumerate(tree.nodes):
+        if node.kind == "redirected_statement":
             inside = tree.children(number)
             words = [word for part in inside for word in _beyond(tree, part)]
             body = next((part for part in inside if tree.nodes[part].field == "body"), None)
@@ -88,8 +88,8 @@ def _beyond(tree: SyntaxTree, number: int) -> list[int]:
 
 
 def _odd(tree: SyntaxTree, number: int) -> bool:
-    piece, text = tree.nodes[number], tree.text(number)
-    match piece.kind:
+    node, text = tree.nodes[number], tree.text(number)
+    match node.kind:
         case "redirected_statement":
             body = [part for part in tree.children(number) if tree.nodes[part].field == "body"]
             late = any(_beyond(tree, part) for part in tree.children(number))
@@ -98,7 +98,7 @@ def _odd(tree: SyntaxTree, number: int) -> bool:
             return _odd_document(tree, number)
         case "variable_assignment":
             return bool(RUN_VARIABLE.match(text))
-    is_leaf = not tree.children(number) and piece.kind != text and piece.kind not in QUOTED
+    is_leaf = not tree.children(number) and node.kind != text and node.kind not in QUOTED
     return is_leaf and bool(SUBSTITUTION.search(text))
 
 

@@ -202,14 +202,14 @@ def _adapter(
     if shift := match.shift:
         if rung is Rung.PUNCTUATION_INDENT:
             moved = [shift.line(line) or "" for line in old]
-            return lambda line, index: _kept(moved, shift.line(line) or "", file_lines, index)
+            return lambda line, index: _punctuated(moved, shift.line(line) or "", file_lines, index)
         return lambda line, _: shift.line(line) or ""
     if rung is Rung.PUNCTUATION:
-        return lambda line, index: _kept(old, line, file_lines, index)
+        return lambda line, index: _punctuated(old, line, file_lines, index)
     return _unchanged
 
 
-def _kept(old: Sequence[str], new: str, file_lines: Sequence[str], index: int) -> str:
+def _punctuated(old: Sequence[str], new: str, file_lines: Sequence[str], index: int) -> str:
     return new if index < 0 else keep_punctuation(old[index], new, file_lines[index])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hutch.agent.recorder import Recorder
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
-from hutch.agent.tools.paths import legible
+from hutch.agent.tools.paths import escape_surrogates
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
@@ -143,4 +143,4 @@ class Tools:
 
     def _text(self, text: str) -> str:
         """The text without secrets and in valid UTF-8: file names may contain any bytes."""
-        return self.recorder.redactor.redact(legible(text))
+        return self.recorder.redactor.redact(escape_surrogates(text))

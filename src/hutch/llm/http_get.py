@@ -18,10 +18,10 @@ async def http_get(base_url: str, path: str, *, timeout_s: float) -> tuple[int, 
     The request runs in a daemon thread: a name server that does not answer would block an executor, and so
     the end of the process, long after the timeout.
     """
-    place = urlsplit(base_url)
-    if not place.hostname:
+    url = urlsplit(base_url)
+    if not url.hostname:
         raise ValueError(f"'{base_url}' names no host.")
-    port, loop = place.port, asyncio.get_running_loop()
+    port, loop = url.port, asyncio.get_running_loop()
     answered: asyncio.Future[tuple[int, bytes]] = loop.create_future()
 
     def finish(answer: Any) -> None:
@@ -35,17 +35,17 @@ async def http_get(base_url: str, path: str, *, timeout_s: float) -> tuple[int, 
     def get() -> None:
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-        connect = HTTPSConnection if place.scheme == "https" else HTTPConnection
+        connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
         answer: Any
         try:
-            with contextlib.closing(connect(str(place.hostname), port, timeout=timeout_s)) as connection:
+            with contextlib.closing(connect(str(url.hostname), port, timeout=timeout_s)) as connection:
                 connection.request("GET", path)
                 response = connection.getresponse()
                 answer = response.status, response.read(MAX_BODY_BYTES)
         except OSError as error:
             answer = error
         except UnicodeError:
-            answer = OSError(f"'{place.hostname}' is not the name of a host")
+            answer = OSError(f"'{url.hostname}' is not the name of a host")
         except HTTPException:
             answer = ValueError("The answer is not HTTP.")
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile

@@ -7,7 +7,7 @@ needs the assertion, and then the few frames of the repository's code.
 import re
 from collections.abc import Iterator
 
-from hutch.agent.model_text import plain, shortened
+from hutch.agent.model_text import shortened, strip_escapes
 from hutch.agent.testing.report import Failure
 from hutch.system.terminal_text import printable
 
@@ -32,9 +32,9 @@ NOISE = re.compile(
 
 def failure(name: str, text: str, *, message: str = "", location: str = "") -> Failure:
     """A failure, from its runner's output."""
-    text = shortened(plain(text), MAX_CHARS, head=0.3)
-    message = shortened(plain(message).strip(), MAX_CHARS)
-    found = place(text) or place(message) or location
+    text = shortened(strip_escapes(text), MAX_CHARS, head=0.3)
+    message = shortened(strip_escapes(message).strip(), MAX_CHARS)
+    found = location_in(text) or location_in(message) or location
     lines = list(_of_the_project(text.splitlines()))
     if message:
         message_lines = {line.strip() for line in message.splitlines()}
@@ -47,10 +47,10 @@ def failure(name: str, text: str, *, message: str = "", location: str = "") -> F
 
 def _in_one_line(text: str) -> str:
     """A name or a location as one printable line."""
-    return printable(shortened(plain(text), NAME_CHARS).strip())
+    return printable(shortened(strip_escapes(text), NAME_CHARS).strip())
 
 
-def place(text: str) -> str:
+def location_in(text: str) -> str:
     """The innermost location in the project's code that a text names."""
     frames = [(found[2], found[3]) for found in map(PYTHON_FRAME.match, text.splitlines()) if found]
     innermost_last = frames or PYTEST_PLACE.findall(text)

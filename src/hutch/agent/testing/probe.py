@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.agent.model_text import plain
+from hutch.agent.model_text import strip_escapes
 from hutch.agent.testing.error_line import error_line
 from hutch.agent.testing.report import (
     NO_PYTEST,
@@ -51,7 +51,7 @@ async def probe(
         return Probed(False, str(error))
 
     def readable(data: bytes) -> str:
-        return clean(plain(data.decode(errors="replace")))
+        return clean(strip_escapes(data.decode(errors="replace")))
 
     output = f"{ran.stdout_output.render(readable)}\n{ran.stderr_output.render(readable)}"[:MAX_OUTPUT_CHARS]
     if ran.timed_out:

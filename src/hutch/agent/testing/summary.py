@@ -6,7 +6,7 @@ counts come from there; otherwise only the exit code counts.
 
 import re
 
-from hutch.agent.model_text import plain
+from hutch.agent.model_text import strip_escapes
 from hutch.agent.testing.report import Counts
 
 TAIL_BYTES = 64 * 1024
@@ -27,7 +27,7 @@ def summary(data: bytes) -> Counts | None:
     found = Counts()
     seen = False
     ran: int | None = None
-    for line in plain(data[-TAIL_BYTES:].decode(errors="replace")).splitlines():
+    for line in strip_escapes(data[-TAIL_BYTES:].decode(errors="replace")).splitlines():
         line = line[:500]
         if any(pattern.match(line) for pattern in LINES) and (counts := COUNT.findall(line)):
             found, seen = found + _counted(counts), True

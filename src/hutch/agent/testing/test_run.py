@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from hutch.agent.long_outputs import save_output
-from hutch.agent.model_text import plain
+from hutch.agent.model_text import strip_escapes
 from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
 from hutch.agent.testing.runner_detection import Runner
 from hutch.agent.testing.runner_output import MAX_BYTES, READERS
@@ -64,7 +64,7 @@ async def run_tests(
 
 def _cleaned(ran: Finished, clean: Callable[[str], str]) -> str:
     def cleaned(data: bytes) -> str:
-        return clean(plain(data.decode(errors="replace")))
+        return clean(strip_escapes(data.decode(errors="replace")))
 
     return f"{ran.stdout_output.render(cleaned)}\n{ran.stderr_output.render(cleaned)}"
 

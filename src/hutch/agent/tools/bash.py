@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from hutch.agent.long_outputs import save_output
-from hutch.agent.model_text import plain, shortened
+from hutch.agent.model_text import shortened, strip_escapes
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
 from hutch.jail.policy import MAX_TIMEOUT_S
@@ -63,7 +63,9 @@ class Bash:
         )
         if output:
             await output.record(result)
-        saved = await self._save(Printed(plain(result.stdout), plain(result.stderr)).both, context)
+        saved = await self._save(
+            Printed(strip_escapes(result.stdout), strip_escapes(result.stderr)).both, context
+        )
         if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             printed = _printed(result, context)
         else:
@@ -103,7 +105,7 @@ def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]
     """A function that makes output readable; while the command runs, the rest of a secret may still come."""
 
     def clean(data: bytes) -> str:
-        text = plain(data.decode(errors="replace"))
+        text = strip_escapes(data.decode(errors="replace"))
         return context.redactor.redact(context.redactor.drop_partial_secret(text) if running else text)
 
     return clean

@@ -24,12 +24,12 @@ def inside(path: str, context: Context) -> str:
 
 
 async def existing(path: str, context: Context) -> str:
-    """The same; `path` may also be escaped by `legible`, unless a file has that very name."""
+    """The same; `path` may also be escaped by `escape_surrogates`, unless a file has that very name."""
     path = inside(path, context)
-    meant = _unescaped(path)
-    if meant == path or await _exists(path, context) or not await _exists(meant, context):
+    unescaped = _unescaped(path)
+    if unescaped == path or await _exists(path, context) or not await _exists(unescaped, context):
         return path
-    return meant
+    return unescaped
 
 
 async def resolve_path(path: str, context: Context) -> str:
@@ -38,7 +38,7 @@ async def resolve_path(path: str, context: Context) -> str:
     return await context.workspace.resolve_links(await existing(path, context), roots)
 
 
-def legible(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """A text without surrogates: pairs are joined, lone ones escaped."""
     if text.isascii():
         return text
@@ -52,14 +52,14 @@ def _escape(surrogate: re.Match[str]) -> str:
 
 
 def _unescaped(path: str) -> str:
-    """Undo `legible`, and nothing else. `\\x61`, and escapes that form a valid character, stay as they are:
+    """Undo `escape_surrogates`, and nothing else. `\\x61`, and escapes that form a valid character, stay:
     rules compare the written path, so each file must have exactly one."""
     parts = ESCAPED.split(path)
     data = b"".join(
         bytes([int(part[2:], 16)]) if index % 2 else os.fsencode(part) for index, part in enumerate(parts)
     )
-    meant = os.fsdecode(data)
-    return meant if legible(meant) == path else path
+    unescaped = os.fsdecode(data)
+    return unescaped if escape_surrogates(unescaped) == path else path
 
 
 async def _exists(path: str, context: Context) -> bool:

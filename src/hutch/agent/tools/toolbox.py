@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from hutch.agent.model_text import shortened
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
-from hutch.agent.tools.paths import SURROGATES, legible
+from hutch.agent.tools.paths import SURROGATES, escape_surrogates
 from hutch.domain import validation_messages
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
@@ -112,7 +112,7 @@ class Toolbox:
                 return value
 
     def _text(self, text: str) -> str:
-        return self._redactor.redact(legible(text))
+        return self._redactor.redact(escape_surrogates(text))
 
 
 @cache
@@ -132,19 +132,19 @@ def _lean(node: Any, shared: dict[str, Any]) -> Any:
         return node
     if reference := node.get("$ref"):
         return _lean(shared[reference.rpartition("/")[2]], shared)
-    kept = {
+    lean = {
         name: {key: _lean(part, shared) for key, part in value.items()}
         if name == "properties"
         else _lean(value, shared)
         for name, value in node.items()
         if name not in ("title", "default", "description")
     }
-    options = kept.get("anyOf")
+    options = lean.get("anyOf")
     if isinstance(options, list) and {"type": "null"} in options:  # omitting the argument means the same
         options = [option for option in options if option != {"type": "null"}]
-        rest = {name: value for name, value in kept.items() if name != "anyOf"}
-        kept = {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
-    return kept
+        rest = {name: value for name, value in lean.items() if name != "anyOf"}
+        lean = {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
+    return lean
 
 
 def _wrong_shape(
@@ -153,17 +153,17 @@ def _wrong_shape(
     """The errors in arguments. Values are redacted first, then cut: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(clean(validation_messages.location(fault)), SHOWN_CHARS)
+        at = shortened(clean(validation_messages.location(fault)), SHOWN_CHARS)
         match fault["type"]:
             case "missing":
                 sentences.append(validation_messages.describe_with_location(fault))
             case "extra_forbidden":
-                near = difflib.get_close_matches(place, kind.model_fields, 1)
-                sentences.append(f"`{place}` is unknown" + (f" (did you mean `{near[0]}`?)" if near else ""))
+                near = difflib.get_close_matches(at, kind.model_fields, 1)
+                sentences.append(f"`{at}` is unknown" + (f" (did you mean `{near[0]}`?)" if near else ""))
             case _:
                 shown = shortened(clean(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
                 words = validation_messages.describe(fault)
-                sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
+                sentences.append(f"`{at}` is {shown}: {words[:1].lower()}{words[1:]}")
     signature = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()
     )

@@ -13,7 +13,7 @@ from typing import get_args
 
 from hutch.agent.context import NOTES
 from hutch.agent.equipment import Equipment
-from hutch.agent.model_text import plain as legible
+from hutch.agent.model_text import strip_escapes as legible
 from hutch.agent.persona import Persona
 from hutch.agent.policy import parse_rule
 from hutch.agent.tools.comment import Comment as CommentTool
