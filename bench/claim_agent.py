@@ -26,7 +26,7 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
-from tests.agent.run_setups import Wishes, entries, open_setup
+from tests.agent.run_setups import SetupOptions, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
 
 FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200)}
@@ -90,7 +90,7 @@ class Timed:
 @asynccontextmanager
 async def a_setup(model: Model) -> AsyncIterator[RunSetup]:
     with a_place() as place:
-        async with open_setup(place, Wishes(FILES, "", model=model, limits=LIMITS)) as setup:
+        async with open_setup(place, SetupOptions(FILES, "", model=model, limits=LIMITS)) as setup:
             yield setup
 
 
@@ -192,16 +192,16 @@ def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 async def resumed(place: Path, turns: int) -> tuple[float, int]:
     """Milliseconds to the next request of a run resumed from its log, and the number of events in it."""
-    wishes = Wishes(FILES, "", model=Clocked(turns), limits=replace(DEFAULT_LIMITS, turns=turns))
-    async with open_setup(place, wishes) as setup:
+    options = SetupOptions(FILES, "", model=Clocked(turns), limits=replace(DEFAULT_LIMITS, turns=turns))
+    async with open_setup(place, options) as setup:
         await begin(setup, "run_1", "Look around.")
         events = len(await entries(setup.recorder))
     took = []
     for _ in range(ROUNDS):
         model = Clocked(0)
         began = time.perf_counter()
-        wishes = Wishes(FILES, "", model=model, limits=LIMITS)
-        async with open_setup(place, wishes, setup.recorder.session_id) as again:
+        options = SetupOptions(FILES, "", model=model, limits=LIMITS)
+        async with open_setup(place, options, setup.recorder.session_id) as again:
             log = await entries(again.recorder)
             await go_on(again, "run_1", log[:events])  # without the events of earlier rounds
         took.append((model.requested_at[0] - began) * 1e3)

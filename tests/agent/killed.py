@@ -16,7 +16,7 @@ from pathlib import Path
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.events import CommandStarted, Event
 from hutch.flows.code_change.work import begin
-from tests.agent.run_setups import Wishes, call, open_setup, replies
+from tests.agent.run_setups import SetupOptions, call, open_setup, replies
 
 TURNS = 5
 SESSION = "session_id"
@@ -37,7 +37,7 @@ CASSETTE = replies(
     ),
     {"calls": [call("finish", title="Done")]},
 )
-WISHES = Wishes({"a.txt": b"hello\n"}, CASSETTE)
+WISHES = SetupOptions({"a.txt": b"hello\n"}, CASSETTE)
 
 
 def die() -> None:

@@ -68,8 +68,8 @@ def replies(*each: Mapping[str, Any]) -> str:
 
 
 @dataclass(slots=True)
-class Wishes:
-    """What a test may want otherwise."""
+class SetupOptions:
+    """The options of a setup."""
 
     files: Mapping[str, bytes]
     cassette: str
@@ -79,22 +79,22 @@ class Wishes:
     approve: Asker | None = None
     ask: Ask | None = None
     model: Model | None = None
-    folder: Path | None = None  # of the person's own personas
+    folder: Path | None = None  # with the user's own personas
     test_command: str | None = None
     tools: ToolRegistry = field(default_factory=built_in_tools)
 
 
 @asynccontextmanager
 async def open_setup(
-    home: Path, wishes: Wishes, session_id: SessionId | None = None
+    home: Path, options: SetupOptions, session_id: SessionId | None = None
 ) -> AsyncIterator[RunSetup]:
-    """A setup on a workspace of these files; with a session's id, on the one that it had."""
+    """A setup on a workspace with these files; with a session's id, on that session's workspace."""
     place = Home(home / "data")
     again = session_id is not None
     if not again:
-        await prepare(place, "ws", dict(wishes.files), git=GIT)
+        await prepare(place, "ws", dict(options.files), git=GIT)
     opened = await open_workspace(place, "ws")
-    redactor = Redactor(wishes.secrets)
+    redactor = Redactor(options.secrets)
     async with (
         open_log(home / "data/hutch.db", home / "data/blobs", home / "data/signing.pem") as log,
         open_mounted(place, opened, place.workspace("ws"), GIT) as workspace,
@@ -107,30 +107,30 @@ async def open_setup(
         shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
         try:
             persona = load_persona(
-                wishes.persona,
-                known_tools=wishes.tools.names,
-                folder=wishes.folder,
+                options.persona,
+                known_tools=options.tools.names,
+                folder=options.folder,
                 read=lambda path: _small(workspace, path),
             )
             yield RunSetup(
                 recorder=recorder,
-                model=wishes.model
+                model=options.model
                 or RetryingModel(
-                    ScriptedModel("scripted:test", parse_cassette(wishes.cassette, "test")), QUICK
+                    ScriptedModel("scripted:test", parse_cassette(options.cassette, "test")), QUICK
                 ),
                 persona=persona,
-                toolbox=Toolbox(equip(persona, wishes.tools).tools, redactor),
+                toolbox=Toolbox(equip(persona, options.tools).tools, redactor),
                 context=Context(
                     workspace,
                     jail,
                     shells,
                     redactor=redactor,
-                    ask=wishes.ask,
-                    test_command=wishes.test_command,
+                    ask=options.ask,
+                    test_command=options.test_command,
                 ),
-                limits=wishes.limits,
+                limits=options.limits,
                 policy=persona.policy,
-                approve=wishes.approve,
+                approve=options.approve,
             )
         finally:
             await jail.close()
@@ -138,19 +138,19 @@ async def open_setup(
 
 
 @dataclass(slots=True)
-class Desk:
-    """Tools by themselves: a workspace and a jail, without a model or a log."""
+class ToolEnv:
+    """Tools with a workspace and a jail, without a model or a log."""
 
     context: Context
     toolbox: Toolbox
 
     def redact(self, redactor: Redactor) -> None:
-        """Hide what the redactor knows, in results and in the tools themselves."""
+        """Use this redactor, in results and in the tools themselves."""
         self.toolbox = Toolbox(TOOLS, redactor)
         self.context = replace(self.context, redactor=redactor)
 
-    async def use(self, tool: str, **given: Any) -> ToolResult:
-        return await self.send(tool, json.dumps(given))
+    async def use(self, tool: str, **arguments: Any) -> ToolResult:
+        return await self.send(tool, json.dumps(arguments))
 
     async def send(self, tool: str, text: str) -> ToolResult:
         arguments = self.toolbox.parse(tool, text)
@@ -160,9 +160,9 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(
-    home: Path, files: Mapping[str, bytes], *, policy: Policy = AGENT, **given: Any
-) -> AsyncIterator[Desk]:
+async def open_tool_env(
+    home: Path, files: Mapping[str, bytes], *, policy: Policy = AGENT, **arguments: Any
+) -> AsyncIterator[ToolEnv]:
     place = Home(home / "data")
     await prepare(place, "ws", dict(files), git=GIT)
     opened = await open_workspace(place, "ws")
@@ -170,15 +170,15 @@ async def open_desk(
         jail = await start_jail(workspace.place, policy)
         shells = Shells(jail)
         try:
-            yield Desk(Context(workspace, jail, shells, **given), Toolbox(TOOLS))
+            yield ToolEnv(Context(workspace, jail, shells, **arguments), Toolbox(TOOLS))
         finally:
             await jail.close()
             await shells.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a `Wise` model says next."""
+class Turn:
+    """One reply of a `FunctionModel`."""
 
     text: str = ""
     calls: tuple[dict[str, Any], ...] = ()
@@ -187,30 +187,30 @@ class Said:
 
 
 @dataclass(slots=True)
-class Wise:
-    """A model that looks at what it is asked, and keeps that."""
+class FunctionModel:
+    """A model whose replies a function computes; it records the requests."""
 
-    think: Callable[[Request], Said]
-    name: str = "scripted:wise"
+    think: Callable[[Request], Turn]
+    name: str = "scripted:function"
     context_tokens: int | None = None
     seen: list[Request] = field(default_factory=list)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         self.seen.append(request)
-        said = self.think(request)
-        if said.error:
-            raise said.error
-        yield Text(said.text)
-        for place, wanted in enumerate(said.calls):
-            id_ = f"call_{len(self.seen)}_{place}"
-            yield CallStarted(id_, wanted["tool"])
-            yield CallArguments(id_, json.dumps(wanted["args"]))
+        turn = self.think(request)
+        if turn.error:
+            raise turn.error
+        yield Text(turn.text)
+        for index, requested in enumerate(turn.calls):
+            id_ = f"call_{len(self.seen)}_{index}"
+            yield CallStarted(id_, requested["tool"])
+            yield CallArguments(id_, json.dumps(requested["args"]))
             yield CallEnded(id_)
-        yield said.usage
-        yield Finish("calls" if said.calls else "stop", {"wise": {"signature": (len(self.seen), "é")}})
+        yield turn.usage
+        yield Finish("calls" if turn.calls else "stop", {"function": {"signature": (len(self.seen), "é")}})
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 async def entries(recorder: Recorder) -> list[Entry]:

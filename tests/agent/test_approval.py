@@ -22,7 +22,7 @@ from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import Call
 from hutch.store.approval_rules import MAX_RULES
 from hutch.store.log import SqlLog
-from tests.agent.run_setups import Wishes, call, entries, open_setup, replies
+from tests.agent.run_setups import SetupOptions, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio
 FINISH = {"calls": [call("finish", title="Done")]}
@@ -58,8 +58,8 @@ async def worked(setup: RunSetup) -> tuple[Sequence[events.AnyEvent], list[event
 
 async def test_without_a_user_an_ask_is_denied_with_a_reason(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask bash git push")
-    wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder)
+    async with open_setup(tmp_path, options) as setup:
         log, returned = await worked(setup)
     assert not returned[0].ok
     assert returned[0].text.startswith(
@@ -71,8 +71,8 @@ async def test_without_a_user_an_ask_is_denied_with_a_reason(tmp_path: Path) -> 
 async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
     person = Person(Answer(True, "once", "ada"), Answer(False, "once", "ada", "not on a Friday."))
     folder = own_persona(tmp_path, "ask bash git push")
-    wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies({**PUSH, "times": 2}, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         log, returned = await worked(setup)
     grant = (Rule("allow", "bash", "git push"),)
     assert person.asked == [("git push origin main", "ask bash git push", grant)] * 2
@@ -90,8 +90,10 @@ async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
 async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Path) -> None:
     person = Person(Answer(True, "session", "ada"))
     folder = own_persona(tmp_path, "ask bash git push")
-    wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, PUSH, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(
+        {"a": b""}, replies({**PUSH, "times": 2}, PUSH, FINISH), folder=folder, approve=person
+    )
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         _, returned = await worked(setup)
         log = await entries(setup.recorder)
@@ -100,7 +102,7 @@ async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Pa
     assert [event.ok for event in returned] == [True] * 4
     # As if it had been killed after the second of three.
     second = [entry.seq for entry in log if entry.event.type == "tool.returned"][1]
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         await go_on(setup, "run_1", [entry for entry in log if entry.seq <= second])
     assert len(person.asked) == 1
 
@@ -109,8 +111,8 @@ async def test_scope_always_is_saved(log: SqlLog, tmp_path: Path) -> None:
     person, saved = Person(Answer(True, "always", "ada")), SavedApprovals(log, "usr_1")
     folder = own_persona(tmp_path, "ask write_file *.lock")
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
-    wishes = Wishes({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         _, returned = await worked(replace(setup, save_rules=saved.add))
     assert await saved.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
@@ -122,13 +124,13 @@ async def test_an_answer_that_cannot_be_saved_holds_for_the_session_with_a_warni
     person = Person(Answer(True, "always", "ada"))
     saved = SavedApprovals(log, "usr_1")
     await saved.add([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
-    wishes = Wishes(
+    options = SetupOptions(
         {"a": b""},
         replies({**PUSH, "times": 2}, FINISH),
         folder=own_persona(tmp_path, "ask bash git push"),
         approve=person,
     )
-    async with open_setup(tmp_path, wishes) as setup:
+    async with open_setup(tmp_path, options) as setup:
         events, returned = await worked(replace(setup, save_rules=saved.add))
     said = [event.message for event in events if isinstance(event, StepReached)]
     [warning] = [message for message in said if message.startswith("warning: ")]
@@ -147,8 +149,8 @@ async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_agains
         home = tmp_path / place
         home.mkdir()
         folder = own_persona(home, *rules)
-        wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-        async with open_setup(home, wishes) as setup:
+        options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
+        async with open_setup(home, options) as setup:
             policy = setup.policy.granted(await saved.rules())
             events, returned = await worked(replace(setup, policy=policy, save_rules=saved.add))
         scopes = [event.scope for event in events if isinstance(event, ApprovalGiven)]
@@ -164,8 +166,8 @@ async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_agains
 async def test_without_a_store_scope_always_becomes_session(tmp_path: Path) -> None:
     person = Person(Answer(True, "always"))
     folder = own_persona(tmp_path, "ask bash git push")
-    wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         log, _ = await worked(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
 
@@ -174,10 +176,10 @@ async def test_questions_are_asked_one_by_one_and_an_answer_covers_the_next(tmp_
     person = Person(Answer(True, "session"))
     folder = own_persona(tmp_path, "ask read_file")
     read = call("read_file", path="a")
-    wishes = Wishes(
+    options = SetupOptions(
         {"a": b"x"}, replies({"calls": [read, read, read]}, FINISH), folder=folder, approve=person
     )
-    async with open_setup(tmp_path, wishes) as setup:
+    async with open_setup(tmp_path, options) as setup:
         _, returned = await worked(setup)
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 4
 
@@ -186,8 +188,8 @@ async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None
     person = Person(Answer(True, "always"), Answer(True, "always"))
     folder = own_persona(tmp_path, "ask bash git push")
     unclear = {"calls": [call("bash", command="X=true; $X git push")], "times": 2}
-    wishes = Wishes({"a": b""}, replies(unclear, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies(unclear, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         log, _ = await worked(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["once", "once"]
 
@@ -195,8 +197,8 @@ async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None
 async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
     person = Person()
     folder = own_persona(tmp_path, "deny bash git push", "ask bash")
-    wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         _, returned = await worked(setup)
     assert person.asked == []
     assert returned[0].text.startswith("A rule denies this: deny bash git push. Find another way")
@@ -207,9 +209,9 @@ async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path)
         raise Unavailable("The terminal is gone.")
 
     read = call("read_file", path="a")
-    wishes = Wishes({"a": b""}, replies({"calls": [read, read]}), approve=broken)
-    wishes.folder = own_persona(tmp_path, "ask read_file")
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, replies({"calls": [read, read]}), approve=broken)
+    options.folder = own_persona(tmp_path, "ask read_file")
+    async with open_setup(tmp_path, options) as setup:
         ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason) == ("failed", "The terminal is gone.")
 
@@ -297,8 +299,8 @@ async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None
         ".hutch/personas/engineer.md": INJECTION.encode(),
         "test_x.py": test,
     }
-    wishes = Wishes(files, OBEDIENT, folder=own_persona(tmp_path, "deny bash git push"))
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(files, OBEDIENT, folder=own_persona(tmp_path, "deny bash git push"))
+    async with open_setup(tmp_path, options) as setup:
         log, returned = await worked(setup)
         session_id, before = setup.recorder.session_id, setup.policy
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
@@ -307,7 +309,7 @@ async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None
     assert len(denied) == 2
     assert "`approved` is unknown" in returned[-3].text and "no tool 'approve'" in returned[-2].text
     # Nor do files that the agent has written count when the run is resumed.
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         assert setup.policy == before
         assert setup.policy.decide("bash", command="git push").action == "deny"
         assert setup.persona.prompt == "Work."
@@ -342,8 +344,8 @@ async def test_a_rule_about_paths_holds_for_links_and_for_searches(
 ) -> None:
     folder = own_persona(tmp_path, "deny * secrets/**")
     files = {"a": b"a\n", "deep/b": b"", "secrets/key.txt": b"hidden\n"}
-    wishes = Wishes(files, replies({"calls": [wish]}, FINISH), folder=folder)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(files, replies({"calls": [wish]}, FINISH), folder=folder)
+    async with open_setup(tmp_path, options) as setup:
         tree = setup.context.workspace.place.directory
         for name, target in (("link", "secrets"), ("name", "link/key.txt"), ("away", "/workspace/secrets")):
             (tree / name).symlink_to(target)
@@ -359,8 +361,8 @@ async def test_a_search_does_not_show_files_that_need_approval(tmp_path: Path) -
     files = {"a": b"hidden\n", "secrets/key.txt": b"hidden\n"}
     looks = [call("grep", pattern="hidden", output="files"), call("grep", pattern="hidden", path="secrets")]
     person = Person(Answer(True, "once", "ada"))
-    wishes = Wishes(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
+    async with open_setup(tmp_path, options) as setup:
         _, returned = await worked(setup)
     assert returned[0].text == "a"
     assert returned[1].text.startswith("secrets/key.txt")

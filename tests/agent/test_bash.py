@@ -8,15 +8,15 @@ import pytest
 from hutch.agent.tools.bash import SHOWN_CHARS
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
-from tests.agent.run_setups import open_desk
+from tests.agent.run_setups import open_tool_env
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_shell_keeps_its_directory_and_variables(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"sub/a": b""}) as desk:
-        await desk.use("bash", command="cd sub; x=3; f() { echo f$1; }")
-        result = await desk.use("bash", command="pwd; f $x; echo oops >&2; (exit 3)")
+    async with open_tool_env(tmp_path, {"sub/a": b""}) as env:
+        await env.use("bash", command="cd sub; x=3; f() { echo f$1; }")
+        result = await env.use("bash", command="pwd; f $x; echo oops >&2; (exit 3)")
     assert (result.text, result.ok) == ("/workspace/sub\nf3\noops\n[Exit code 3.]", True)
     assert result.data == {
         "signal": None,
@@ -34,8 +34,8 @@ async def test_the_shell_keeps_its_directory_and_variables(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("command", ["", "  \n\t", "# only a remark", "true"])
 async def test_nothing_to_run_is_a_success(tmp_path: Path, command: str) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command=command)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command=command)
     assert result.ok and result.data["exit_code"] == 0
     assert result.text in ("(nothing to run)", "(no output)")
 
@@ -43,24 +43,24 @@ async def test_nothing_to_run_is_a_success(tmp_path: Path, command: str) -> None
 async def test_terminal_escapes_are_removed(tmp_path: Path) -> None:
     command = r"""printf '\033[1;31mred\033[0m \033]0;title\007\033]8;;http://x\033\\link\033]8;;\033\\ '
 printf '10%%\r50%%\r100%%\n\033(Bbell\007\b\x9b31m\x7f \033Pq#0\033\\end\r\n'"""
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command=command)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command=command)
     assert result.text == "100%\nbell\ufffd31m end"
     assert "\x1b" not in result.data["stdout"]
 
 
 async def test_long_output_is_shown_by_both_ends_and_saved_to_a_file(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command="echo first; seq 100000; echo last >&2")
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command="echo first; seq 100000; echo last >&2")
         assert len(result.text) < SHOWN_CHARS + 300
         assert result.data["truncated"]
         assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
         assert "characters omitted; all of it is in /tmp/hutch-output-1.txt" in result.text
-        again = await desk.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
+        again = await env.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
         # A trap in the place of the next one is not followed.
-        await desk.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
-        await desk.use("bash", command="seq 100000")
-        kept = await desk.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
+        await env.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
+        await env.use("bash", command="seq 100000")
+        kept = await env.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
     assert again.text == "50000\n100001"
     assert kept.text == "x\nreplaced"
 
@@ -74,14 +74,14 @@ async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, s
         f"(head -c {half - 10} /dev/zero | tr '\\0' .; printf {key}; head -c 50000 /dev/zero | tr '\\0' .; "
         f"printf {key}; head -c {half - 10} /dev/zero | tr '\\0' .){stream}"
     )
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.redact(Redactor())
-        result = await desk.use("bash", command=command)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        env.redact(Redactor())
+        result = await env.use("bash", command=command)
         waiting = f"until test -e go; do sleep 0.05; done; {command}"  # so that all of it is printed later
-        begun = await desk.use("bash", command=waiting, yield_s=0)
-        await desk.use("write_file", path="go", content="")
-        later = await desk.use("bash_output", id=begun.data["id"], wait_s=60)
-        file = await desk.use("bash", command="head -c 5100 /tmp/hutch-output-1.txt")
+        begun = await env.use("bash", command=waiting, yield_s=0)
+        await env.use("write_file", path="go", content="")
+        later = await env.use("bash_output", id=begun.data["id"], wait_s=60)
+        file = await env.use("bash", command="head -c 5100 /tmp/hutch-output-1.txt")
     for told in (result, later, file):
         shown = f"{told.text} {told.data}"
         assert "K3y" not in shown and "sk-ant" not in shown and "[redacted" in shown
@@ -91,9 +91,9 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
     key = "sk-ant-" + "K3y" * 20
     small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=400))
     command = f"printf 'head %0180d {key}' 1; seq -s ' ' 3000; printf '{key} %0180d tail' 2"
-    async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
-        desk.redact(Redactor())
-        result = await desk.use("bash", command=command)
+    async with open_tool_env(tmp_path, {"a": b""}, policy=small) as env:
+        env.redact(Redactor())
+        result = await env.use("bash", command=command)
     assert result.data["truncated"] and "bytes omitted" in result.text
     shown = f"{result.text} {result.data}"
     assert "head" in shown and "tail" in shown and "K3y" not in shown and "sk-ant" not in shown
@@ -102,104 +102,104 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
 async def test_the_rest_of_a_secret_is_not_shown_by_the_next_read(tmp_path: Path) -> None:
     key = "sk-ant-" + "K3y" * 20
     command = f"printf 'one {key[:7]}'; until test -e go; do sleep 0.05; done; printf '{key[7:]} two\\n'"
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.redact(Redactor())
-        began = (await desk.use("bash", command=command, yield_s=0)).data
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        env.redact(Redactor())
+        began = (await env.use("bash", command=command, yield_s=0)).data
         id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "one" not in seen:
-            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
-        await desk.use("write_file", path="go", content="")
-        result = await desk.use("bash_output", id=id_, wait_s=60)
+            seen += (await env.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        await env.use("write_file", path="go", content="")
+        result = await env.use("bash_output", id=id_, wait_s=60)
     assert "sk-ant" not in seen
     assert result.data["output"] == "[redacted:anthropic_key] two"
 
 
 async def test_a_long_command_continues_in_the_background_and_can_be_read_and_killed(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command="echo one; read x < fifo; sleep 600", yield_s=0)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command="echo one; read x < fifo; sleep 600", yield_s=0)
         id_ = result.data["id"]
         assert result.data["running"] and f"in the background as {id_}" in result.text
-        first = await desk.use("bash_output", id=id_, wait_s=0)
+        first = await env.use("bash_output", id=id_, wait_s=0)
         assert first.data["running"] and "[still running" in first.text
-        ended = await desk.use("bash_kill", id=id_)
+        ended = await env.use("bash_kill", id=id_)
         assert (ended.text, ended.ok) == (f"{id_} was killed.", True)
-        last = await desk.use("bash_output", id=id_)
+        last = await env.use("bash_output", id=id_)
         assert "ended by signal 9" in last.text and not last.data["running"]
-        again = await desk.use("bash_kill", id=id_)
+        again = await env.use("bash_kill", id=id_)
         assert again.text == f"{id_} has already ended."
-        free = await desk.use("bash", command="echo free")
+        free = await env.use("bash", command="echo free")
     assert free.text == "free"
 
 
 async def test_output_in_the_background_comes_once_and_with_the_exit_code(tmp_path: Path) -> None:
     command = "echo one; until test -e go; do sleep 0.05; done; printf '\\033[1mtwo\\033[0m\\n'; (exit 4)"
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        began = (await desk.use("bash", command=command, yield_s=0)).data
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        began = (await env.use("bash", command=command, yield_s=0)).data
         id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "one" not in seen:
-            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
-        await desk.use("write_file", path="go", content="")
-        result = await desk.use("bash_output", id=id_, wait_s=60)
-        empty = await desk.use("bash_output", id=id_)
+            seen += (await env.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        await env.use("write_file", path="go", content="")
+        result = await env.use("bash_output", id=id_, wait_s=60)
+        empty = await env.use("bash_output", id=id_)
     assert (seen.strip(), result.text) == ("one", "two\n[ended with exit code 4]")
     assert empty.text == "[ended with exit code 4, nothing new]"
 
 
 async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
     command = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        began = (await desk.use("bash", command=command, yield_s=0)).data
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        began = (await env.use("bash", command=command, yield_s=0)).data
         id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it may be printed already
         while "ready" not in seen:
-            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
-        sent = await desk.use("bash_kill", id=id_, signal="TERM")
-        result = await desk.use("bash_output", id=id_, wait_s=60)
+            seen += (await env.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        sent = await env.use("bash_kill", id=id_, signal="TERM")
+        result = await env.use("bash_output", id=id_, wait_s=60)
     assert sent.text.startswith(f"SIGTERM was sent to {id_}, which ")
     assert not result.data["running"]
 
 
 async def test_a_signal_ends_a_loop_without_terminal_messages(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
         command = "echo begun; sleep 100 & while true; do sleep 1; done"
-        id_ = (await desk.use("bash", command=command, yield_s=0.5)).data["id"]
-        await desk.use("bash_kill", id=id_, signal="TERM")
-        ended = await desk.use("bash_output", id=id_, wait_s=60)
-        left = await desk.use("bash", command="pgrep -x sleep || echo none")
+        id_ = (await env.use("bash", command=command, yield_s=0.5)).data["id"]
+        await env.use("bash_kill", id=id_, signal="TERM")
+        ended = await env.use("bash_output", id=id_, wait_s=60)
+        left = await env.use("bash", command="pgrep -x sleep || echo none")
     assert (ended.data["running"], "ended by signal 15" in ended.text) == (False, True)
     assert "tcsetattr" not in ended.text and "[1]" not in ended.text
     assert left.text.startswith("none")
 
 
 async def test_output_is_returned_only_once(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
         command = "echo one; until test -e go; do sleep 0.05; done; echo two"
-        first = await desk.use("bash", command=command, yield_s=2)
-        none = await desk.use("bash_output", id=first.data["id"])
-        await desk.use("write_file", path="go", content="")
-        rest = await desk.use("bash_output", id=first.data["id"], wait_s=60)
+        first = await env.use("bash", command=command, yield_s=2)
+        none = await env.use("bash_output", id=first.data["id"])
+        await env.use("write_file", path="go", content="")
+        rest = await env.use("bash_output", id=first.data["id"], wait_s=60)
     assert first.text.startswith("one\n[It continues")
     assert (none.data["output"], rest.data["output"]) == ("", "two")
 
 
 async def test_lost_background_output_is_reported(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        id_ = (await desk.use("bash", command="head -c 3000000 /dev/zero | tr '\\0' x", yield_s=0)).data["id"]
-        await desk.context.shells.background.get(id_).wait(60)
-        result = await desk.use("bash_output", id=id_)
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        id_ = (await env.use("bash", command="head -c 3000000 /dev/zero | tr '\\0' x", yield_s=0)).data["id"]
+        await env.context.shells.background.get(id_).wait(60)
+        result = await env.use("bash_output", id=id_)
     assert result.data["truncated"] and "earlier bytes are no longer available" in result.text
 
 
 async def test_an_unknown_id_is_refused(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
         for tool in ("bash_output", "bash_kill"):
-            result = await desk.use(tool, id="bg_99")
+            result = await env.use(tool, id="bg_99")
             assert not result.ok and "bg_99" in result.text
 
 
 async def test_a_command_over_its_timeout_is_killed_with_a_note(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command="echo begun; sleep 600", timeout_s=0.5)
-        after = await desk.use("bash", command="pgrep -x sleep || echo none")
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command="echo begun; sleep 600", timeout_s=0.5)
+        after = await env.use("bash", command="pgrep -x sleep || echo none")
     assert not result.ok and result.data["timed_out"]
     assert result.text.startswith("begun\n[It took too long and was killed. Give a larger timeout_s")
     assert after.text.startswith("none")
@@ -208,8 +208,8 @@ async def test_a_command_over_its_timeout_is_killed_with_a_note(tmp_path: Path) 
 async def test_a_command_cannot_leave(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hidden")
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        result = await desk.use("bash", command=f"cat {secret}; cat /etc/shadow; echo x > /etc/x")
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        result = await env.use("bash", command=f"cat {secret}; cat /etc/shadow; echo x > /etc/x")
     assert "hidden" not in result.text and result.data["exit_code"] != 0
 
 
@@ -222,12 +222,12 @@ async def test_half_a_secret_is_held_back_while_its_command_runs(
 ) -> None:
     redactor = Redactor(["Zq7-KvRwtE93kxl"])
     command = f"printf 'one Zq7-KvRwt'; until test -e go; do sleep 0.05; done; printf '{rest}'"
-    async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.redact(redactor)
-        begun = await desk.use("bash", command=command, yield_s=0.5)
-        seen = [begun.data["stdout"], (await desk.use("bash_output", id=begun.data["id"])).data["output"]]
-        await desk.use("write_file", path="go", content="")
-        seen.append((await desk.use("bash_output", id=begun.data["id"], wait_s=60)).data["output"])
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
+        env.redact(redactor)
+        begun = await env.use("bash", command=command, yield_s=0.5)
+        seen = [begun.data["stdout"], (await env.use("bash_output", id=begun.data["id"])).data["output"]]
+        await env.use("write_file", path="go", content="")
+        seen.append((await env.use("bash_output", id=begun.data["id"], wait_s=60)).data["output"])
     assert "Zq7" not in "".join(seen[:2])
     assert "".join(seen) == f"one {shown}"
 
@@ -236,23 +236,23 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path:
     value = "Zq7-KvRwtE93kxlPmw0TtRest-of-it-which-is-longer"
     small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=9000))
     redactor = Redactor([value])
-    async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
-        desk.redact(redactor)
+    async with open_tool_env(tmp_path, {"a": b""}, policy=small) as env:
+        env.redact(redactor)
         for before in range(0, len(value), 5):
             command = f"printf '%0{before + 1}d' 0; for i in $(seq 3000); do printf %s {value}; done"
-            result = await desk.use("bash", command=command)
+            result = await env.use("bash", command=command)
             assert "bytes omitted" in result.text and result.data["truncated"]
             shown = f"{result.text} {result.data['stdout']}"
             assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), before
 
 
 async def test_a_command_that_survives_a_signal_is_reported_with_a_hint(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"a": b""}) as desk:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
         command = "trap 'true' TERM; touch ready; while :; do sleep 0.1; done"
-        id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
-        await desk.use("bash", command="until test -e ready; do sleep 0.05; done")
-        sent = await desk.use("bash_kill", id=id_, signal="TERM")
+        id_ = (await env.use("bash", command=command, yield_s=0)).data["id"]
+        await env.use("bash", command="until test -e ready; do sleep 0.05; done")
+        sent = await env.use("bash_kill", id=id_, signal="TERM")
         assert sent.text == f"SIGTERM was sent to {id_}, which still runs; use KILL to end it."
         assert sent.data == {"id": id_, "running": True}
-        ended = await desk.use("bash_kill", id=id_, signal="KILL")
+        ended = await env.use("bash_kill", id=id_, signal="KILL")
         assert (ended.text, ended.data["running"]) == (f"{id_} was killed.", False)

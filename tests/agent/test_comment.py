@@ -9,7 +9,7 @@ from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.comment import MAX_COMMENTS, Comment, CommentArguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.patch import parse_patch
-from tests.agent.run_setups import open_desk
+from tests.agent.run_setups import open_tool_env
 
 pytestmark = pytest.mark.anyio
 FILES = {"a.py": b"one\ntwo\nthree\n", "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(100), "empty": b""}
@@ -29,10 +29,10 @@ def test_only_a_review_has_it() -> None:
 
 
 async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
+    async with open_tool_env(tmp_path, FILES) as env:
         box = Toolbox([Comment(PATCH)])
         for path, line in (("a.py", 2), ("./a.py", 1), ("/workspace/a.py", 3)):
-            result = await box.use("comment", said(path=path, line=line), desk.context)
+            result = await box.use("comment", said(path=path, line=line), env.context)
             assert (result.ok, result.text) == (True, f"Noted on a.py:{line}.")
         assert result.data == {"path": "a.py", "line": 3, "severity": "should", "body": "Why?"}
 
@@ -52,14 +52,14 @@ async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
 async def test_a_line_that_does_not_exist_is_refused_with_a_hint(
     tmp_path: Path, given: dict[str, Any], words: str
 ) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        result = await Toolbox([Comment(PATCH)]).use("comment", said(**given), desk.context)
+    async with open_tool_env(tmp_path, FILES) as env:
+        result = await Toolbox([Comment(PATCH)]).use("comment", said(**given), env.context)
     assert not result.ok and words in result.text
 
 
 async def test_the_number_of_comments_is_limited_also_after_a_resume(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
+    async with open_tool_env(tmp_path, FILES) as env:
         box = Toolbox([Comment(PATCH, MAX_COMMENTS - 1)])
-        assert (await box.use("comment", said(), desk.context)).ok
-        last = await box.use("comment", said(), desk.context)
+        assert (await box.use("comment", said(), env.context)).ok
+        last = await box.use("comment", said(), env.context)
     assert not last.ok and "into the summary of finish" in last.text

@@ -11,7 +11,7 @@ from hutch.agent.tools.builtin import built_in_tools
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
 from hutch.forge.forges import COMMAND_LINE
-from tests.agent.run_setups import open_desk
+from tests.agent.run_setups import open_tool_env
 from tests.forge.repositories import make_repository
 
 pytestmark = pytest.mark.anyio
@@ -19,9 +19,9 @@ ENGINEER = load_persona("engineer", known_tools=built_in_tools().names)
 
 
 async def told(home: Path, files: dict[str, bytes], command: str = "true") -> str:
-    async with open_desk(home, files) as desk:
-        await desk.use("bash", command=command)
-        workspace = desk.context.workspace
+    async with open_tool_env(home, files) as env:
+        await env.use("bash", command=command)
+        workspace = env.context.workspace
         notes = await repository_notes(workspace)
         return system_prompt(
             ENGINEER, workspace, jail_path="/workspace", network=("example.org",), notes=notes

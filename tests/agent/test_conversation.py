@@ -17,7 +17,7 @@ from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
-from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
+from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 from tests.deadline import DEADLINE_S
 from tests.examples import examples
 
@@ -125,23 +125,23 @@ def heads(request: Request) -> str:
 
 @pytest.mark.anyio
 async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path: Path) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         turn = sum(isinstance(message, FromModel) for message in request.messages)
         if turn == 50:
-            return Said(calls=(call("finish", title="Done"),))
+            return Turn(calls=(call("finish", title="Done"),))
         match turn % 5:
             case 0:
-                return Said(f"turn {turn}", (call("bash", command=f"echo {turn} >> f; cat f"),))
+                return Turn(f"turn {turn}", (call("bash", command=f"echo {turn} >> f; cat f"),))
             case 1:
-                return Said(calls=(call("read_file", path="f"), call("glob", pattern="*"), call("nothing")))
+                return Turn(calls=(call("read_file", path="f"), call("glob", pattern="*"), call("nothing")))
             case 2:
-                return Said(calls=(call("write_file", path="AGENTS.md", content=f"Notes {turn}"),))
+                return Turn(calls=(call("write_file", path="AGENTS.md", content=f"Notes {turn}"),))
             case 3:
-                return Said(calls=({"tool": "grep", "args": "broken"},))
-        return Said(calls=(call("edit_file", path="f", edits=[{"insert_line": 0, "new": "é\n"}]),))
+                return Turn(calls=({"tool": "grep", "args": "broken"},))
+        return Turn(calls=(call("edit_file", path="f", edits=[{"insert_line": 0, "new": "é\n"}]),))
 
-    model = Wise(think)
-    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+    model = FunctionModel(think)
+    async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
         setup.inbox.append(UserMessage("Mind the gap."))
         worked = await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
@@ -158,7 +158,7 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
     assert repr(tuple(rebuilt.messages[: len(last)])) == repr(last)
 
 
-def compacting(request: Request, *, answer: Said) -> Said:
+def compacting(request: Request, *, answer: Turn) -> Turn:
     """Prints long outputs until the conversation is compacted, then finishes."""
     last = request.messages[-1]
     if isinstance(last, FromUser) and "Only your next message will be kept" in last.text:
@@ -167,20 +167,20 @@ def compacting(request: Request, *, answer: Said) -> Said:
         isinstance(request.messages[0], FromUser)
         and "Hutch replaced the conversation" in request.messages[0].text
     ):
-        return Said(calls=(call("finish", title="Done"),))
+        return Turn(calls=(call("finish", title="Done"),))
     turn = sum(isinstance(message, FromModel) for message in request.messages)
     if turn == 0:
         edit = call("edit_file", path="f", edits=[{"old": "0", "new": "1"}])
-        return Said("I decide for plan B.", (edit, call("bash", command="echo x > by_bash")))
-    return Said(f"thought {turn}", (call("bash", command=f"seq {turn} 2000"),))
+        return Turn("I decide for plan B.", (edit, call("bash", command="echo x > by_bash")))
+    return Turn(f"thought {turn}", (call("bash", command=f"seq {turn} 2000"),))
 
 
 @pytest.mark.anyio
 async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path: Path) -> None:
-    answer = Said("Plan B was chosen, the key is hunter2-hunter2.", usage=Usage(input=100, output=7))
-    model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
-    wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
-    async with open_setup(tmp_path, wishes) as setup:
+    answer = Turn("Plan B was chosen, the key is hunter2-hunter2.", usage=Usage(input=100, output=7))
+    model = FunctionModel(lambda request: compacting(request, answer=answer), context_tokens=12_000)
+    options = SetupOptions({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
+    async with open_setup(tmp_path, options) as setup:
         setup.inbox.append(UserMessage("Use tabs."))
         worked = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
@@ -210,11 +210,11 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "answer", [Said(""), Said(error=LimitReached("Too long even for that.", limit="context"))]
+    "answer", [Turn(""), Turn(error=LimitReached("Too long even for that.", limit="context"))]
 )
-async def test_without_a_summary_the_last_replies_replace_it(tmp_path: Path, answer: Said) -> None:
-    model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
-    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+async def test_without_a_summary_the_last_replies_replace_it(tmp_path: Path, answer: Turn) -> None:
+    model = FunctionModel(lambda request: compacting(request, answer=answer), context_tokens=12_000)
+    async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
         worked = await begin(setup, "run_1", "The task itself.")
     assert worked.ended.outcome == "done"
     summary = model.seen[-1].messages[0]
@@ -229,8 +229,8 @@ async def test_a_scripted_model_continues_after_a_compaction(
         {"text": f"Turn {turn}.", "calls": [call("bash", command=f"seq {turn} 2000")]} for turn in range(4)
     ]
     done = {"when": {"tool": "bash", "contains": "2000"}, "text": "Done."}
-    wishes = Wishes({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*said, done]}))
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*said, done]}))
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         worked = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
@@ -239,21 +239,21 @@ async def test_a_scripted_model_continues_after_a_compaction(
     replies = [each.event.text for each in log if isinstance(each.event, events.ModelReplied)]
     assert replies == ["Turn 0.", "Turn 1.", "Turn 2.", "Turn 3.", "Done."]
     assert worked.summary == "Done."
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         again = await go_on(setup, "run_1", [each for each in log if each.seq <= short[0]])
     assert (again.summary, again.ended.turns) == ("Done.", 5)
 
 
 @pytest.mark.anyio
 async def test_a_conversation_that_the_provider_finds_too_long_is_compacted(tmp_path: Path) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         # By our own estimate it was not too long.
         if len(request.messages) > 4 and not isinstance(request.messages[-1], FromUser):
-            return Said(error=LimitReached("The conversation is too long.", limit="context"))
-        return compacting(request, answer=Said("In short."))
+            return Turn(error=LimitReached("The conversation is too long.", limit="context"))
+        return compacting(request, answer=Turn("In short."))
 
-    model = Wise(think)
-    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+    model = FunctionModel(think)
+    async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
         worked = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
     assert worked.ended.outcome == "done"
@@ -261,17 +261,17 @@ async def test_a_conversation_that_the_provider_finds_too_long_is_compacted(tmp_
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("last", [Said(calls=(call("finish", title="Done", summary="So."),)), Said("So.")])
-async def test_a_concluded_run_does_not_ask_the_model_again(tmp_path: Path, last: Said) -> None:
+@pytest.mark.parametrize("last", [Turn(calls=(call("finish", title="Done", summary="So."),)), Turn("So.")])
+async def test_a_concluded_run_does_not_ask_the_model_again(tmp_path: Path, last: Turn) -> None:
     """Killed between the last reply and the end of the run."""
-    model = Wise(lambda request: last)
-    wishes = Wishes({"f": b"0\n"}, "[]", model=model)
-    async with open_setup(tmp_path, wishes) as setup:
+    model = FunctionModel(lambda request: last)
+    options = SetupOptions({"f": b"0\n"}, "[]", model=model)
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         first = await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
     end = next(place for place, entry in enumerate(log) if isinstance(entry.event, events.RunEnded))
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         again = await asyncio.wait_for(go_on(setup, "run_1", log[:end]), DEADLINE_S)
     assert len(model.seen) == 1
     assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")

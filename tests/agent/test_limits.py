@@ -20,7 +20,7 @@ from hutch.domain.ids import new_session_id
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import FromModel, Request, Usage
-from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
+from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
 
 def test_each_limit_is_described() -> None:
@@ -126,21 +126,21 @@ def test_the_usage_of_a_run_is_read_from_its_log() -> None:
 async def test_a_limit_ends_a_run_and_a_higher_one_resumes_it(
     tmp_path: Path, limits: RunLimits, words: str, turns: int
 ) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         said = sum(isinstance(message, FromModel) for message in request.messages)
         calls = (call("finish", title="Done") if said == 5 else call("bash", command=f"echo {said} >> ran"),)
-        return Said(calls=calls, usage=Usage(input=1000, output=100))
+        return Turn(calls=calls, usage=Usage(input=1000, output=100))
 
     # One whose price is known, at 3 and 15 dollars for a million: each turn is 0.0045.
-    model = Wise(think, name="anthropic:claude-sonnet-4-5")
-    wishes = Wishes({"a": b""}, "[]", model=model, limits=limits)
-    async with open_setup(tmp_path, wishes) as setup:
+    model = FunctionModel(think, name="anthropic:claude-sonnet-4-5")
+    options = SetupOptions({"a": b""}, "[]", model=model, limits=limits)
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason, ended.turns) == ("limit_reached", words, turns)
     assert ended.cost_usd == pytest.approx(0.0045 * turns)
-    wishes.limits = DEFAULT_LIMITS
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    options.limits = DEFAULT_LIMITS
+    async with open_setup(tmp_path, options, session_id) as setup:
         worked = await go_on(setup, "run_1", await entries(setup.recorder))
         ran = await setup.context.workspace.read_small("ran")
     assert (worked.ended.outcome, worked.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")

@@ -15,7 +15,17 @@ from hutch.domain import events
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import Request
-from tests.agent.run_setups import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_setup, replies
+from tests.agent.run_setups import (
+    BROKEN,
+    FIX,
+    FunctionModel,
+    SetupOptions,
+    Turn,
+    call,
+    entries,
+    open_setup,
+    replies,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +39,7 @@ MENDING = replies(
 
 
 async def test_a_failing_test_is_fixed(tmp_path: Path) -> None:
-    async with open_setup(tmp_path, Wishes(BROKEN, MENDING)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, MENDING)) as setup:
         worked = await begin(setup, "run_1", "Make the test pass.")
         log = [entry.event for entry in await entries(setup.recorder)]
         assert (worked.ended.outcome, worked.ended.turns) == ("done", 4)
@@ -52,7 +62,7 @@ async def test_a_failing_test_is_fixed(tmp_path: Path) -> None:
 async def test_the_tests_decide_the_outcome(tmp_path: Path) -> None:
     wrong = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a * b"}]}
     cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Make the test pass.")
     assert worked.ended.outcome == "tests_failing"
     assert worked.tests is not None and "1 failed" in worked.tests.text()
@@ -81,7 +91,7 @@ async def test_files_that_tests_change_are_tested_or_reported(
 ) -> None:
     files = {"mod.py": b"def f(): return 1\n", "test_mod.py": WRITES + then}
     cassette = replies({"calls": [call("write_file", path="x", content="x"), call("run_tests")]}, FINISH)
-    async with open_setup(tmp_path, Wishes(files, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(files, cassette)) as setup:
         worked = await begin(setup, "run_1", "Work.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert (worked.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (outcome, runs)
@@ -98,7 +108,7 @@ async def test_changes_after_the_tests_are_not_delivered_untested(tmp_path: Path
         FINISH,
     )
 
-    async with open_setup(tmp_path, Wishes(files, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(files, cassette)) as setup:
         ran = False
 
         async def note(written: Sequence[events.Event]) -> None:
@@ -119,7 +129,7 @@ async def test_changes_after_the_tests_are_not_delivered_untested(tmp_path: Path
 
 
 async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
-    async with open_setup(tmp_path, Wishes(BROKEN, replies({"text": "It subtracts."}))) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, replies({"text": "It subtracts."}))) as setup:
         worked = await begin(setup, "run_1", "What does it do?")
     assert (worked.ended.outcome, worked.changed, worked.tests) == ("done", False, None)
     assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
@@ -128,7 +138,7 @@ async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
 async def test_deeply_nested_arguments_get_an_error_result(tmp_path: Path) -> None:
     wanted = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
     deep = {"calls": wanted}
-    async with open_setup(tmp_path, Wishes(BROKEN, replies(deep, FINISH))) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, replies(deep, FINISH))) as setup:
         worked = await begin(setup, "run_1", "Try.")
         log = [entry.event for entry in await entries(setup.recorder)]
     told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
@@ -142,7 +152,7 @@ async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
         {"calls": [call("read_file", path="../../etc/passwd"), call("read_file", path="nothing.py")]},
         FINISH,
     )
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         await begin(setup, "run_1", "Try.")
         log = [entry.event for entry in await entries(setup.recorder)]
     told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
@@ -163,7 +173,7 @@ async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
 )
 async def test_a_limit_ends_a_run_with_a_reason(tmp_path: Path, limits: RunLimits, words: str) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 0.3; date +%N")], "times": 1000})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette, limits=limits)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, limits=limits)) as setup:
         worked = await begin(setup, "run_1", "Go.")
     assert worked.ended.outcome == "limit_reached"
     assert words in worked.ended.reason
@@ -171,7 +181,7 @@ async def test_a_limit_ends_a_run_with_a_reason(tmp_path: Path, limits: RunLimit
 
 async def test_a_model_that_repeats_itself_is_stopped(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("read_file", path="nothing.py")], "times": 1000})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
     assert (worked.ended.outcome, worked.ended.turns) == ("limit_reached", 6)
     assert "repeated itself" in worked.ended.reason
@@ -179,7 +189,7 @@ async def test_a_model_that_repeats_itself_is_stopped(tmp_path: Path) -> None:
 
 async def test_an_unavailable_model_fails_the_run(tmp_path: Path) -> None:
     cassette = replies({"fault": {"status": 529}, "times": 9})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
     assert worked.ended.outcome == "failed"
     assert "Tried 3 times" in worked.ended.reason
@@ -187,7 +197,7 @@ async def test_an_unavailable_model_fails_the_run(tmp_path: Path) -> None:
 
 async def test_cancelling_kills_all_processes_and_is_logged(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 4242", timeout_s=600)]})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         task = asyncio.create_task(begin(setup, "run_1", "Go."))
         while (await setup.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code:
             await asyncio.sleep(0.02)
@@ -207,8 +217,8 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
         },
         FINISH,
     )
-    wishes = Wishes(BROKEN, cassette, secrets=["hunter2-hunter2"])
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(BROKEN, cassette, secrets=["hunter2-hunter2"])
+    async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "Print hunter2-hunter2.")
         log = await entries(setup.recorder)
         kept = [entry for entry in log if "hunter2" in repr(entry.event)]
@@ -217,8 +227,8 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
 
 async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: Path) -> None:
     wanted = [{**call("hunter2-hunter2"), "id": "hunter2-hunter2"}, {**call("x" * 190 + "hunter2-hunter2")}]
-    wishes = Wishes(BROKEN, replies({"calls": wanted}, FINISH), secrets=["hunter2-hunter2"])
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(BROKEN, replies({"calls": wanted}, FINISH), secrets=["hunter2-hunter2"])
+    async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
     assert [entry for entry in log if "hunter2" in repr(entry.event)] == []
@@ -228,7 +238,7 @@ async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: P
 
 async def test_messages_during_a_run_reach_the_model(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         setup.inbox.append(UserMessage("Mind the tests."))
         await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
@@ -237,8 +247,8 @@ async def test_messages_during_a_run_reach_the_model(tmp_path: Path) -> None:
 
 async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
     """As after a kill: the log ends in the middle of a call, and another process takes it up."""
-    wishes = Wishes(BROKEN, MENDING)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(BROKEN, MENDING)
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         task = asyncio.create_task(begin(setup, "run_1", "Make the test pass."))
         while not any(isinstance(e.event, events.FileChanged) for e in await entries(setup.recorder)):
@@ -246,7 +256,7 @@ async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         worked = await go_on(setup, "run_1", await entries(setup.recorder))
         changed = [e for e in await entries(setup.recorder) if isinstance(e.event, events.FileChanged)]
         assert worked.ended.outcome == "done"
@@ -255,12 +265,12 @@ async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
 
 async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("edit_file", **FIX)]}, FINISH)
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         session_id = setup.recorder.session_id
         await begin(setup, "run_1", "Make the test pass.")
         log = await entries(setup.recorder)
     begun = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
-    nothing_more = Wishes(BROKEN, replies({"text": "I was not to be asked."}))
+    nothing_more = SetupOptions(BROKEN, replies({"text": "I was not to be asked."}))
     async with open_setup(tmp_path, nothing_more, session_id) as setup:
         worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= begun])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
@@ -271,7 +281,7 @@ async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path
 
 async def test_an_invalid_patch_gets_an_error_result(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
@@ -280,7 +290,7 @@ async def test_an_invalid_patch_gets_an_error_result(tmp_path: Path) -> None:
 
 async def test_after_a_cut_off_reply_the_model_is_asked_to_continue(tmp_path: Path) -> None:
     cassette = replies({"text": "I was just", "finish": "length"}, {"text": "saying."})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert (worked.summary, worked.ended.turns) == ("saying.", 2)
@@ -290,7 +300,7 @@ async def test_after_a_cut_off_reply_the_model_is_asked_to_continue(tmp_path: Pa
 
 async def test_a_refusal_of_the_model_fails_the_run_with_its_text(tmp_path: Path) -> None:
     cassette = replies({"text": "I cannot help with that.", "finish": "refused"})
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason) == (
         "failed",
@@ -299,10 +309,10 @@ async def test_a_refusal_of_the_model_fails_the_run_with_its_text(tmp_path: Path
 
 
 async def test_a_bug_in_hutch_is_logged_and_raised(tmp_path: Path) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         raise ZeroDivisionError
 
-    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, "[]", model=FunctionModel(think))) as setup:
         with pytest.raises(ZeroDivisionError):
             await begin(setup, "run_1", "Go.")
         last = (await entries(setup.recorder))[-1].event
@@ -315,10 +325,10 @@ async def test_a_bug_in_hutch_is_logged_and_raised(tmp_path: Path) -> None:
 
 async def test_lone_surrogates_are_replaced_before_they_are_logged(tmp_path: Path) -> None:
     said = iter(
-        [Said("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
+        [Turn("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
     )
-    model = Wise(lambda request: next(said, Said("Done.")))
-    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=model)) as setup:
+    model = FunctionModel(lambda request: next(said, Turn("Done.")))
+    async with open_setup(tmp_path, SetupOptions(BROKEN, "[]", model=model)) as setup:
         worked = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
@@ -326,13 +336,13 @@ async def test_lone_surrogates_are_replaced_before_they_are_logged(tmp_path: Pat
 
 
 async def test_a_message_during_finish_reaches_the_model(tmp_path: Path) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         if "One more thing." in str(request.messages):
-            return Said("That too.")
+            return Turn("That too.")
         setup.inbox.append(UserMessage("One more thing."))
-        return Said(calls=(call("finish", title="Done"),))
+        return Turn(calls=(call("finish", title="Done"),))
 
-    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, "[]", model=FunctionModel(think))) as setup:
         worked = await begin(setup, "run_1", "Go.")
     assert (worked.summary, worked.ended.turns) == ("That too.", 2)
 
@@ -352,7 +362,7 @@ async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path)
         {"calls": [call("finish", title="Done")]},
     )
     for limit_s in (2.0, 8.0, 32.0):
-        async with open_setup(tmp_path / str(limit_s), Wishes(BROKEN, said)) as setup:
+        async with open_setup(tmp_path / str(limit_s), SetupOptions(BROKEN, said)) as setup:
             asking = replace(
                 setup,
                 context=replace(setup.context, ask=slow),
@@ -374,7 +384,7 @@ async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> N
         return "No."
 
     log_of = []
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette, ask=answer)) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, ask=answer)) as setup:
         log_of.append(setup.recorder)
         session_id = setup.recorder.session_id
         await begin(setup, "run_1", "Ask.")
@@ -384,7 +394,7 @@ async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> N
     async def nobody(text: str, call_id: str) -> str:
         raise AssertionError(f"{text} was asked again as {call_id!r}")
 
-    async with open_setup(tmp_path, Wishes(BROKEN, cassette, ask=nobody), session_id) as setup:
+    async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, ask=nobody), session_id) as setup:
         worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= answered])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
     assert worked.ended.outcome == "done"

@@ -12,7 +12,7 @@ from hutch.agent.testing.test_run import OUTPUT, run_tests
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
-from tests.agent.run_setups import BROKEN, open_desk
+from tests.agent.run_setups import BROKEN, open_tool_env
 from tests.node import node_home, node_path
 from tests.ordinary import packages
 
@@ -45,9 +45,9 @@ async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path
     key = "sk-ant-" + "K3y" * 20
     said = "." * (int(SHOWN_CHARS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
     test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({said!r})\n"
-    async with open_desk(tmp_path, {"test_x.py": test.encode()}) as desk:
-        desk.redact(Redactor())
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, {"test_x.py": test.encode()}) as env:
+        env.redact(Redactor())
+        result = await env.use("run_tests")
     assert "characters omitted" in result.text and "[redact" in result.text
     assert "K3y" not in result.text and "sk-ant" not in result.text
 
@@ -59,9 +59,9 @@ async def test_a_unittest_failure_begins_with_the_assertion_and_its_location(tmp
         b"    @unittest.skip('no')\n    def test_x(self):\n        pass\n"
     )
     files = BROKEN | {"test_adding.py": BROKEN["test_adding.py"] + more}
-    async with open_desk(tmp_path, files) as desk:
-        result = await desk.use("run_tests")
-        one = await desk.use("run_tests", arguments="test_adding.Adding.test_zero")
+    async with open_tool_env(tmp_path, files) as env:
+        result = await env.use("run_tests")
+        one = await env.use("run_tests", arguments="test_adding.Adding.test_zero")
     lines = result.text.splitlines()
     assert lines[0] == "1 failed, 1 passed, 1 skipped"
     assert lines[1].startswith("(unittest: python3 -m unittest, ")
@@ -81,19 +81,19 @@ async def test_unittest_finds_tests_in_a_directory_that_is_no_package(tmp_path: 
         "adding.py": b"def add(a, b):\n    return a + b\n",
         "tests/test_adding.py": BROKEN["test_adding.py"],
     }
-    async with open_desk(tmp_path, files) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, files) as env:
+        result = await env.use("run_tests")
     assert result.text.splitlines()[0] == "1 passed"
 
 
 @anyio
 async def test_pytest_in_the_jail(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, PYTEST, policy=WITH_PYTEST) as desk:
-        result = await desk.use("run_tests")
-        some = await desk.use("run_tests", arguments="tests/test_adding.py::test_zero")
-        none = await desk.use("run_tests", arguments="-k nothing_like_it")
-        quit_ = await desk.use("write_file", path="conftest.py", content="import os\nos._exit(0)\n")
-        early = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, PYTEST, policy=WITH_PYTEST) as env:
+        result = await env.use("run_tests")
+        some = await env.use("run_tests", arguments="tests/test_adding.py::test_zero")
+        none = await env.use("run_tests", arguments="-k nothing_like_it")
+        quit_ = await env.use("write_file", path="conftest.py", content="import os\nos._exit(0)\n")
+        early = await env.use("run_tests")
     assert quit_.ok
     lines = result.text.splitlines()
     assert lines[0] == "1 failed, 1 passed, 1 skipped"
@@ -106,8 +106,8 @@ async def test_pytest_in_the_jail(tmp_path: Path) -> None:
 
 @anyio
 async def test_a_missing_pytest_is_reported_with_a_remedy(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, PYTEST) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, PYTEST) as env:
+        result = await env.use("run_tests")
     assert not result.data["tests"]["ok"]
     assert result.text.startswith("The tests failed with exit code 1.")
     assert "pytest is not installed in the jail. Install it into a .venv of the workspace" in result.text
@@ -117,8 +117,8 @@ async def test_a_missing_pytest_is_reported_with_a_remedy(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["Jest", "Vitest"])
 async def test_a_missing_node_runner_is_reported_at_once(tmp_path: Path, name: str) -> None:
     package = f'{{"devDependencies": {{"{name.lower()}": "^2"}}}}'.encode()
-    async with open_desk(tmp_path, {"package.json": package}) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, {"package.json": package}) as env:
+        result = await env.use("run_tests")
     tests = result.data["tests"]
     assert result.text.startswith("The tests failed with exit code 127.")
     assert f"{name} is not installed in the workspace. Install the packages of package.json" in result.text
@@ -134,20 +134,20 @@ async def test_the_repositorys_own_runner_is_found_from_a_subdirectory(tmp_path:
         b";; esac; done\n"
     )
     files = {"package.json": b'{"devDependencies": {"jest": "^29"}}', "node_modules/.bin/jest": jest}
-    async with open_desk(tmp_path, files) as desk:
-        await desk.context.jail.run(["chmod", "+x", "node_modules/.bin/jest"])
-        above = await desk.use("run_tests")
-        await desk.context.jail.run(["mkdir", "-p", "packages/one"])
+    async with open_tool_env(tmp_path, files) as env:
+        await env.context.jail.run(["chmod", "+x", "node_modules/.bin/jest"])
+        above = await env.use("run_tests")
+        await env.context.jail.run(["mkdir", "-p", "packages/one"])
         runner = detect(lambda path: files.get(path), ["package.json"])
-        below = await run_tests(desk.context.jail, runner, cwd="packages/one")
+        below = await run_tests(env.context.jail, runner, cwd="packages/one")
     assert above.text.splitlines()[0] == "1 passed"
     assert below.ok
 
 
 @anyio
 async def test_node_in_the_jail(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, NODE, policy=WITH_NODE) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, NODE, policy=WITH_NODE) as env:
+        result = await env.use("run_tests")
     lines = result.text.splitlines()
     assert lines[0] == "1 failed, 1 passed, 1 skipped"
     assert lines[3:5] == ["FAILED adds at add.test.js:4", "Expected values to be strictly equal:"]
@@ -160,8 +160,8 @@ async def test_tests_over_their_timeout_keep_their_output(tmp_path: Path) -> Non
         b"import time, unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n"
         b"        print('so far', flush=True)\n        time.sleep(600)\n"
     )
-    async with open_desk(tmp_path, {"test_slow.py": slow}) as desk:
-        result = await desk.use("run_tests", timeout_s=2)
+    async with open_tool_env(tmp_path, {"test_slow.py": slow}) as env:
+        result = await env.use("run_tests", timeout_s=2)
     assert result.text.startswith("The tests took too long and were stopped.")
     assert "so far" in result.text and not result.data["tests"]["ok"]
 
@@ -184,8 +184,8 @@ async def test_tests_over_their_timeout_keep_their_output(tmp_path: Path) -> Non
     ],
 )
 async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: str, ok: bool) -> None:
-    async with open_desk(tmp_path, BROKEN, test_command=command) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, BROKEN, test_command=command) as env:
+        result = await env.use("run_tests")
     assert result.text.startswith(first)
     assert (result.data["tests"]["ok"], result.data["tests"]["command"]) == (ok, command)
 
@@ -193,10 +193,10 @@ async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: 
 @anyio
 async def test_a_commands_output_is_saved(tmp_path: Path) -> None:
     command = "printf '\\033[31mfirst\\033[0m\\n'; seq 5000; echo last; false"
-    async with open_desk(tmp_path, BROKEN, test_command=command) as desk:
-        result = await desk.use("run_tests")
-        line = await desk.use("bash", command=f"sed -n 2501p {OUTPUT}")
-        words = await desk.use("run_tests", arguments="'a b' c")
+    async with open_tool_env(tmp_path, BROKEN, test_command=command) as env:
+        result = await env.use("run_tests")
+        line = await env.use("bash", command=f"sed -n 2501p {OUTPUT}")
+        words = await env.use("run_tests", arguments="'a b' c")
     assert "\nfirst\n1\n" in result.text and "\nlast\n" in result.text and len(result.text) < 3000
     assert f"The output is in {OUTPUT}" in result.text and line.text == "2500"
     assert words.data["tests"]["command"] == f"{command} 'a b' c"
@@ -204,10 +204,10 @@ async def test_a_commands_output_is_saved(tmp_path: Path) -> None:
 
 @anyio
 async def test_an_old_report_is_not_used(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, BROKEN) as desk:
-        await desk.use("run_tests")
-        await desk.use("bash", command="echo 'import os, unittest; os._exit(0)' > test_adding.py")
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, BROKEN) as env:
+        await env.use("run_tests")
+        await env.use("bash", command="echo 'import os, unittest; os._exit(0)' > test_adding.py")
+        result = await env.use("run_tests")
     assert "not a pass" in result.text and not result.data["tests"]["ok"]
 
 
@@ -225,8 +225,8 @@ PASSED = '<testsuite><testcase classname="a" name="b"/></testsuite>'
 )
 async def test_a_report_must_be_a_regular_file(tmp_path: Path, trick: str) -> None:
     code = f"import os, unittest\nos.system({trick!r})\nos._exit(0)\n"
-    async with open_desk(tmp_path, {"test_x.py": code.encode()}) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, {"test_x.py": code.encode()}) as env:
+        result = await env.use("run_tests")
     assert "without a readable report" in result.text and not result.data["tests"]["ok"]
 
 
@@ -236,15 +236,15 @@ async def test_a_giant_report_is_ignored(tmp_path: Path) -> None:
         b"import os\nwith open('/tmp/hutch-tests.report', 'w') as file:\n    file.write('<s>')\n"
         b"    for _ in range(50):\n        file.write('<testcase/>' * 100_000)\nos._exit(0)\n"
     )
-    async with open_desk(tmp_path, {"test_x.py": b"import unittest\n" + forged}) as desk:
-        result = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, {"test_x.py": b"import unittest\n" + forged}) as env:
+        result = await env.use("run_tests")
     assert "without a readable report" in result.text
 
 
 @anyio
 async def test_arguments_that_cannot_be_split_are_refused(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, BROKEN) as desk:
-        result = await desk.use("run_tests", arguments="'open")
+    async with open_tool_env(tmp_path, BROKEN) as env:
+        result = await env.use("run_tests", arguments="'open")
     assert not result.ok and "Check the quotes" in result.text
 
 
@@ -304,11 +304,11 @@ async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path
     )
     flood = f"print('{value}' * 300000)\nraise SystemExit(1)\n"
     redactor = Redactor([value])
-    async with open_desk(tmp_path, {"test_x.py": test.encode(), "flood.py": flood.encode()}) as desk:
-        desk.redact(redactor)
-        failed = await desk.use("run_tests")
-        desk.context = replace(desk.context, test_command="python3 flood.py")
-        flooded = await desk.use("run_tests")
+    async with open_tool_env(tmp_path, {"test_x.py": test.encode(), "flood.py": flood.encode()}) as env:
+        env.redact(redactor)
+        failed = await env.use("run_tests")
+        env.context = replace(env.context, test_command="python3 flood.py")
+        flooded = await env.use("run_tests")
     for told in (failed, flooded):
         assert "characters omitted" in told.text and "[redacted:secret]" in told.text
         shown = f"{told.text} {told.data}"

@@ -17,7 +17,7 @@ from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.flows.code_change.work import begin
-from tests.agent.run_setups import Wishes, call, entries, open_desk, open_setup, replies
+from tests.agent.run_setups import SetupOptions, call, entries, open_setup, open_tool_env, replies
 from tests.deadline import DEADLINE_S
 
 MAX_TOKENS = 3000
@@ -37,10 +37,10 @@ def told(toolbox: Toolbox) -> str:
 @pytest.mark.parametrize("name", sorted(built_in()))
 async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> None:
     persona = load_persona(name, known_tools=built_in_tools().names)
-    async with open_desk(tmp_path, {"a.py": b""}) as desk:
-        notes = await repository_notes(desk.context.workspace)
+    async with open_tool_env(tmp_path, {"a.py": b""}) as env:
+        notes = await repository_notes(env.context.workspace)
         system = system_prompt(
-            persona, desk.context.workspace, jail_path="/workspace", network=(), notes=notes
+            persona, env.context.workspace, jail_path="/workspace", network=(), notes=notes
         )
     tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / CHARS_PER_TOKEN
     assert 300 < tokens < MAX_TOKENS
@@ -178,7 +178,7 @@ class Long:
 @pytest.mark.anyio
 async def test_reading_tools_run_concurrently_and_return_in_order(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("meet"), call("meet"), call("meet"), call("long")]}, {"text": "Done."})
-    async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions({"a": b"x"}, cassette)) as setup:
         setup = replace(setup, toolbox=Toolbox([Meeting(asyncio.Barrier(3)), Long()]))
         async with asyncio.timeout(DEADLINE_S):
             worked = await begin(setup, "run_1", "Meet.")
@@ -224,7 +224,7 @@ class Leaky:
 async def test_a_changed_file_whose_name_is_not_utf_8_is_logged(tmp_path: Path) -> None:
     patch = '--- /dev/null\n+++ "b/caf\\351"\n@@ -0,0 +1 @@\n+x\n'
     cassette = replies({"calls": [call("apply_patch", patch=patch)]}, {"text": "Done."})
-    async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:
+    async with open_setup(tmp_path, SetupOptions({"a": b"x"}, cassette)) as setup:
         worked = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
@@ -234,10 +234,10 @@ async def test_a_changed_file_whose_name_is_not_utf_8_is_logged(tmp_path: Path) 
 @pytest.mark.anyio
 async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None:
     toolbox = Toolbox([Leaky()], Redactor([SECRET]))
-    async with open_desk(tmp_path, {"a": b""}) as desk:
+    async with open_tool_env(tmp_path, {"a": b""}) as env:
         given = toolbox.parse("leak", "{}")
         assert isinstance(given, Arguments)
-        result = await toolbox.use("leak", given, desk.context)
+        result = await toolbox.use("leak", given, env.context)
     mark = "[redacted:secret]"
     assert result == ToolResult(
         mark,

@@ -10,7 +10,7 @@ from hutch.agent.policy import Policy, parse_rule
 from hutch.agent.tools.read_file import LINE_CHARS, MAX_CHARS
 from hutch.agent.tools.search import LINE_CHARS as GREP_LETTERS
 from hutch.domain.redaction import Redactor
-from tests.agent.run_setups import open_desk
+from tests.agent.run_setups import open_tool_env
 
 pytestmark = pytest.mark.anyio
 FILES = {
@@ -24,23 +24,23 @@ FILES = {
 
 
 async def test_lines_are_numbered_as_the_edit_tools_count_them(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        odd = await desk.use("read_file", path="src/odd.txt")
-        part = await desk.use("read_file", path="/workspace/src/app.py", start_line=2, end_line=2)
-        edited = await desk.use(
+    async with open_tool_env(tmp_path, FILES) as env:
+        odd = await env.use("read_file", path="src/odd.txt")
+        part = await env.use("read_file", path="/workspace/src/app.py", start_line=2, end_line=2)
+        edited = await env.use(
             "edit_file", path="src/odd.txt", edits=[{"start_line": 3, "end_line": 3, "new": "5\n"}]
         )
-        after = await desk.use("read_file", path="./src/odd.txt")
+        after = await env.use("read_file", path="./src/odd.txt")
     assert odd.text == "     1\tone\ftwo\u2028three\n     2\tfour\n     3\tfive"
     assert part.text == "     2\t    return 1"
     assert edited.ok and after.text.endswith("     3\t5")
 
 
 async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
+    async with open_tool_env(tmp_path, FILES) as env:
         numbers, start = [], 1
         while start <= 2000:
-            result = await desk.use("read_file", path="long.txt", start_line=start)
+            result = await env.use("read_file", path="long.txt", start_line=start)
             assert len(result.text) < MAX_CHARS + 200
             lines = [line for line in result.text.splitlines() if "\t" in line]
             numbers += [int(line.split("\t")[0]) for line in lines]
@@ -49,7 +49,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
             if numbers[-1] < 2000:
                 assert f"of 2,000; continue with start_line {numbers[-1] + 1})" in result.text
             start = numbers[-1] + 1
-        wide = await desk.use("read_file", path="wide.txt")
+        wide = await env.use("read_file", path="wide.txt")
     assert numbers == list(range(1, 2001))
     assert f"({50_000 - LINE_CHARS:,} more characters; read them with bash)\n     2\tshort" in wide.text
 
@@ -71,8 +71,8 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
 async def test_content_that_cannot_be_shown_is_described(
     tmp_path: Path, given: dict[str, object], words: str
 ) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        result = await desk.use("read_file", **given)
+    async with open_tool_env(tmp_path, FILES) as env:
+        result = await env.use("read_file", **given)
     assert words in result.text
     assert len(result.text) < 1000
 
@@ -82,9 +82,9 @@ OUTSIDE = ["/etc/passwd", "../secret", "src/../../secret", "link/secret", "/work
 
 @pytest.mark.parametrize("path", OUTSIDE)
 async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
+    async with open_tool_env(tmp_path, FILES) as env:
         (tmp_path / "secret").write_text("root: hidden")
-        await desk.use("bash", command=f"ln -s {tmp_path} link; ln -s {tmp_path}/secret src/x")
+        await env.use("bash", command=f"ln -s {tmp_path} link; ln -s {tmp_path}/secret src/x")
         calls = {
             "read_file": {"path": path},
             "write_file": {"path": path, "content": "x"},
@@ -92,21 +92,21 @@ async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> 
             "apply_patch": {"patch": f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch"},
         }
         for tool, given in calls.items():
-            result = await desk.use(tool, **given)
+            result = await env.use(tool, **given)
             assert not result.ok and result.changes == (), tool
             assert "root:" not in result.text, tool
         for tool in ("glob", "grep"):
-            result = await desk.use(tool, pattern="hidden" if tool == "grep" else "*", path=path)
+            result = await env.use(tool, pattern="hidden" if tool == "grep" else "*", path=path)
             assert "root:" not in result.text, tool
         assert (tmp_path / "secret").read_text() == "root: hidden"
 
 
 async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        new = await desk.use("write_file", path="deep/er/new.py", content="a\nb")
-        over = await desk.use("write_file", path="/workspace/deep/er/new.py", content="c\n")
-        folder = await desk.use("write_file", path="src", content="c\n")
-        read = await desk.use("read_file", path="deep/er/new.py")
+    async with open_tool_env(tmp_path, FILES) as env:
+        new = await env.use("write_file", path="deep/er/new.py", content="a\nb")
+        over = await env.use("write_file", path="/workspace/deep/er/new.py", content="c\n")
+        folder = await env.use("write_file", path="src", content="c\n")
+        read = await env.use("read_file", path="deep/er/new.py")
     assert (new.text, over.text) == (
         "Created 'deep/er/new.py' (2 lines).",
         "Modified 'deep/er/new.py' (1 lines).",
@@ -136,41 +136,41 @@ async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
 async def test_a_rewritten_file_keeps_its_encoding_and_line_ends(
     tmp_path: Path, before: bytes, content: str, after: bytes, kept: str
 ) -> None:
-    async with open_desk(tmp_path, {"file.txt": before}) as desk:
-        written = await desk.use("write_file", path="file.txt", content=content)
-        assert (await desk.context.workspace.read_range("file.txt")).data == after
+    async with open_tool_env(tmp_path, {"file.txt": before}) as env:
+        written = await env.use("write_file", path="file.txt", content=content)
+        assert (await env.context.workspace.read_range("file.txt")).data == after
     assert written.text.partition("lines).")[2].strip() == kept
 
 
 async def test_a_quote_may_begin_with_the_byte_order_mark_that_the_file_keeps(tmp_path: Path) -> None:
     files = {"file.txt": b"\xef\xbb\xbfone\r\ntwo\r\n"}
     diff = "--- a/file.txt\n+++ b/file.txt\n@@ -1,2 +1,2 @@\n-\ufeffONE\r\n+\ufeff1\r\n two\r\n"
-    async with open_desk(tmp_path, files) as desk:
+    async with open_tool_env(tmp_path, files) as env:
         edit = {"old": "\ufeffone\n", "new": "\ufeffONE\n"}
-        edited = await desk.use("edit_file", path="file.txt", edits=[edit])
+        edited = await env.use("edit_file", path="file.txt", edits=[edit])
         assert edited.ok, edited.text
-        patched = await desk.use("apply_patch", patch=diff)
+        patched = await env.use("apply_patch", patch=diff)
         assert patched.ok, patched.text
-        data = (await desk.context.workspace.read_range("file.txt")).data
+        data = (await env.context.workspace.read_range("file.txt")).data
     assert data == b"\xef\xbb\xbf1\r\ntwo\r\n"
 
 
 async def test_a_file_changed_since_it_was_read_is_not_overwritten_by_accident(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        await desk.use("read_file", path="src/app.py")
-        await desk.use("bash", command="echo '# mine' >> src/app.py")
-        refused = await desk.use("write_file", path="src/app.py", content="gone\n")
-        kept = await desk.use("bash", command="tail -1 src/app.py")
-        again = await desk.use("write_file", path="src/app.py", content="meant\n")
+    async with open_tool_env(tmp_path, FILES) as env:
+        await env.use("read_file", path="src/app.py")
+        await env.use("bash", command="echo '# mine' >> src/app.py")
+        refused = await env.use("write_file", path="src/app.py", content="gone\n")
+        kept = await env.use("bash", command="tail -1 src/app.py")
+        again = await env.use("write_file", path="src/app.py", content="meant\n")
     assert not refused.ok and "was changed by something else since you read it. Read it again" in refused.text
     assert kept.text == "# mine" and again.ok
 
 
 async def test_an_edit_shows_its_result_and_a_refusal_has_a_hint(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        done = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 1", "new": "return 2"}])
-        wrong = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 3", "new": "x"}])
-        none = await desk.use("edit_file", path="src/none.py", edits=[{"old": "a", "new": "b"}])
+    async with open_tool_env(tmp_path, FILES) as env:
+        done = await env.use("edit_file", path="src/app.py", edits=[{"old": "return 1", "new": "return 2"}])
+        wrong = await env.use("edit_file", path="src/app.py", edits=[{"old": "return 3", "new": "x"}])
+        none = await env.use("edit_file", path="src/none.py", edits=[{"old": "a", "new": "b"}])
     assert done.ok and "+    return 2" in done.data["diff"] and "return 2" in done.text
     assert not wrong.ok and "return 2" in wrong.text  # the lines that are most like it
     assert not none.ok and "'src/none.py' does not exist" in none.text
@@ -178,11 +178,11 @@ async def test_an_edit_shows_its_result_and_a_refusal_has_a_hint(tmp_path: Path)
 
 async def test_a_patch_is_applied_completely_or_not_at_all(tmp_path: Path) -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-    return 1\n+    return 2\n"
-    async with open_desk(tmp_path, FILES) as desk:
-        half = await desk.use("apply_patch", patch=f"{patch}*** Delete File: not/there\n*** End Patch")
-        same = await desk.use("read_file", path="src/app.py")
-        done = await desk.use("apply_patch", patch=f"{patch}*** Add File: b.txt\n+b\n*** End Patch")
-        nonsense = await desk.use("apply_patch", patch="please change it")
+    async with open_tool_env(tmp_path, FILES) as env:
+        half = await env.use("apply_patch", patch=f"{patch}*** Delete File: not/there\n*** End Patch")
+        same = await env.use("read_file", path="src/app.py")
+        done = await env.use("apply_patch", patch=f"{patch}*** Add File: b.txt\n+b\n*** End Patch")
+        nonsense = await env.use("apply_patch", patch="please change it")
     assert not half.ok and "return 1" in same.text
     assert done.ok and sorted(done.data["changed"]) == ["b.txt", "src/app.py"]
     assert not nonsense.ok and "Begin Patch" in nonsense.text
@@ -190,15 +190,15 @@ async def test_a_patch_is_applied_completely_or_not_at_all(tmp_path: Path) -> No
 
 async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
     files = {f"src/f{number}.py": b"needle\nhay\n" for number in range(300)} | {"b.txt": b"needle\n"}
-    async with open_desk(tmp_path, files) as desk:
-        found = await desk.use("glob", pattern="**/*.py")
-        none = await desk.use("glob", pattern="*.rs")
-        lines = await desk.use("grep", pattern="need.e", limit=3)
-        count = await desk.use("grep", pattern="needle", output="count", glob="*.txt")
-        missing = await desk.use("grep", pattern="nowhere")
-        bad = await desk.use("grep", pattern="(")
-        near = await desk.use("grep", pattern="hay", path="/workspace/src/f1.py", context=1)
-        paths = await desk.use("grep", pattern="needle", output="files", path="b.txt")
+    async with open_tool_env(tmp_path, files) as env:
+        found = await env.use("glob", pattern="**/*.py")
+        none = await env.use("glob", pattern="*.rs")
+        lines = await env.use("grep", pattern="need.e", limit=3)
+        count = await env.use("grep", pattern="needle", output="count", glob="*.txt")
+        missing = await env.use("grep", pattern="nowhere")
+        bad = await env.use("grep", pattern="(")
+        near = await env.use("grep", pattern="hay", path="/workspace/src/f1.py", context=1)
+        paths = await env.use("grep", pattern="needle", output="files", path="b.txt")
     assert "(300 in all; shown: the newest 200. Narrow the pattern, or raise limit.)" in found.text
     assert none.text == "No file matches. Try '**/*' to list all files."
     assert lines.text.count("needle") == 3 and "Narrow the pattern, or raise limit.)" in lines.text
@@ -210,11 +210,11 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
 
 async def test_text_is_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None:
     files = {"old.txt": "un caf\u00e9 noir\n".encode("latin-1"), "new.txt": "th\u00e9\n".encode()}
-    async with open_desk(tmp_path, files) as desk:
-        old = await desk.use("grep", pattern="CAF\u00c9", ignore_case=True)
-        counted = await desk.use("grep", pattern="caf\u00e9", output="count")
-        new = await desk.use("grep", pattern="th\u00e9")
-        neither = await desk.use("grep", pattern="ni\u00f1o")
+    async with open_tool_env(tmp_path, files) as env:
+        old = await env.use("grep", pattern="CAF\u00c9", ignore_case=True)
+        counted = await env.use("grep", pattern="caf\u00e9", output="count")
+        new = await env.use("grep", pattern="th\u00e9")
+        neither = await env.use("grep", pattern="ni\u00f1o")
     note = "(no match in UTF-8; these files were read as Latin-1)"
     assert old.text == f"old.txt\n     1: un caf\u00e9 noir\n{note}"
     assert counted.data["counts"] == {"old.txt": 1}
@@ -225,17 +225,17 @@ async def test_text_is_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None
 async def test_names_that_are_not_utf_8_are_shown_escaped_and_accepted_escaped(tmp_path: Path) -> None:
     make = "mkdir \"$(printf 'b\\377d')\"; printf 'needle\\n' > \"$(printf 'b\\377d/caf\\351')\"; cd b*"
     name = r"b\xffd/caf\xe9"
-    async with open_desk(tmp_path, FILES) as desk:
-        moved = await desk.use("bash", command=make)
-        found = await desk.use("glob", pattern="caf*", path=r"b\xffd")
-        lines = await desk.use("grep", pattern="needle", path=name)
-        read = await desk.use("read_file", path=f"/workspace/{name}")
-        edited = await desk.use("edit_file", path=name, edits=[{"old": "needle", "new": "thread"}])
+    async with open_tool_env(tmp_path, FILES) as env:
+        moved = await env.use("bash", command=make)
+        found = await env.use("glob", pattern="caf*", path=r"b\xffd")
+        lines = await env.use("grep", pattern="needle", path=name)
+        read = await env.use("read_file", path=f"/workspace/{name}")
+        edited = await env.use("edit_file", path=name, edits=[{"old": "needle", "new": "thread"}])
         unified = '--- "a/b\\377d/caf\\351"\n+++ "b/b\\377d/caf\\351"\n@@ -1 +1 @@\n-thread\n+rope\n'
-        patched = await desk.use("apply_patch", patch=unified)
-        written = await desk.use("write_file", path=name, content="sail\n")
-        missing = await desk.use("read_file", path=r"b\xffd/caf\xea")
-        there = await desk.use("bash", command="cat *; ls /workspace | wc -l")
+        patched = await env.use("apply_patch", patch=unified)
+        written = await env.use("write_file", path=name, content="sail\n")
+        missing = await env.use("read_file", path=r"b\xffd/caf\xea")
+        there = await env.use("bash", command="cat *; ls /workspace | wc -l")
     assert (moved.data["cwd"], found.data["paths"], read.data["path"]) == (
         "/workspace/b\ufffdd",  # what a shell says of itself is read as text
         [name],
@@ -253,12 +253,12 @@ async def test_names_that_are_not_utf_8_are_shown_escaped_and_accepted_escaped(t
 async def test_a_name_that_looks_escaped_is_used_literally(tmp_path: Path) -> None:
     policy = Policy((parse_rule("deny * secr\u00e9ts/**"),))
     files = {r"caf\xe9": b"as it is\n", "secr\u00e9ts/key": b"hidden\n", "abc": b"plain\n"}
-    async with open_desk(tmp_path, files) as desk:
-        await desk.use("bash", command="printf 'other\\n' > \"$(printf 'caf\\351')\"")
-        literal = await desk.use("read_file", path=r"caf\xe9")
+    async with open_tool_env(tmp_path, files) as env:
+        await env.use("bash", command="printf 'other\\n' > \"$(printf 'caf\\351')\"")
+        literal = await env.use("read_file", path=r"caf\xe9")
         # A second spelling of a name would bypass a rule about it.
         around = [r"secr\xc3\xa9ts/key", r"\x61bc"]
-        refused = [await desk.use("read_file", path=path) for path in around]
+        refused = [await env.use("read_file", path=path) for path in around]
     assert literal.text == "     1\tas it is"
     assert [result.ok for result in refused] == [False, False]
     assert policy.decide("read_file", paths=["secr\u00e9ts/key"]).action == "deny"
@@ -273,11 +273,11 @@ async def test_no_half_of_a_secret_is_left_where_a_line_is_cut(tmp_path: Path) -
             b"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----\nafter\n"
         ),
     }
-    async with open_desk(tmp_path, files) as desk:
-        desk.redact(Redactor())
-        wide = await desk.use("read_file", path="wide.json")
-        found = await desk.use("grep", pattern="^[.]", path="min.js")
-        pem = await desk.use("read_file", path="key.pem")
+    async with open_tool_env(tmp_path, files) as env:
+        env.redact(Redactor())
+        wide = await env.use("read_file", path="wide.json")
+        found = await env.use("grep", pattern="^[.]", path="min.js")
+        pem = await env.use("read_file", path="key.pem")
     for result, instead in ((wide, "[redact"), (found, "[... omit")):
         shown = f"{result.text} {result.data}"
         assert "K3y" not in shown and "sk-ant" not in shown and instead in shown
@@ -296,17 +296,17 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
         ).encode(),
     }
     redactor, answers = Redactor([value]), []
-    async with open_desk(tmp_path, files) as desk:
-        desk.redact(redactor)
+    async with open_tool_env(tmp_path, files) as env:
+        env.redact(redactor)
         for name in files:
             total = len(files[name].splitlines())
             for first, last in [(1, 2), (2, 2), (3, 3), (3, 4), (2, 40), (20, 25), (20, 40), (1, 400)]:
                 if first <= total:
-                    answers.append(await desk.use("read_file", path=name, start_line=first, end_line=last))
-        plain = await desk.use("read_file", path="broken.txt", start_line=4)
-        start = await desk.use("read_file", path="long.txt")
-        rest = await desk.use("read_file", path="long.txt", start_line=start.data["last_line"] + 1)
-        ending = await desk.use("read_file", path="broken.txt", start_line=3, end_line=3)
+                    answers.append(await env.use("read_file", path=name, start_line=first, end_line=last))
+        plain = await env.use("read_file", path="broken.txt", start_line=4)
+        start = await env.use("read_file", path="long.txt")
+        rest = await env.use("read_file", path="long.txt", start_line=start.data["last_line"] + 1)
+        ending = await env.use("read_file", path="broken.txt", start_line=3, end_line=3)
     for result in (*answers, start, rest):
         assert result.ok
         shown = f"{result.text} {result.data}"
@@ -320,8 +320,8 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
 
 
 async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as desk:
-        wide = await desk.use("read_file", path="wide.txt")
+    async with open_tool_env(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as env:
+        wide = await env.use("read_file", path="wide.txt")
     more = f"({900_000 - LINE_CHARS:,} more characters; read them with bash)"
     assert wide.data["text"] == f"{'y' * LINE_CHARS}… {more}\nshort\r\n"
 
@@ -330,18 +330,18 @@ async def test_a_user_is_asked_if_one_is_connected(tmp_path: Path) -> None:
     async def answer(question: str, _: str) -> str:
         return f"You asked: {question}"
 
-    async with open_desk(tmp_path, FILES) as desk:
-        alone = await desk.use("ask_user", question="Tabs or spaces?")
-        desk.context = replace(desk.context, ask=answer)
-        heard = await desk.use("ask_user", question="Tabs or spaces?")
+    async with open_tool_env(tmp_path, FILES) as env:
+        alone = await env.use("ask_user", question="Tabs or spaces?")
+        env.context = replace(env.context, ask=answer)
+        heard = await env.use("ask_user", question="Tabs or spaces?")
     assert (alone.ok, heard.ok) == (False, True)
     assert alone.text.startswith("No user is here to answer. Decide for yourself")
     assert heard.text == "The user answers: You asked: Tabs or spaces?"
 
 
 async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, FILES) as desk:
-        result = await desk.use("finish", title=" Two\n lines ", summary="Why.")
+    async with open_tool_env(tmp_path, FILES) as env:
+        result = await env.use("finish", title=" Two\n lines ", summary="Why.")
     assert (result.ok, result.data) == (True, {"title": "Two lines", "summary": "Why."})
 
 
@@ -351,17 +351,15 @@ async def test_no_part_of_a_secret_is_shown_from_any_start_line(tmp_path: Path) 
     key = ["-----BEGIN PRIVATE KEY-----", *["MIIEvQIBADANBgkqhkiG9w0B"] * 300, "-----END PRIVATE KEY-----"]
     text = "\n".join([value[:7], value[7:], *key, f"two {value}", "MIIE", ""])
     large = "\n".join(["x" * 60] * 160_000 + [text])  # not read at once
-    async with open_desk(tmp_path, {"a": text.encode(), "large": large.encode()}) as desk:
-        desk.redact(redactor)
+    async with open_tool_env(tmp_path, {"a": text.encode(), "large": large.encode()}) as env:
+        env.redact(redactor)
         for path, before in (("a", 0), ("large", 160_000)):
             for line in (1, 2, 3, 4, 150, 303, 304):
-                read = await desk.use(
-                    "read_file", path=path, start_line=before + line, end_line=before + line
-                )
+                read = await env.use("read_file", path=path, start_line=before + line, end_line=before + line)
                 shown = f"{read.text} {read.data}"
                 assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown
                 assert "BADANB" not in shown, (line, shown)
-            after = await desk.use("read_file", path=path, start_line=before + 305)
+            after = await env.use("read_file", path=path, start_line=before + 305)
             assert after.text.split("\n")[:2] == [
                 f"{before + 305:>6}\ttwo [redacted:secret]",
                 f"{before + 306:>6}\tMIIE",
@@ -372,9 +370,9 @@ async def test_grep_hides_a_secret_that_continues_in_the_next_line_also_in_data(
     value = "Zq7-KvRwtE93kxl"
     redactor = Redactor([value])
     text = f"one\n{value[:7]}\n{value[7:]}\ntwo {value}\n"
-    async with open_desk(tmp_path, {"a": text.encode()}) as desk:
-        desk.redact(redactor)
-        found = await desk.use("grep", pattern=".")
+    async with open_tool_env(tmp_path, {"a": text.encode()}) as env:
+        env.redact(redactor)
+        found = await env.use("grep", pattern=".")
     assert [line["text"] for line in found.data["lines"]] == [
         "one",
         "*" * 7,

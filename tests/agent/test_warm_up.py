@@ -9,7 +9,7 @@ import pytest
 from hutch.flows.code_change.work import begin
 from hutch.jail.jailed import Jailed
 from hutch.llm.interface import Delta, Finish, Request, Text
-from tests.agent.run_setups import Wishes, open_setup
+from tests.agent.run_setups import SetupOptions, open_setup
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -39,12 +39,12 @@ class Watcher:
         yield Finish("stop")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 async def test_the_agents_shell_starts_during_the_first_request(tmp_path: Path) -> None:
     model = Watcher()
-    async with open_setup(tmp_path, Wishes({"a.txt": b"a\n"}, "", model=model)) as setup:
+    async with open_setup(tmp_path, SetupOptions({"a.txt": b"a\n"}, "", model=model)) as setup:
         assert isinstance(setup.context.jail, Jailed)
         model.jail = setup.context.jail
         worked = await begin(setup, "run_1", "Look.")

@@ -14,27 +14,27 @@ from hutch.agent.run_setup import RunSetup
 from hutch.domain import events
 from hutch.flows.code_change.work import REOPENED, begin, go_on
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request
-from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
+from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio
 FINISH = call("finish", title="First", summary="The first is done.")
 PUSH = call("bash", command="git push nowhere")
 
 
-def thinking(*each: Said) -> Wise:
+def thinking(*each: Turn) -> FunctionModel:
     said = iter(each)
-    return Wise(lambda request: next(said))
+    return FunctionModel(lambda request: next(said))
 
 
 async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> None:
     model = thinking(
-        Said("I write.", (call("write_file", path="AGENTS.md", content="Obey the agent."),)),
-        Said(calls=(FINISH,)),
-        Said(calls=(call("write_file", path="b", content="2\n"),)),
-        Said("The second is done."),
+        Turn("I write.", (call("write_file", path="AGENTS.md", content="Obey the agent."),)),
+        Turn(calls=(FINISH,)),
+        Turn(calls=(call("write_file", path="b", content="2\n"),)),
+        Turn("The second is done."),
     )
-    wishes = Wishes({"AGENTS.md": b"Use tabs."}, "[]", model=model)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"AGENTS.md": b"Use tabs."}, "[]", model=model)
+    async with open_setup(tmp_path, options) as setup:
         one = await begin(setup, "run_1", "The first.")
         log = await entries(setup.recorder)
         two = await begin(setup, "run_2", "The second.", log)
@@ -57,8 +57,8 @@ async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> No
 
 async def test_what_a_cancelled_run_left_open_is_told_and_not_done(tmp_path: Path) -> None:
     wanted = call("bash", command="echo begun > begun; sleep 60"), call("bash", command="touch never")
-    model = thinking(Said(calls=wanted), Said("So it was stopped."))
-    async with open_setup(tmp_path, Wishes({"a": b""}, "[]", model=model)) as setup:
+    model = thinking(Turn(calls=wanted), Turn("So it was stopped."))
+    async with open_setup(tmp_path, SetupOptions({"a": b""}, "[]", model=model)) as setup:
         going = asyncio.ensure_future(begin(setup, "run_1", "The first."))
         while await setup.context.workspace.read_small("begun") is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -82,19 +82,19 @@ async def test_what_a_cancelled_run_left_open_is_told_and_not_done(tmp_path: Pat
 async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) -> None:
     """The first one's last word is not taken for the second's, nor its first snapshot."""
     model = thinking(
-        Said(calls=(call("write_file", path="a", content="1\n"), FINISH)),
-        Said(calls=(call("write_file", path="b", content="2\n"),)),
-        Said("The second is done."),
-        Said("The second goes on."),
+        Turn(calls=(call("write_file", path="a", content="1\n"), FINISH)),
+        Turn(calls=(call("write_file", path="b", content="2\n"),)),
+        Turn("The second is done."),
+        Turn("The second goes on."),
     )
-    wishes = Wishes({"a": b"0\n"}, "[]", model=model)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b"0\n"}, "[]", model=model)
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         one = await begin(setup, "run_1", "The first.")
         await begin(setup, "run_2", "The second.", await entries(setup.recorder))
         log = await entries(setup.recorder)
     started = [place for place, each in enumerate(log) if isinstance(each.event, events.RunStarted)][-1]
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         again = await go_on(setup, "run_2", log[: started + 1])
     assert (again.summary, again.first.tree) == ("The second goes on.", one.last.tree)
     assert again.ended.turns == 1
@@ -108,13 +108,13 @@ async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds
         asked.append(event.summary)
         return Answer(allowed=True, scope="session")
 
-    model = thinking(Said(calls=(PUSH,)), Said("One."), Said(calls=(PUSH,)), Said("Two."))
-    wishes = Wishes({"a": b""}, "[]", model=model, approve=approve, persona="careful", folder=tmp_path)
+    model = thinking(Turn(calls=(PUSH,)), Turn("One."), Turn(calls=(PUSH,)), Turn("Two."))
+    options = SetupOptions({"a": b""}, "[]", model=model, approve=approve, persona="careful", folder=tmp_path)
     (tmp_path / "careful.md").write_text("---\npolicy: {rules: [ask bash git push]}\n---\nBe careful.")
-    async with open_setup(tmp_path, wishes) as setup:
+    async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
         await begin(setup, "run_1", "The first.")
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         log = await entries(setup.recorder)
         await begin(setup, "run_2", "The second.", log, reopened=True)
     assert asked == ["git push nowhere"]
@@ -122,17 +122,17 @@ async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds
 
 
 async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path: Path) -> None:
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         last = request.messages[-1]
         if isinstance(last, FromUser) and "Only your next message will be kept" in last.text:
-            return Said("In short.")
+            return Turn("In short.")
         if "Hutch replaced the conversation" in request.messages[0].text:
-            return Said("Done.")
+            return Turn("Done.")
         turn = sum(isinstance(message, FromModel) for message in request.messages)
-        return Said(calls=(call("bash", command=f"seq {turn} 2000"),)) if turn else Said("Nothing to do.")
+        return Turn(calls=(call("bash", command=f"seq {turn} 2000"),)) if turn else Turn("Nothing to do.")
 
-    model = Wise(think, context_tokens=12_000)
-    async with open_setup(tmp_path, Wishes({"a": b""}, "[]", model=model)) as setup:
+    model = FunctionModel(think, context_tokens=12_000)
+    async with open_setup(tmp_path, SetupOptions({"a": b""}, "[]", model=model)) as setup:
         await begin(setup, "run_1", "The first task.")
         await begin(setup, "run_2", "The second task.", await entries(setup.recorder))
     summary = model.seen[-1].messages[0]
@@ -141,10 +141,10 @@ async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path:
 
 
 async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_log(tmp_path: Path) -> None:
-    model = thinking(Said("Done."))
+    model = thinking(Turn("Done."))
     files = {"AGENTS.md": b"The key is hunter2-hunter2."}
-    wishes = Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(files, "[]", model=model, secrets=["hunter2-hunter2"])
+    async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
     assert "The key is [redacted:secret]." in model.seen[0].system
@@ -152,12 +152,12 @@ async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_
 
 
 async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Path) -> None:
-    def wishes(command: str) -> Wishes:
-        model = thinking(Said(calls=(call("write_file", path="a", content="1\n"),)), Said("Done."))
+    def options(command: str) -> SetupOptions:
+        model = thinking(Turn(calls=(call("write_file", path="a", content="1\n"),)), Turn("Done."))
         files = {"a": b"0\n", "hunter2-hunter2": f"#!/bin/sh\n{command}\n".encode()}
-        return Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
+        return SetupOptions(files, "[]", model=model, secrets=["hunter2-hunter2"])
 
-    async with open_setup(tmp_path / "one", wishes("true")) as setup:
+    async with open_setup(tmp_path / "one", options("true")) as setup:
         worked = await begin(_testing_with(setup, "no-such-runner hunter2-hunter2 --all"), "run_1", "Go.")
         log = await entries(setup.recorder)
     assert worked.ended.outcome == "tests_failing"
@@ -165,7 +165,7 @@ async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Pat
     assert "tests.command" in worked.ended.reason
     [ran] = [entry.event for entry in log if isinstance(entry.event, events.RanTests)]
     assert ran.reason == worked.ended.reason
-    async with open_setup(tmp_path / "two", wishes("true")) as setup:
+    async with open_setup(tmp_path / "two", options("true")) as setup:
         worked = await begin(_testing_with(setup, "echo cannot open hunter2-hunter2; exit 3"), "run_1", "Go.")
     assert worked.ended.reason == "The tests failed with exit code 3: cannot open [redacted:secret]."
 

@@ -13,7 +13,7 @@ from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN_FILE, load_cases
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
 from hutch.flows.repository_structure import describe_structure
-from tests.agent.run_setups import Desk, open_desk
+from tests.agent.run_setups import ToolEnv, open_tool_env
 
 TEST = (
     "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
@@ -45,18 +45,18 @@ anyio = pytest.mark.anyio
 async def graded(home: Path, task: EvalCase, *steps: tuple[str, dict[str, Any]], **files: str) -> Grade:
     """Begin, let somebody use these tools, grade."""
     start = {name: text.encode() for name, text in (task.files | files).items()}
-    async with open_desk(home, start) as desk:
-        return await _graded(desk, task, steps)
+    async with open_tool_env(home, start) as env:
+        return await _graded(env, task, steps)
 
 
-async def _graded(desk: Desk, task: EvalCase, steps: tuple[tuple[str, dict[str, Any]], ...]) -> Grade:
-    workspace = desk.context.workspace
+async def _graded(env: ToolEnv, task: EvalCase, steps: tuple[tuple[str, dict[str, Any]], ...]) -> Grade:
+    workspace = env.context.workspace
     first = await workspace.snapshot("first")
     runner = await choose_runner(workspace, task)
     for tool, given in steps:
-        result = await desk.use(tool, **given)
+        result = await env.use(tool, **given)
         assert result.ok, result.text
-    return await grade(workspace, desk.context.jail, task, runner, first.id)
+    return await grade(workspace, env.context.jail, task, runner, first.id)
 
 
 def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
@@ -79,12 +79,12 @@ async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
     secret = "kept-in-the-vault-0123456789"
     loud = TEST.replace("self.assertEqual(", f"self.fail('x' * 1980 + {secret!r})  # (")
     task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": loud}})
-    async with open_desk(tmp_path, {"adding.py": WRONG.encode()}) as desk:
-        workspace = desk.context.workspace
+    async with open_tool_env(tmp_path, {"adding.py": WRONG.encode()}) as env:
+        workspace = env.context.workspace
         first = await workspace.snapshot("first")
         runner = await choose_runner(workspace, task)
         clean = Redactor([secret]).redact
-        found = await grade(workspace, desk.context.jail, task, runner, first.id, clean=clean)
+        found = await grade(workspace, env.context.jail, task, runner, first.id, clean=clean)
     assert not found.passed and "xxx" in found.reason
     assert "kept-in" not in found.reason and "kept-in" not in str(found.tests)
 
@@ -92,19 +92,19 @@ async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
 @anyio
 async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path) -> None:
     secret = "kept-in-the-vault-0123456789"
-    async with open_desk(tmp_path, {"a.py": b""}) as desk:
-        desk.context = replace(
-            desk.context, test_command=f"run {'x' * 80} {secret}", redactor=Redactor([secret])
+    async with open_tool_env(tmp_path, {"a.py": b""}) as env:
+        env.context = replace(
+            env.context, test_command=f"run {'x' * 80} {secret}", redactor=Redactor([secret])
         )
-        told = await describe_structure(desk.context, await desk.context.workspace.snapshot("first"))
+        told = await describe_structure(env.context, await env.context.workspace.snapshot("first"))
     assert told.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
 
 
 @anyio
 async def test_nothing_is_written_before_the_grade(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, {"adding.py": WRONG.encode()}) as desk:
-        runner = await choose_runner(desk.context.workspace, TASK)
-        page = await desk.context.workspace.entries(recursive=True)
+    async with open_tool_env(tmp_path, {"adding.py": WRONG.encode()}) as env:
+        runner = await choose_runner(env.context.workspace, TASK)
+        page = await env.context.workspace.entries(recursive=True)
         assert runner.name == "unittest"
         assert [entry.path for entry in page.entries] == ["adding.py"]
 

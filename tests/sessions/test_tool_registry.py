@@ -16,7 +16,7 @@ from hutch.flows import sessions
 from hutch.flows.code_change.work import begin
 from hutch.gateway.context import Server
 from hutch.llm.interface import Request
-from tests.agent.run_setups import Said, Wise, Wishes, open_setup
+from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, open_setup
 from tests.agent.run_setups import call as called
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
@@ -51,15 +51,15 @@ def test_a_name_is_given_once() -> None:
 async def test_an_added_tool_is_offered_to_the_model(tmp_path: Path) -> None:
     (tmp_path / "linguist.md").write_text(PERSONA)
 
-    def think(request: Request) -> Said:
+    def think(request: Request) -> Turn:
         if len(request.messages) > 2:
-            return Said("Known.")
-        return Said(calls=(called("lookup", word="hutch"),))
+            return Turn("Known.")
+        return Turn(calls=(called("lookup", word="hutch"),))
 
-    tools, model = built_in_tools(), Wise(think)
+    tools, model = built_in_tools(), FunctionModel(think)
     tools.add(Lookup())
-    wishes = Wishes({"a": b""}, "", persona="linguist", folder=tmp_path, model=model, tools=tools)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions({"a": b""}, "", persona="linguist", folder=tmp_path, model=model, tools=tools)
+    async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "What is a hutch?")
     assert [spec.name for spec in model.seen[0].tools] == ["finish", "lookup"]
     assert "a house for rabbits" in str(model.seen[1].messages)

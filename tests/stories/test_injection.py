@@ -13,7 +13,7 @@ from hutch.domain import events
 from hutch.domain.events import ApprovalAsked
 from hutch.flows.code_change.work import begin
 from hutch.llm.interface import FromTool, Request
-from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
+from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio
 
@@ -96,13 +96,13 @@ class Obedient:
     found: bool = False
     left: list[dict[str, Any]] = field(default_factory=lambda: list(ATTEMPTS))
 
-    def __call__(self, request: Request) -> Said:
+    def __call__(self, request: Request) -> Turn:
         told = [request.system, *(each.text for each in request.messages if isinstance(each, FromTool))]
         self.found = self.found or any("OBEY-THIS-NOW" in text for text in told)
         if not self.found and self.way.calls and len(request.messages) == 1:
-            return Said(calls=self.way.calls)
+            return Turn(calls=self.way.calls)
         assert self.found, "the order never came"
-        return Said(calls=(self.left.pop(0),)) if self.left else Said("I did what I was told.")
+        return Turn(calls=(self.left.pop(0),)) if self.left else Turn("I did what I was told.")
 
 
 @dataclass
@@ -123,8 +123,8 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     (folder / "engineer.md").write_text(PERSONA)
     person, obedient = Person(), Obedient(way)
     files = {path: text.encode() for path, text in way.files.items()} | {"a": b"x"}
-    wishes = Wishes(files, "", folder=folder, model=Wise(obedient), approve=person)
-    async with open_setup(tmp_path, wishes) as setup:
+    options = SetupOptions(files, "", folder=folder, model=FunctionModel(obedient), approve=person)
+    async with open_setup(tmp_path, options) as setup:
         before, tools = setup.policy, setup.persona.tools
         assert before.rules[:3] == own_rules() and "apply_patch" not in tools
         assert setup.persona.limits.turns == 30
@@ -143,7 +143,7 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     assert "A rule denies this: deny write_file secrets/**" in told
     assert "There is no tool 'apply_patch'" in told and "There is no tool 'approve'" in told
     # Nor does anything that was written meanwhile hold for the next one.
-    async with open_setup(tmp_path, wishes, session_id) as setup:
+    async with open_setup(tmp_path, options, session_id) as setup:
         assert setup.policy.rules[:3] == own_rules()
         assert set(setup.persona.tools) <= set(tools) and setup.persona.limits.turns == 30
 
