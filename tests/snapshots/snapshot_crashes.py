@@ -1,9 +1,11 @@
-"""Kill whoever takes, restores or collects, and look at what is left. Usage: DIRECTORY ROUNDS SEED WHAT
+"""Kills a process that takes, restores or collects snapshots, and checks the result.
 
-Each round forks a process that does it over and over, and tells through a pipe
-which snapshots it was given. It is killed with SIGKILL at a random moment. Then
-every snapshot that was told must be there with its content, everything listed
-must be whole by git's own check, and the next one can be taken.
+Usage: DIRECTORY ROUNDS SEED WHAT
+
+Each round forks a process that does it repeatedly, and reports through a pipe which
+snapshots it made. It is killed with SIGKILL at a random moment. Then every reported
+snapshot must exist with its content, everything listed must pass git's own check, and
+the next snapshot can be taken.
 """
 
 import asyncio

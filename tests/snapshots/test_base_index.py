@@ -102,7 +102,7 @@ def test_an_overlay_is_read_as_far_as_it_differs(base: Path, tmp_path: Path) -> 
         assert describe(tree) == describe(base)
 
 
-def test_other_rules_reach_what_only_the_base_has(tmp_path: Path) -> None:
+def test_changed_rules_apply_to_files_that_only_the_base_has(tmp_path: Path) -> None:
     lower = tmp_path / "base/tree"
     (lower / "out/deep").mkdir(parents=True)
     (lower / "out/deep/result").write_text("1")
@@ -162,7 +162,7 @@ def test_a_copy_is_adopted_without_being_read(base: Path, tmp_path: Path) -> Non
     snapshots = new_snapshots(tmp_path / "place", found)
     tree = tmp_path / "place/tree"
     subprocess.run(["cp", "-a", base, tree], check=True)
-    # Nobody could have done this between the copy and now; so nobody looks, and the base's content is meant.
+    # No process could have done this between the copy and now. So there is no check; the base's content counts.
     old = (tree / "src/main.py").stat()
     (tree / "src/main.py").write_text("PRINT()\n")
     os.utime(tree / "src/main.py", ns=(old.st_atime_ns, old.st_mtime_ns))
@@ -178,7 +178,7 @@ def test_a_copy_is_adopted_without_being_read(base: Path, tmp_path: Path) -> Non
         assert b"".join(snapshots.read(changed.id, "src/main.py")) == b"Print()\n"
 
 
-def test_what_differs_from_the_base_is_not_adopted(base: Path, tmp_path: Path) -> None:
+def test_files_that_differ_from_the_base_are_not_adopted(base: Path, tmp_path: Path) -> None:
     found = index(base)
     snapshots = new_snapshots(tmp_path / "place", found)
     tree = tmp_path / "place/tree"
@@ -214,7 +214,7 @@ def test_adopting_ends_only_when_the_next_change_must_show(tmp_path: Path) -> No
             assert b"".join(snapshots.read(taken.id, "a")) == b"1"
 
 
-def test_a_fork_shares_files_and_goes_its_own_way(base: Path, tmp_path: Path) -> None:
+def test_a_fork_shares_files_and_diverges(base: Path, tmp_path: Path) -> None:
     found = index(base)
     snapshots = new_snapshots(tmp_path / "place", found)
     with layered(tmp_path / "place", base) as (tree, content):

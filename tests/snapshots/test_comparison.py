@@ -1,4 +1,4 @@
-"""Differences between snapshots, as git tells them and as restoring needs them."""
+"""Differences between snapshots, as git reports them and as restoring needs them."""
 
 import os
 from pathlib import Path

@@ -79,8 +79,8 @@ def test_links_of_proc_are_not_followed(tree: Path) -> None:
         directory.open("magic/etc/passwd", os.O_RDONLY)
 
 
-def test_a_swapped_directory_is_no_way_out(tree: Path, outside: Path) -> None:
-    """While somebody swaps a directory for a link, we write into the one or are refused."""
+def test_a_swapped_directory_does_not_lead_outside(tree: Path, outside: Path) -> None:
+    """While another process swaps a directory for a link, we write into the directory or are refused."""
     stop = threading.Event()
 
     (tree / "link").symlink_to(outside)
@@ -126,7 +126,7 @@ def test_a_tree_of_any_depth_and_mode_is_removed(tree: Path) -> None:
         assert [found.name for found in tree.iterdir()] == ["src"]
 
 
-def test_removing_a_link_leaves_what_it_points_to(tree: Path, outside: Path) -> None:
+def test_removing_a_link_spares_its_target(tree: Path, outside: Path) -> None:
     (tree / "src/link").symlink_to(outside)
     with Directory.at(tree) as directory:
         directory.remove("src")
@@ -134,7 +134,7 @@ def test_removing_a_link_leaves_what_it_points_to(tree: Path, outside: Path) -> 
     assert [found.name for found in outside.iterdir()] == ["secret"]
 
 
-def test_renaming_replaces_only_when_told(tree: Path) -> None:
+def test_renaming_replaces_only_on_request(tree: Path) -> None:
     (tree / "other").write_text("other")
     with Directory.at(tree) as directory:
         with pytest.raises(Conflict, match="'other' exists already"):
@@ -151,7 +151,7 @@ def test_a_fifo_does_not_hold_us(tree: Path) -> None:
         os.close(fd)
 
 
-def test_errors_name_the_path_and_the_way_out(tree: Path) -> None:
+def test_errors_name_the_path_and_the_remedy(tree: Path) -> None:
     with Directory.at(tree) as directory:
         for path, kind, words in [
             ("nothing", NotFound, "'nothing' does not exist"),

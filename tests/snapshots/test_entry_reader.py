@@ -67,7 +67,7 @@ def test_devices_are_noted_and_hide_names_only_in_an_overlay(tree: Path) -> None
     by.writer.abandon()
 
 
-def test_room_for_ignored_files_is_counted(tree: Path) -> None:
+def test_space_for_ignored_files_is_counted(tree: Path) -> None:
     by = reader(tree, SnapshotLimits(ignored_bytes=100, ignored_file_bytes=60))
     (tree / "a").write_bytes(b"a" * 60)
     (tree / "b").write_bytes(b"b" * 50)
@@ -87,7 +87,7 @@ def test_room_for_ignored_files_is_counted(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("large_bytes", [1 << 30, 10], ids=["small", "large"])
-def test_a_file_that_never_stands_still_is_kept_as_it_was_read(tree: Path, large_bytes: int) -> None:
+def test_a_file_that_always_changes_is_stored_as_it_was_read(tree: Path, large_bytes: int) -> None:
     """Whatever is stored has the name of what is stored, and what changed while it was read has no key."""
     stop = threading.Event()
     path = tree / "file"

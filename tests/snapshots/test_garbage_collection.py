@@ -40,7 +40,7 @@ def fsck(snapshots: Snapshots) -> None:
     git("fsck", "--full", "--strict", cwd=snapshots.storage.git_dir)
 
 
-async def test_many_versions_of_a_file_take_little_room(snapshots: Snapshots, tree: Path) -> None:
+async def test_many_versions_of_a_file_take_little_space(snapshots: Snapshots, tree: Path) -> None:
     lines = [f"line {number} {random.Random(number).random()}\n" for number in range(500)]
     texts = []
     for number in range(MAX_PACKS):
@@ -59,7 +59,9 @@ async def test_many_versions_of_a_file_take_little_room(snapshots: Snapshots, tr
     assert (again.bytes_after, again.packs) == (done.bytes_after, 1)
 
 
-async def test_what_no_snapshot_needs_goes_and_the_rest_stays(snapshots: Snapshots, tree: Path) -> None:
+async def test_objects_that_no_snapshot_needs_are_deleted_and_the_rest_stays(
+    snapshots: Snapshots, tree: Path
+) -> None:
     large = {number: os.urandom(100_000) for number in range(1, 5)}
     for content in large.values():
         (tree / "large").write_bytes(content)
@@ -74,7 +76,7 @@ async def test_what_no_snapshot_needs_goes_and_the_rest_stays(snapshots: Snapsho
     fsck(snapshots)
 
 
-async def test_what_comes_back_after_it_was_deleted_is_stored_again(snapshots: Snapshots, tree: Path) -> None:
+async def test_content_that_returns_after_deletion_is_stored_again(snapshots: Snapshots, tree: Path) -> None:
     """An object that lies about unreachable must not be relied on: it is about to be collected."""
     contents = [os.urandom(100_000), b"small", os.urandom(100_000)]
     (tree / "large").write_bytes(contents[0])
@@ -130,7 +132,7 @@ async def test_snapshots_are_taken_and_deleted_while_it_works(snapshots: Snapsho
             assert fresh.take(Content(directory), "without a cache").tree == snapshots.list()[-1].tree
 
 
-async def test_what_the_base_has_is_not_packed_again(tmp_path: Path, tree: Path) -> None:
+async def test_objects_of_the_base_are_not_packed_again(tmp_path: Path, tree: Path) -> None:
     lower = tmp_path / "base/tree"
     (lower / ".git").mkdir(parents=True)
     (lower / ".git/pack").write_bytes(os.urandom(5 << 20))  # stays where it is, in no git storage at all

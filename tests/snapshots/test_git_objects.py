@@ -82,7 +82,7 @@ def test_packs_that_come_and_go_are_noticed(repository: Path) -> None:
     assert objects.read(name, "blob") == text
 
 
-def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone(tmp_path: Path) -> None:
+def test_objects_in_many_small_packs_and_a_large_one_are_found_until_they_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     objects, names = GitObjects(tmp_path), {}
     for number in range(300):
@@ -103,7 +103,7 @@ def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone
     assert (one in objects, other in objects) == (False, True)
 
 
-def test_what_is_missing_or_of_another_kind_is_told(repository: Path) -> None:
+def test_missing_objects_and_wrong_kinds_are_reported(repository: Path) -> None:
     objects = GitObjects(repository / ".git/objects")
     tree = bytes.fromhex(git("rev-parse", "HEAD^{tree}", cwd=repository))
     with pytest.raises(Unavailable, match="is missing"):

@@ -36,7 +36,7 @@ def test_at_the_top(path: str, mode: int, place: int) -> None:
     assert context.section_of(path, mode, EmptyBase()) == place
 
 
-def test_below_what_is_ignored_all_is_but_what_the_base_tracks() -> None:
+def test_everything_below_an_ignored_directory_is_ignored_except_tracked_files() -> None:
     context = Context.top().inside("", b"build/\n", b"blob")
     below, link = context.below("build", Tracked())
     assert link is None
@@ -54,7 +54,7 @@ def test_another_repository_is_private_and_stays_a_link() -> None:
     assert below.below("module/deep", Tracked()) == (below, None)
 
 
-def test_the_digest_tells_decisions_apart() -> None:
+def test_the_digest_distinguishes_decisions() -> None:
     top = Context.top()
     contexts = [
         top,

@@ -22,7 +22,7 @@ def files(repository: Path) -> list[str]:
     return sorted(path.suffix or path.name[:4] for path in (repository / "objects/pack").iterdir())
 
 
-def test_git_reads_what_was_written(repository: Path) -> None:
+def test_git_reads_the_written_packs(repository: Path) -> None:
     writer = PackWriter(repository / "objects")
     contents = [b"", b"x", b"text\n" * 1000, os.urandom(100_000), *(os.urandom(size) for size in range(300))]
     names = [writer.add("blob", content) for content in contents]
@@ -54,7 +54,7 @@ def test_a_large_blob_is_a_pack_of_its_own_and_known_ones_are_not_written(reposi
     git("fsck", "--full", "--strict", cwd=repository)
 
 
-def test_what_is_known_or_stored_is_not_written(repository: Path) -> None:
+def test_known_or_stored_objects_are_not_written(repository: Path) -> None:
     first = PackWriter(repository / "objects")
     name = first.add("blob", b"content")
     first.abandon()

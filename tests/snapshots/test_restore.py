@@ -43,7 +43,7 @@ def put_back(snapshots: Snapshots, tree: Path, number: int, path: str = "") -> R
         return restore(snapshots, Content(directory), number, path)
 
 
-def test_only_what_differs_is_touched_and_it_can_be_undone(snapshots: Snapshots, tree: Path) -> None:
+def test_only_differing_files_are_changed_and_it_can_be_undone(snapshots: Snapshots, tree: Path) -> None:
     take(snapshots, tree)
     same = (tree / "top").stat()
     (tree / "src/a").write_text("changed")
@@ -95,7 +95,7 @@ def test_paths_that_cannot_be_restored_say_why(snapshots: Snapshots, tree: Path)
             put_back(snapshots, tree, 1, path)
 
 
-def test_what_is_in_no_snapshot_is_not_touched(snapshots: Snapshots, tree: Path) -> None:
+def test_files_in_no_snapshot_are_not_changed(snapshots: Snapshots, tree: Path) -> None:
     (tree / ".gitignore").write_text("*.data\n")
     take(snapshots, tree)
     (tree / "out").mkdir()
@@ -108,7 +108,7 @@ def test_what_is_in_no_snapshot_is_not_touched(snapshots: Snapshots, tree: Path)
     assert restored.untouched == ("out",)
 
 
-def test_a_kept_file_does_not_replace_one_that_is_not_kept(snapshots: Snapshots, tree: Path) -> None:
+def test_a_stored_file_does_not_replace_one_that_is_not_stored(snapshots: Snapshots, tree: Path) -> None:
     (tree / ".gitignore").write_text("*.data\n")
     (tree / "a.data").write_bytes(b"x" * 10)
     (tree / "pipe").write_text("was a file")
@@ -123,10 +123,10 @@ def test_a_kept_file_does_not_replace_one_that_is_not_kept(snapshots: Snapshots,
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(1000, marks=pytest.mark.soak)])
-def test_who_swaps_directories_for_links_leads_nowhere(
+def test_swapping_directories_for_links_changes_nothing_outside(
     snapshots: Snapshots, tree: Path, tmp_path: Path, rounds: int
 ) -> None:
-    """Somebody in the workspace works against us for thousands of turns; outside, nothing changes."""
+    """A process in the workspace works against us for thousands of turns; outside, nothing changes."""
     outside = tmp_path / "outside"
     (outside / "deep").mkdir(parents=True)
     for name in ("a", "b", "deep/c"):
@@ -160,7 +160,7 @@ def test_who_swaps_directories_for_links_leads_nowhere(
     thread.start()
     outcomes = set()
     try:
-        for number in range(50 * rounds):  # until they were swapped often enough to tell
+        for number in range(50 * rounds):  # until they were swapped often enough to be sure
             if number >= rounds and swaps > 100:
                 break
             try:
@@ -179,7 +179,7 @@ def test_who_swaps_directories_for_links_leads_nowhere(
     assert (tree / "src/a").read_text() == "a"
 
 
-def test_a_file_that_changed_after_it_was_kept_is_left_for_the_next_round(
+def test_a_file_that_changed_after_it_was_stored_waits_for_the_next_round(
     snapshots: Snapshots, tree: Path
 ) -> None:
     take(snapshots, tree)
@@ -189,7 +189,7 @@ def test_a_file_that_changed_after_it_was_kept_is_left_for_the_next_round(
     second = take(snapshots, tree)
     storage = snapshots.storage
     old, new = storage.top(second), storage.top(snapshots.get(1))
-    for name in ("src/a", "src/new"):  # somebody is quicker than we are
+    for name in ("src/a", "src/new"):  # another process is faster than we are
         (tree / name).write_text("changed again")
     with Directory.at(tree) as directory:
         work = RestoreRound(snapshots, directory)
@@ -202,7 +202,7 @@ def test_a_file_that_changed_after_it_was_kept_is_left_for_the_next_round(
     assert not (tree / "src/new").exists()
 
 
-def test_what_appears_meanwhile_is_not_overwritten(snapshots: Snapshots, tree: Path) -> None:
+def test_files_that_appear_meanwhile_are_not_overwritten(snapshots: Snapshots, tree: Path) -> None:
     take(snapshots, tree)
     (tree / "src/a").unlink()
     second = take(snapshots, tree)

@@ -1,4 +1,4 @@
-"""Snapshots: everything is kept, as git would keep it."""
+"""Snapshots store everything, as git would."""
 
 import os
 import resource
@@ -74,7 +74,7 @@ def test_the_tree_is_the_one_that_git_makes(snapshots: Snapshots, tree: Path, tm
     assert beside.splitlines() == ["+a.log", "+build/+out", "+src/+b.log"]
 
 
-def test_a_snapshot_tells_what_it_is(snapshots: Snapshots, tree: Path) -> None:
+def test_a_snapshot_describes_itself(snapshots: Snapshots, tree: Path) -> None:
     (tree / "a").write_text("12345")
     first = take(snapshots, tree, "first")
     (tree / "b").write_text("678")
@@ -96,7 +96,7 @@ def test_nothing_changed_is_no_new_snapshot(snapshots: Snapshots, tree: Path) ->
     assert snapshots.list() == [first]
 
 
-def test_everything_but_the_content_of_pipes_and_sockets_is_kept(snapshots: Snapshots, tree: Path) -> None:
+def test_everything_but_the_content_of_pipes_and_sockets_is_stored(snapshots: Snapshots, tree: Path) -> None:
     (tree / ".git/objects").mkdir(parents=True)
     (tree / ".git/config").write_text("[core]\n")
     (tree / "nested/.git").mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_everything_but_the_content_of_pipes_and_sockets_is_kept(snapshots: Snap
     assert describe(tree) == before
 
 
-def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(snapshots: Snapshots, tree: Path) -> None:
+def test_a_fifo_that_replaces_a_file_is_not_waited_for(snapshots: Snapshots, tree: Path) -> None:
     (tree / "a").write_text("1")
     take(snapshots, tree)
     (tree / "a").unlink()
@@ -168,7 +168,7 @@ def test_contents_are_read_back(snapshots: Snapshots, tree: Path) -> None:
         snapshots.read(1, "dir")
 
 
-def test_ignored_files_are_kept_up_to_a_size(tmp_path: Path, tree: Path) -> None:
+def test_ignored_files_are_stored_up_to_a_size(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "place").mkdir()
     snapshots = Snapshots(
         tmp_path / "place", limits=SnapshotLimits(ignored_file_bytes=100, ignored_bytes=150)
@@ -185,7 +185,7 @@ def test_ignored_files_are_kept_up_to_a_size(tmp_path: Path, tree: Path) -> None
     take(snapshots, tree)
     (tree / "d").write_text("so that there is something new")
     last = take(snapshots, tree)
-    assert last.left_out == 1  # there is room for c.tmp by now
+    assert last.left_out == 1  # there is space for c.tmp now
     assert b"".join(snapshots.read(last.id, "c.tmp")) == b"c" * 60
 
 
@@ -221,7 +221,7 @@ def test_huge_sparse_files_are_left_out_and_not_read(tmp_path: Path, tree: Path)
 
 
 def test_a_change_within_the_same_tick_is_seen(tmp_path: Path) -> None:
-    """The size is the same, and so is the time stamp: only reading it again tells."""
+    """The size is the same, and so is the time stamp: only reading it again shows the change."""
     with coarse(tmp_path / "coarse") as place:  # nothing waits for a disk there
         snapshots, tree = Snapshots(place), place / "tree"
         tree.mkdir()
@@ -249,11 +249,11 @@ def test_a_time_set_back_hides_nothing(snapshots: Snapshots, tree: Path) -> None
     assert b"".join(snapshots.read(take(snapshots, tree).id, "a")) == b"new"
 
 
-def test_what_has_not_changed_is_not_read_again(snapshots: Snapshots, tree: Path) -> None:
+def test_unchanged_files_are_not_read_again(snapshots: Snapshots, tree: Path) -> None:
     (tree / "a").write_bytes(os.urandom(3 << 20))
     take(snapshots, tree)
     time.sleep(0.05)
-    take(snapshots, tree)  # by now its time stamp is old enough to be relied on
+    take(snapshots, tree)  # now its time stamp is old enough to be relied on
     for again in (snapshots, Snapshots(snapshots.storage.git_dir.parent)):
         before = bytes_read()
         take(again, tree)
@@ -308,7 +308,7 @@ def test_too_many_entries_are_an_error(tmp_path: Path, tree: Path) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(makes, max_size=12), st.lists(changes, max_size=12), st.lists(changes, max_size=6))
-def test_what_was_taken_comes_back_byte_for_byte(first, second, third) -> None:
+def test_a_snapshot_is_restored_byte_for_byte(first, second, third) -> None:
     with tempfile.TemporaryDirectory() as place:
         tree = Path(place) / "tree"
         tree.mkdir()
@@ -346,7 +346,7 @@ def test_a_directory_and_a_link_named_as_gits_own_file_lie_beside(
     assert describe(tree) == before
 
 
-def test_a_full_disk_is_told_without_the_hosts_paths(
+def test_a_full_disk_is_reported_without_the_hosts_paths(
     snapshots: Snapshots, tree: Path, tmp_path: Path
 ) -> None:
     for number in range(20):

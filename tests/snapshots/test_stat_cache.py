@@ -1,4 +1,4 @@
-"""What the last look found, in memory and on disk."""
+"""The results of the last scan, in memory and on disk."""
 
 import gc
 import marshal
@@ -60,7 +60,7 @@ def reread(cache: StatCache) -> StatCache:
     return other
 
 
-def test_what_was_noted_outlives_the_process(cache: StatCache) -> None:
+def test_noted_listings_outlive_the_process(cache: StatCache) -> None:
     cache.update({"": listing(1), "a": listing(2), "a/b": listing(3)}, ANCHOR)
     cache.update({"a": listing(4), "a/b": None}, (2, "b" * 40))
     other = reread(cache)
@@ -68,7 +68,7 @@ def test_what_was_noted_outlives_the_process(cache: StatCache) -> None:
     assert other.anchor == (2, "b" * 40)
 
 
-def test_what_another_process_wrote_is_seen(cache: StatCache) -> None:
+def test_writes_of_another_process_are_seen(cache: StatCache) -> None:
     cache.update({"": listing(1)}, ANCHOR)
     other = reread(cache)
     other.update({"": listing(2)}, (2, "b" * 40))
@@ -76,7 +76,7 @@ def test_what_another_process_wrote_is_seen(cache: StatCache) -> None:
     assert cache.listings == {"": listing(2)}
 
 
-def test_nothing_counts_once_its_snapshot_is_gone(cache: StatCache) -> None:
+def test_nothing_is_valid_after_its_snapshot_is_deleted(cache: StatCache) -> None:
     cache.update({"": listing(1)}, ANCHOR)
     cache.refresh(lambda number, commit: (number, commit) != ANCHOR)
     assert (cache.listings, cache.anchor) == ({}, None)
@@ -109,7 +109,7 @@ def test_the_file_is_written_anew_when_most_of_it_is_old(cache: StatCache) -> No
     assert reread(cache).listings == {"": listing(99, names=1000)}
 
 
-def test_something_else_in_its_place_is_put_aside(cache: StatCache) -> None:
+def test_another_object_at_its_path_is_moved_aside(cache: StatCache) -> None:
     cache.path.write_bytes(b"something else")
     assert reread(cache).listings == {}
 
@@ -159,7 +159,7 @@ def test_a_listing_from_before_is_read(cache: StatCache) -> None:
     assert (read.children, read.whiteouts) == (frozenset({"below"}), frozenset({"gone"}))
 
 
-def test_what_is_kept_of_files_is_not_visited_by_the_garbage_collector(cache: StatCache) -> None:
+def test_cached_entries_are_not_visited_by_the_garbage_collector(cache: StatCache) -> None:
     cache.update({"": listing(1, names=100)}, ANCHOR)
     found = reread(cache).listings[""]
     gc.collect()
@@ -167,9 +167,9 @@ def test_what_is_kept_of_files_is_not_visited_by_the_garbage_collector(cache: St
     assert len(files) == 101 and not any(map(gc.is_tracked, (*files, *found.keys.values())))
 
 
-def test_what_is_released_stays_in_the_cache(cache: StatCache) -> None:
+def test_released_listings_stay_in_the_cache(cache: StatCache) -> None:
     before = listing(1)
     cache.update({"": before}, ANCHOR)
-    again = replace(before, items=Items(before.items))  # as a look finds it in which only a directory changed
+    again = replace(before, items=Items(before.items))  # as after a scan in which only a directory changed
     cache.release({"": again, "new": listing(2), "gone": None})
     assert (len(again.items), cache.listings[""]) == (0, listing(1))

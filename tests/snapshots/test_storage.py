@@ -1,4 +1,4 @@
-"""Where snapshots are kept: listed, deleted, never broken by a crash."""
+"""The storage of snapshots: listed, deleted, never broken by a crash."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def take(snapshots: Snapshots, tree: Path, text: str):
         return snapshots.take(Content(directory), text)
 
 
-def test_numbers_are_never_given_twice(snapshots: Snapshots, tree: Path) -> None:
+def test_numbers_are_never_reused(snapshots: Snapshots, tree: Path) -> None:
     for number in range(1, 6):
         assert take(snapshots, tree, str(number)).id == number
     snapshots.delete([2, 5])
@@ -58,7 +58,7 @@ def test_the_newest_can_be_deleted_and_the_next_is_whole(snapshots: Snapshots, t
     git("fsck", "--full", "--strict", cwd=snapshots.storage.git_dir)
 
 
-def test_a_name_that_the_power_failed_on_was_never_given(snapshots: Snapshots, tree: Path) -> None:
+def test_a_name_lost_in_a_power_failure_was_never_returned(snapshots: Snapshots, tree: Path) -> None:
     taken = take(snapshots, tree, "1")
     (snapshots.storage.git_dir / "refs/snapshots/2").write_bytes(b"")
     assert snapshots.list() == [taken]

@@ -130,7 +130,7 @@ branches = st.builds(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(items=st.dictionaries(names, leaves | omitted | branches, max_size=6))
-def test_what_is_laid_out_is_read_back(items) -> None:
+def test_a_written_layout_is_read_back(items) -> None:
     with tempfile.TemporaryDirectory() as place:
         objects = Path(place) / "objects"
         (objects / "pack").mkdir(parents=True)
@@ -143,7 +143,7 @@ def test_what_is_laid_out_is_read_back(items) -> None:
         assert read_items(GitObjects(objects), found) == items
 
 
-def test_what_a_directory_holds_is_counted(tmp_path: Path) -> None:
+def test_the_entries_of_a_directory_are_counted(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     writer = PackWriter(tmp_path)
     below = EMPTY_BRANCH._replace(files=b"\1" * 20, file_count=3, size=30, ignored_size=5, left_out=1)

@@ -1,4 +1,4 @@
-"""Going through a tree that somebody else is changing."""
+"""Walking a tree that another process changes."""
 
 import os
 import subprocess
@@ -159,8 +159,8 @@ print("done")
 """
 
 
-def test_what_its_owner_has_locked_is_kept_and_stays_locked(tmp_path: Path) -> None:
-    """Root can read everything, so this runs as somebody else."""
+def test_files_locked_by_their_owner_are_stored_and_stay_locked(tmp_path: Path) -> None:
+    """Root can read everything, so this runs as another user."""
     ordinary = place()
     uid = os.geteuid() or 65534
     home = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())

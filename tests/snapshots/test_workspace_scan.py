@@ -1,4 +1,4 @@
-"""A look at a workspace that somebody is working in."""
+"""Scanning a workspace in use."""
 
 import os
 import random
@@ -45,7 +45,7 @@ def tree(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "tree"
     place.mkdir()
     yield place
-    # What was renamed into itself again and again is deeper than Python's own way of removing goes.
+    # Repeated renames made a tree that is deeper than shutil.rmtree can remove.
     subprocess.run(["rm", "-rf", tmp_path], check=True)
 
 
@@ -127,7 +127,7 @@ def test_a_directory_that_went_is_forgotten(tmp_path: Path, tree: Path) -> None:
         assert snapshots.cache.listings.keys() == {"", "a", "moved", "moved/c"}
 
 
-def test_the_rules_are_looked_at_again_when_they_change(tmp_path: Path, tree: Path) -> None:
+def test_the_rules_are_read_again_when_they_change(tmp_path: Path, tree: Path) -> None:
     (tree / "src/deep").mkdir(parents=True)
     for name in ("a.log", "src/b.log", "src/deep/c.log", "src/keep.txt"):
         (tree / name).write_text(name)

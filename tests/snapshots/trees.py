@@ -38,7 +38,7 @@ NAMES = [
 ]
 CONTENTS = [b"", b"x", b"one\n", b"two\n", b"\0binary\0", b"ignored\n*.txt\n", b"y" * 3000, b"Z" * 9000]
 TARGETS = ["a", "../outside", "/etc/passwd", "nowhere", os.fsdecode(b"\xff"), "."]
-# An ordinary user cannot look at what has these modes, nor put things there to be looked at.
+# An ordinary user can neither read paths with these modes, nor create files there.
 FOR_ROOT = [0o000] if os.geteuid() == 0 else []
 DIRECTORIES_FOR_ROOT = [0o555] if os.geteuid() == 0 else []
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
@@ -117,7 +117,7 @@ def _is_directory(path: Path) -> bool:
 
 
 def git(*words: str, cwd: Path, stdin: bytes = b"", **environment: str) -> str:
-    """Git as somebody would use it, without the settings of this machine."""
+    """Git as a user would run it, without the settings of this machine."""
     ran = subprocess.run(
         ["git", *words],
         cwd=cwd,
