@@ -20,10 +20,10 @@ from hutch.jail.policy import GIB, MIB
 from hutch.jail.process import Command
 
 from .attack import NO_SECCOMP, Bomb, Scenes
-from .patience import LONG_S, until, until_next_door
 from .processes import DAEMONS, gone, marker, survivors
 from .program import PYTHON, SMALL
 from .program import program as deadly
+from .waiting import TIMEOUT_S, until, until_neighbour_runs
 
 scene = Scenes()
 
@@ -476,7 +476,7 @@ time.sleep(2 * LONG)
 
 async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
     """Wait for a hit that is cleared a moment later."""
-    end = asyncio.get_running_loop().time() + LONG_S
+    end = asyncio.get_running_loop().time() + TIMEOUT_S
     while True:
         try:
             return await spawn()
@@ -533,7 +533,7 @@ async def output_flood(bench) -> None:
     limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
     before = resident()
     async with bench.jail(limits) as jail, bench.watched("output-flood"):
-        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=3 * LONG_S)
+        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=3 * TIMEOUT_S)
         assert (done.exit_code, done.truncated) == (0, True)
         assert len(done.stdout) <= 1 * MIB + 100
         assert done.output_path is not None and done.output_path.stat().st_size <= 4 * MIB
@@ -563,7 +563,7 @@ async def endless_line(bench) -> None:
     before = resident()
     code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
     async with bench.jail() as jail, bench.watched("endless-line"):
-        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3 * LONG_S)
+        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3 * TIMEOUT_S)
         assert done.exit_code == 0 and done.stdout == b"ab" * 400_000
     assert resident() - before < 64 * MIB
 
@@ -593,7 +593,7 @@ async def pipe_games(bench) -> None:
         "os.write(1,b'x'*200000); time.sleep(0.3); os.write(1,b'end')\n"
     )
     async with bench.jail() as jail, bench.watched("pipe-games"):
-        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=LONG_S)
+        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=TIMEOUT_S)
         assert done.stdout.endswith(b"end") and done.exit_code == 0
 
 
@@ -603,7 +603,7 @@ async def cpu_hog(bench) -> None:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
         spinning = await jail.spawn(["sh", "-c", spin])
         await until(lambda: spinning.has_started)
-        await until_next_door(busy, runs=3)
+        await until_neighbour_runs(busy, runs=3)
         assert not spinning.is_gone
         await spinning.kill()
         spinning.close()
@@ -622,7 +622,7 @@ async def cpu_share(bench) -> None:
         async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
             if not jail._meter.has_cgroup:
                 return  # `cpus` needs a cgroup, and says so
-            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=LONG_S)
+            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=TIMEOUT_S)
             used[cpus] = float(done.stdout)
     if used[None] < 0.8:
         bench.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
@@ -632,7 +632,7 @@ async def cpu_share(bench) -> None:
 @scene("cpu", "burn processor time past cpu_s", control="without that limit it continues")
 async def cpu_time(bench) -> None:
     async with bench.jail(replace(SMALL, cpu_s=1)) as jail:
-        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=3 * LONG_S)
+        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=3 * TIMEOUT_S)
         assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_s", done
     async with bench.jail() as jail:
         assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out

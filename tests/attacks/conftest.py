@@ -17,7 +17,7 @@ import pytest
 from tests.ordinary import place
 
 from .attack import Probe, Scene
-from .patience import LONG_S
+from .waiting import TIMEOUT_S
 
 Ask = tuple[str, bool, bool]  # name, in the jail, control
 ORDINARY = 62_000 + os.getpid() % 3_000  # its own: the kernel counts some things by user
@@ -101,7 +101,7 @@ class Gateway:
             self.process.kill()
         self.process.stdin.close()
         try:
-            self.process.wait(LONG_S)
+            self.process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

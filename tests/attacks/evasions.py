@@ -14,8 +14,8 @@ from hutch.jail.policy import GIB, MIB
 
 from .attack import Bomb, Scenes
 from .bombs import HOLD
-from .patience import LONG_S, until
 from .program import PYTHON, SMALL
+from .waiting import TIMEOUT_S, until
 
 scene = Scenes()
 
@@ -171,7 +171,7 @@ async def mappings(bench) -> None:
         ):  # the kernel counts their memory; the watcher must see other things all the same
             assert await running.stdout.read() == b"there\n"
             done = await jail.run(
-                ["sh", "-c", "head -c 32M /dev/urandom > file; sleep 500"], timeout_s=LONG_S
+                ["sh", "-c", "head -c 32M /dev/urandom > file; sleep 500"], timeout_s=TIMEOUT_S
             )
             assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         else:
@@ -205,7 +205,7 @@ async def disk_creep(bench) -> None:
                 (place / "told").touch()
             with contextlib.suppress(LimitReached):
                 for number in range(12):
-                    await jail.run(["sh", "-c", script, f"part-{number}"], timeout_s=LONG_S)
+                    await jail.run(["sh", "-c", script, f"part-{number}"], timeout_s=TIMEOUT_S)
         left[most] = sum(path.stat().st_blocks * 512 for path in place.iterdir())
     assert left[64 * GIB] >= 12 * 24 * MIB
     assert left[8 * MIB] <= 4 * 24 * MIB, f"{left[8 * MIB] // MIB} MiB were left of 8"

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .attack import CAPABLE, LEAKY, NO_JAIL, NO_SECCOMP, ROOT, WRITABLE_ROOT, Off, Probe, Scenes
-from .patience import LONG_S
 from .program import SMALL
+from .waiting import TIMEOUT_S
 
 scene = Scenes()
 
@@ -712,7 +712,7 @@ async def traps_in_workspace(bench) -> None:
     )
     place = bench.directory("traps", uid=bench.owner)
     async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
-        done = await jail.run(["sh", "-c", script], timeout_s=LONG_S)
+        done = await jail.run(["sh", "-c", script], timeout_s=TIMEOUT_S)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
     opening = asyncio.create_task(asyncio.to_thread((place / "fifo").read_bytes))

@@ -31,10 +31,10 @@ from hutch.jail.policy import MIB, WARDEN, Limits, Policy, arguments, etc_files
 
 from .attack import Bomb, Off, Probe, Scene
 from .catalogue import ATTACKS
-from .patience import LONG_S
 from .program import PYTHON, SMALL, program, verdict
+from .waiting import TIMEOUT_S
 
-PROBE_S = LONG_S
+PROBE_S = TIMEOUT_S
 OPTION_WORDS = {"--seccomp": 2, "--remount-ro": 2, "--cap-drop": 2, "--ro-bind": 3, "--bind": 3}
 
 
@@ -116,7 +116,7 @@ class Bench:
         jail = self._jails.get(kind)
         if jail is not None:
             try:
-                await jail.run(["true"], timeout_s=LONG_S)
+                await jail.run(["true"], timeout_s=TIMEOUT_S)
                 return jail
             except HutchError:
                 await jail.close()
@@ -265,7 +265,7 @@ class Bench:
             said = told(done)
             hit = done.limit_hit.limit if done.limit_hit else None
             if bomb.limit is not None and hit != bomb.limit and not said.startswith("WON"):
-                return f"UNTOLD {said}, but the reported limit is {hit}, not {bomb.limit}"
+                return f"UNREPORTED {said}, but the reported limit is {hit}, not {bomb.limit}"
             return said
 
     async def bomb_control(self, bomb: Bomb) -> str:
@@ -306,7 +306,7 @@ class Bench:
         tasks = [asyncio.create_task(self._lag(busy)), asyncio.create_task(self._neighbour(neighbour, busy))]
         try:
             yield busy
-            async with asyncio.timeout(LONG_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await asyncio.wait(
                     {asyncio.ensure_future(busy.ran.wait()), tasks[1]}, return_when="FIRST_COMPLETED"
                 )
@@ -330,7 +330,7 @@ class Bench:
     async def _neighbour(self, jail: Jailed, busy: Busy) -> None:
         while True:
             then = time.monotonic()
-            done = await jail.run(["true"], timeout_s=LONG_S)
+            done = await jail.run(["true"], timeout_s=TIMEOUT_S)
             assert done.exit_code == 0, f"the neighbour is disturbed: {done}"
             busy.neighbour_runs += 1
             busy.ran.set()
@@ -433,7 +433,7 @@ async def main() -> None:
         while line := await lines.readline():
             asked = json.loads(line)
             try:
-                async with asyncio.timeout(5 * LONG_S):
+                async with asyncio.timeout(5 * TIMEOUT_S):
                     answer = await perform(
                         bench, asked["name"], jailed=asked["jailed"], control=asked["control"]
                     )

@@ -19,8 +19,8 @@ from hutch.jail.launch import launch, seccomp
 from hutch.jail.policy import MIB
 
 from .attack import NO_JAIL, NO_SECCOMP, ROOT, Off, Probe, Scenes
-from .patience import LONG_S, until
 from .program import SMALL
+from .waiting import TIMEOUT_S, until
 
 scene = Scenes()
 
@@ -413,7 +413,7 @@ async def outlives_cancel(bench) -> None:
        control="reading the pipe to its end on the host waits for the child")  # fmt: skip
 async def holds_stdout(bench) -> None:
     async with bench.jail() as jail:
-        done = await jail.run(["sh", "-c", "sleep 500 & echo started"], timeout_s=LONG_S)
+        done = await jail.run(["sh", "-c", "sleep 500 & echo started"], timeout_s=TIMEOUT_S)
         assert (done.stdout, done.exit_code, done.timed_out) == (b"started\n", 0, False)
     then = time.monotonic()
     await asyncio.to_thread(subprocess.run, ["sh", "-c", "sleep 1 & echo started"], stdout=subprocess.PIPE)
@@ -440,7 +440,7 @@ async def runaway(bench) -> None:
         last = beats()
         await asyncio.sleep(0.3)
         assert beats() == last
-        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=TIMEOUT_S)).stdout == b"alive\n"
 
 
 STARVE = """
@@ -503,7 +503,7 @@ async def stopped_reapers(bench) -> None:
         runs = [asyncio.create_task(jail.run(["true", "x" * 55_000], timeout_s=2)) for _ in range(12)]
         await until(lambda: outgoing.lock.locked() or all(run.done() for run in runs))
         assert outgoing.lock.locked(), "the socket was never full, so this shows nothing"
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             assert any(done.timed_out for done in await asyncio.gather(*runs))
             await jail.clear()
             assert (await process.wait()).signal == signal.SIGKILL
@@ -541,7 +541,7 @@ async def stopped_at_any_step(bench) -> None:
                         state(each.pid) == "T" for each in members(jail.warden_pid) if each.trusted
                     )
                 )
-                async with asyncio.timeout(LONG_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     await process.kill()
                 assert process.is_gone, step
                 process.close()
@@ -573,8 +573,8 @@ async def kill_warden(bench) -> None:
     code = "import os\nfor n in range(1,65):\n  try: os.kill(1,n)\n  except OSError: pass\nprint('sent')"
     async with bench.jail() as jail:
         for _ in range(3):
-            assert (await jail.run([*PYTHON_, code], timeout_s=LONG_S)).stdout == b"sent\n"
-        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
+            assert (await jail.run([*PYTHON_, code], timeout_s=TIMEOUT_S)).stdout == b"sent\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=TIMEOUT_S)).stdout == b"alive\n"
     plain = await asyncio.create_subprocess_exec("sleep", "30")
     plain.kill()
     assert await plain.wait() == -signal.SIGKILL
@@ -596,11 +596,11 @@ async def kill_everybody(bench) -> None:
         bystander = await jail.spawn(["sleep", "300"])
         await until(lambda: bystander.has_started)
         with contextlib.suppress(HutchError):
-            await jail.run([*PYTHON_, code], timeout_s=LONG_S)
+            await jail.run([*PYTHON_, code], timeout_s=TIMEOUT_S)
         assert (await bystander.wait()).signal is not None
         bystander.close()
         await asyncio.sleep(0.2)
-        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=TIMEOUT_S)).stdout == b"alive\n"
 
 
 @scene("warden", "forge the end of a command: write the reaper's messages to every descriptor",
@@ -618,7 +618,7 @@ async def forged_end(bench) -> None:
         "os._exit(7)"
     )
     async with bench.jail() as jail:
-        done = await jail.run([*PYTHON_, code], timeout_s=LONG_S)
+        done = await jail.run([*PYTHON_, code], timeout_s=TIMEOUT_S)
         assert (done.exit_code, done.timed_out) == (7, False)
 
 
@@ -630,9 +630,9 @@ async def other_jail(bench) -> None:
     async with bench.jail() as one, bench.jail() as two:
         sleeper = await one.spawn(["sleep", mark])
         await until(lambda: survivors(mark))
-        await two.run(["sh", "-c", look], timeout_s=LONG_S)
+        await two.run(["sh", "-c", look], timeout_s=TIMEOUT_S)
         assert survivors(mark)
-        await one.run(["sh", "-c", f"pkill -f '^sleep {mark}'"], timeout_s=LONG_S)
+        await one.run(["sh", "-c", f"pkill -f '^sleep {mark}'"], timeout_s=TIMEOUT_S)
         assert (await sleeper.wait()).signal == signal.SIGTERM
         sleeper.close()
 
@@ -657,7 +657,7 @@ async def forged_marker(bench) -> None:
             shells = Shells(jail)
             shell = shells.shell(program=program)
             await shell.run("mkdir -p here && cd here")
-            done = await shell.run(f'/usr/bin/python3 -c "{forge}"', timeout_s=LONG_S)
+            done = await shell.run(f'/usr/bin/python3 -c "{forge}"', timeout_s=TIMEOUT_S)
             assert (done.exit_code, done.cwd, done.timed_out) == (7, "/workspace/here", False), done
             await shell.run(
                 "true"
@@ -724,9 +724,9 @@ async def flooded_answers(bench) -> None:
     )
     async with bench.jail() as jail, bench.watched("flooded-answers"):
         shell = Shells(jail).shell(program="/bin/bash")
-        done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=LONG_S)
+        done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=TIMEOUT_S)
         assert (done.exit_code, done.stdout, done.restarted) == (0, "on\n", False), done
-        done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=LONG_S)
+        done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=TIMEOUT_S)
         assert (done.restarted, done.timed_out) == (True, False), done
         assert (await shell.run("echo alive")).stdout == "alive\n"
 
@@ -740,8 +740,8 @@ async def output_files(bench) -> None:
     async with bench.jail(limits) as jail:
         shell = Shells(jail).shell()
         for _ in range(8):
-            told = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=LONG_S)
-            done = await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"], timeout_s=LONG_S)
+            told = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=TIMEOUT_S)
+            done = await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"], timeout_s=TIMEOUT_S)
         assert told.output_path and done.output_path
         kept = [path.stat().st_size for path in done.output_path.parent.iterdir()]
         assert sum(kept) <= 16 * MIB

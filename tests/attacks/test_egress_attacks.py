@@ -19,7 +19,7 @@ import pytest
 from hutch.jail.egress import EgressLimits
 
 from ..jail.outside import HELLO, Proxy, certificate, listening, origin, proxy, resolving, trickle
-from .patience import LONG_S, until
+from .waiting import TIMEOUT_S, until
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def directly(port: int, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(data)
     writer.write_eof()
-    async with asyncio.timeout(LONG_S):
+    async with asyncio.timeout(TIMEOUT_S):
         got = await reader.read()
     writer.transport.abort()
     return got
@@ -162,7 +162,7 @@ async def test_public_address_of_the_host_itself_is_refused(tmp_path: Path) -> N
         subprocess.run,
         ["unshare", "-rn", sys.executable, "-c", OWN_ADDRESS],
         capture_output=True,
-        timeout=LONG_S,
+        timeout=TIMEOUT_S,
     )
     # The first line is the control: the same addresses, when they are not the host's.
     assert done.stdout.decode() == "None None\nhost's own host's own host's own\n", done.stderr
@@ -340,7 +340,7 @@ async def handshake(door: Proxy, host: str, port: int, sni: str | None) -> str:
         context.verify_mode = ssl.CERT_NONE
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_hostname=sni)
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 try:
                     tls.do_handshake()
@@ -392,8 +392,8 @@ async def test_a_slow_head_releases_its_connection_in_time() -> None:
                 await asyncio.gather(slow, return_exceptions=True)
                 writer.transport.abort()
 
-    assert await second_is_served(head_timeout_s=1, within_s=LONG_S)
-    assert not await second_is_served(head_timeout_s=2 * LONG_S, within_s=2)  # guard off
+    assert await second_is_served(head_timeout_s=1, within_s=TIMEOUT_S)
+    assert not await second_is_served(head_timeout_s=2 * TIMEOUT_S, within_s=2)  # guard off
 
 
 async def test_endless_head_is_cut_off() -> None:
@@ -429,8 +429,8 @@ async def test_silent_tunnels_do_not_hold_their_places_for_ever() -> None:
                 for _, writer in tunnels:
                     writer.transport.abort()
 
-    assert await third_is_served(idle_timeout_s=1, within_s=LONG_S)
-    assert not await third_is_served(idle_timeout_s=2 * LONG_S, within_s=2)  # guard off
+    assert await third_is_served(idle_timeout_s=1, within_s=TIMEOUT_S)
+    assert not await third_is_served(idle_timeout_s=2 * TIMEOUT_S, within_s=2)  # guard off
 
 
 async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> None:
@@ -458,7 +458,7 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
 
     thief = threading.Thread(target=steal, daemon=True)
     # A blocking accept waits for a connection: this one, so that the test ends.
-    rescue = threading.Timer(LONG_S, socket.create_connection, [listener.getsockname()])
+    rescue = threading.Timer(TIMEOUT_S, socket.create_connection, [listener.getsockname()])
     rescue.daemon = True
     rescue.start()
     async with proxy("a.example", listener=listener) as door:
@@ -467,14 +467,14 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
         for _ in range(50):
             with contextlib.suppress(OSError, TimeoutError):
                 await door.ask(b"GET http://evil.example/ HTTP/1.0\r\n\r\n", within_s=0.2)
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await door.egress.close()
         beat.cancel()
     rescue.cancel()
     stop.set()
-    thief.join(LONG_S)
+    thief.join(TIMEOUT_S)
     passed.close()
-    assert longest < LONG_S / 2
+    assert longest < TIMEOUT_S / 2
 
     # Guard off: accept on a socket that we made non-blocking does block once the jail says so.
     naive = listening()
@@ -486,7 +486,7 @@ async def test_jail_that_keeps_the_listening_socket_cannot_hang_the_host() -> No
     hanging.join(0.3)
     assert hanging.is_alive()
     naive.shutdown(socket.SHUT_RDWR)
-    hanging.join(LONG_S)
+    hanging.join(TIMEOUT_S)
     naive.close()
     passed.close()
 

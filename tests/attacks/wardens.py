@@ -19,7 +19,7 @@ from hutch.jail.launch import launch
 from hutch.jail.launch.control import Control, ForeignSocket
 
 from .attack import Scenes
-from .patience import LONG_S, until, until_next_door
+from .waiting import TIMEOUT_S, until, until_neighbour_runs
 
 scene = Scenes()
 
@@ -78,15 +78,15 @@ async def none_kept(before: Counter[str]) -> None:
 async def ended(jail, deed, *, why: str) -> None:
     """The host reports it soon, and the jail has ended."""
     try:
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await deed
     except Unavailable as error:
         assert why in str(error), error
     else:
         raise AssertionError("the host took it")
     try:
-        async with asyncio.timeout(LONG_S):
-            await jail.run(["true"], timeout_s=LONG_S / 2)
+        async with asyncio.timeout(TIMEOUT_S):
+            await jail.run(["true"], timeout_s=TIMEOUT_S / 2)
     except HutchError:
         return
     raise AssertionError("the jail continues")
@@ -95,7 +95,7 @@ async def ended(jail, deed, *, why: str) -> None:
 async def honest(bench) -> None:
     """The control: from the same process, a valid answer is accepted."""
     async with turned(bench, HONEST) as jail:
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             sock = await jail.listen()
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         sock.close()
@@ -166,7 +166,7 @@ def _lie_scenes() -> None:
                     name == "not-listening"
                 ):  # refused without ending the jail, whose warden is not our concern
                     with contextlib.suppress(Unavailable):
-                        async with asyncio.timeout(LONG_S):
+                        async with asyncio.timeout(TIMEOUT_S):
                             await jail.listen()
                         raise AssertionError("the host took it")
                 else:
@@ -194,7 +194,7 @@ async def warden_answers_twice(bench) -> None:
     )
     before = descriptors()
     async with turned(bench, twice) as jail:
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             (await jail.listen()).close()
         await asyncio.sleep(0.1)
     await none_kept(before)
@@ -210,7 +210,7 @@ async def warden_floods(bench) -> None:
         with contextlib.suppress(HutchError, OSError, TimeoutError):
             async with asyncio.timeout(2):
                 await jail.listen()
-        await until_next_door(busy, runs=3)
+        await until_neighbour_runs(busy, runs=3)
 
 
 @scene("protocol", "a hostile warden: never send ready", control="the real warden is ready in time")
@@ -220,7 +220,7 @@ async def warden_never_ready(bench) -> None:
     before = descriptors()
     try:
         try:
-            async with asyncio.timeout(LONG_S), bench.jail():
+            async with asyncio.timeout(TIMEOUT_S), bench.jail():
                 raise AssertionError("a silent warden was taken for ready")
         except Unavailable:
             pass
@@ -238,7 +238,7 @@ async def warden_never_answers(bench) -> None:
     true_wait, control_module.ANSWER_TIMEOUT_S = control_module.ANSWER_TIMEOUT_S, 1.0
     try:
         async with turned(bench, "while True: hear()\n") as jail:
-            async with asyncio.timeout(LONG_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await jail.listen()
     except TimeoutError:
         raise AssertionError("listen() waits for ever") from None
@@ -257,7 +257,7 @@ async def warden_takes_no_commands(bench) -> None:
     try:
         async with turned(bench, "while True: hear()\n") as jail:
             with contextlib.suppress(HutchError):
-                async with asyncio.timeout(LONG_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     await jail.run(["true"], timeout_s=0.5)
     finally:
         process_module.KILL_TIMEOUT_S = true_wait
@@ -286,7 +286,7 @@ async def warden_lies_about_ends(bench) -> None:
         )
         async with turned(bench, behaviour) as jail:
             try:
-                async with asyncio.timeout(LONG_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     done = await jail.run(["true"])
                 assert done.exit_code == code, (text[:40], done)
                 assert code is not None or done.signal is not None
@@ -307,7 +307,7 @@ async def warden_makes_socket_blocking(bench) -> None:
         "while time.time() < end: c.setblocking(True)\n"
     )
     async with bench.watched("warden-makes-socket-blocking") as busy, turned(bench, behaviour) as jail:
-        async with asyncio.timeout(LONG_S):
+        async with asyncio.timeout(TIMEOUT_S):
             sock = await jail.connect(80)
         await asyncio.sleep(0.1)
         for _ in range(20):
@@ -315,7 +315,7 @@ async def warden_makes_socket_blocking(bench) -> None:
                 sock.recv(1)
             await asyncio.sleep(0.01)
         assert isinstance(sock, ForeignSocket)
-        assert busy.lag_s < LONG_S  # a recv that waits would wait for as long as the jail lives
+        assert busy.lag_s < TIMEOUT_S  # a recv that waits would wait for as long as the jail lives
         plain = socket.socket(fileno=os.dup(sock.fileno()))
         plain.setblocking(True)
         hanging = asyncio.create_task(asyncio.to_thread(plain.recv, 1))

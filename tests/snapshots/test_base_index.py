@@ -162,7 +162,7 @@ def test_a_copy_is_adopted_without_being_read(base: Path, tmp_path: Path) -> Non
     snapshots = new_snapshots(tmp_path / "place", found)
     tree = tmp_path / "place/tree"
     subprocess.run(["cp", "-a", base, tree], check=True)
-    # No process could have done this between the copy and now. So there is no check; the base's content counts.
+    # No process could have done this between the copy and now; so there is no check, and the base counts.
     old = (tree / "src/main.py").stat()
     (tree / "src/main.py").write_text("PRINT()\n")
     os.utime(tree / "src/main.py", ns=(old.st_atime_ns, old.st_mtime_ns))
