@@ -176,7 +176,7 @@ async def test_a_tree_that_would_write_into_dot_git_is_refused(
     below = git(origin, "mktree", stdin=f"100644 blob {blob}\tconfig\n".encode())
     tree = git(origin, "mktree", stdin=f"040000 tree {below}\t{name}\n".encode())
     commit_tree(origin, tree)
-    with pytest.raises(BadRequest, match="holds objects that git refuses"):
+    with pytest.raises(BadRequest, match="contains objects that git refuses"):
         await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
 
 

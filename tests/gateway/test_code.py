@@ -366,7 +366,7 @@ async def test_who_speaks_http_1_0_is_told_that_the_server_ends(tmp_path: Path) 
         await ending
         api.server.closing = False
         assert "transfer-encoding" not in head
-        assert told["outcome"] == "unfinished" and "the server ends" in told["message"]
+        assert told["outcome"] == "unfinished" and "the server is stopping" in told["message"]
         assert (await api.delete(f"/api/code/{told['run']}")).status_code == 204
 
 
@@ -451,7 +451,7 @@ async def test_who_waits_and_may_no_longer_see_it_is_not_told_more(tmp_path: Pat
             await Accounts(api.server.rows).set_disabled(users["bob"], True, LOCAL)
             told = json.loads(await unchunked(reader))
         location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
-        assert told["outcome"] == "unfinished" and "may no longer see" in told["message"]
+        assert told["outcome"] == "unfinished" and "no longer have access" in told["message"]
         await api.delete(location)
 
 
@@ -468,7 +468,7 @@ async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_p
     api.server.closing = False
     run_id = location.rpartition("/")[2]
     assert (told["run"], told["outcome"]) == (run_id, "unfinished")
-    assert f"GET {location} " in told["message"] and "the server ends" in told["message"]
+    assert f"GET {location} " in told["message"] and "the server is stopping" in told["message"]
     assert set(told) == set(CodeOut.model_fields)
     assert (await api.delete(location)).status_code == 204
     later = await api.get(location, headers={"Accept": "application/json"}, timeout=DEADLINE_S)

@@ -128,7 +128,7 @@ def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(t
     unlink_wal(home.data)
     refused = home.hutch("up", "--port", "0")
     assert refused.returncode == 6 and "hutch.db-wal is missing" in refused.stderr, refused.stderr
-    assert f"keep a copy of {home.data} first" in refused.stderr
+    assert f"make a copy of {home.data} first" in refused.stderr
     unlink_index(home.data)
     for words in (("up", "--port", "0"), ("users", "list"), ("log",)):
         refused = home.hutch(*words)

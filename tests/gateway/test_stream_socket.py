@@ -144,7 +144,7 @@ async def test_who_only_watches_gives_no_input(tmp_path: Path) -> None:
             answer = await next_frame(connection)
             assert (answer["type"], answer["code"], answer["id"]) == ("error", "denied", 1)
             await accounts.shares.remove(session_id, users["bob"])
-            assert await ended(connection) == (4403, "you may no longer see this")
+            assert await ended(connection) == (4403, "you no longer have access")
         assert (await api.server.log.head(session_id)).seq == seq
 
 

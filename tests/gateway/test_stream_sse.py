@@ -167,7 +167,7 @@ async def test_who_is_sent_away_sees_no_more(tmp_path: Path) -> None:
             await accounts.set_disabled(users["carl"], True, LOCAL)
             for stream in (bobs, carls):
                 *_, last = await stream.until("refused")
-                assert last.data["reason"] == "you may no longer see this"
+                assert last.data["reason"] == "you no longer have access"
                 assert await stream.next() is None
             await say(api, session_id, "only for me")
             seen = await mine.until("message.sent")

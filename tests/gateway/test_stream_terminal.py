@@ -155,7 +155,7 @@ async def test_somebody_who_may_no_longer_write_only_watches(tmp_path: Path) -> 
             accounts = Accounts(api.server.rows)
             user = await accounts.users.find("bob")
             await accounts.shares.remove(session_id, user.id)
-            assert await bobs.closed() == (4403, "you may no longer see this")
+            assert await bobs.closed() == (4403, "you no longer have access")
 
 
 WRONG: list[tuple[str | bytes, str]] = [

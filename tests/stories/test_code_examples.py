@@ -98,5 +98,5 @@ async def test_an_example_goes_on_after_the_server_was_away(tmp_path: Path, lang
         rest, wrong = await ended(example)
     assert example.returncode == 0, wrong
     said += rest
-    assert "closing the server ends" in said and "undefined" not in said
+    assert "closing the server is stopping" in said and "undefined" not in said
     assert [said.count(word) for word in ("cloning", "Cloning", "tool_call bash", "\ndone ")] == [0, 1, 1, 1]
