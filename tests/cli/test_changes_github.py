@@ -94,7 +94,7 @@ def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
     assert git(repo(told).path, "rev-parse", "main^2") == change["commit"]
     assert done["branch_deleted"] and repo(told).branches() == ["main"]
     assert repo(told).pulls[1]["merged"] and shown(told)["state"] == "merged"
-    assert "is already merged" in refused(told, "close")
+    assert "is merged already" in refused(told, "close")
 
 
 @pytest.mark.parametrize(
