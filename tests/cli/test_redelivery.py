@@ -90,8 +90,8 @@ def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
     words = ("run", "Mend add", "--repo", str(repo), "--model")
     ran = house.hutch(*words, house.model(*FIXES))
     assert ran.returncode == exit_codes.OK, ran.stderr
-    told = "2 files are changed and not committed, and so no part of this: adding.py, new.txt."
-    assert f"warning: {told} --uncommitted brings them.\n" in ran.stdout
+    told = "2 files are changed but not committed, and so not in this run: adding.py, new.txt."
+    assert f"warning: {told} --uncommitted includes them.\n" in ran.stdout
     brought = house.hutch(*words, house.model(*FIXES), "--uncommitted")
     assert "not committed" not in brought.stdout
     git(repo, "checkout", "-q", "--", ".")

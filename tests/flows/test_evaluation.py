@@ -153,7 +153,7 @@ async def test_tests_that_cannot_be_put_in_place_are_not_passed(tmp_path: Path) 
     task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
     told = await graded(tmp_path, task, MEND, write("tests", "a file"))
     assert not told.passed
-    assert told.reason.startswith("The hidden tests cannot be put in place: ")
+    assert told.reason.startswith("The hidden tests cannot be written: ")
 
 
 @anyio
@@ -191,12 +191,12 @@ def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"files": {}}, "give either files or repo to begin with"),
-        ({"repo": "x"}, "give either files or repo to begin with"),
+        ({"files": {}}, "give either files or repo to start with"),
+        ({"repo": "x"}, "give either files or repo to start with"),
         ({"revision": "main"}, "a revision needs a repo"),
         ({"files": {"../x": ""}}, "'../x' is not a path inside the workspace"),
         ({"hidden_tests": {"/etc/x": ""}}, "'/etc/x' is not a path inside the workspace"),
-        ({"hidden_tests": {}}, "nothing tells whether it is done"),
+        ({"hidden_tests": {}}, "no test decides whether it is done"),
         ({"promt": "x"}, "wrong at promt"),
         ({"name": "a\x1b[2J"}, "characters that cannot be shown"),
         ({"cassette": {"replies": [{"txt": ""}]}}, "wrong at cassette"),
@@ -236,5 +236,5 @@ def test_names_are_told_apart_and_a_set_must_be_there(tmp_path: Path) -> None:
         load_cases(tmp_path / "set.json")
     with pytest.raises(NotFound, match="There is no file"):
         load_cases(tmp_path / "none.yaml")
-    with pytest.raises(BadRequest, match="where a repository's name goes"):
+    with pytest.raises(BadRequest, match="no place for a repository's name"):
         load_cases(BUILTIN_FILE, repos="https://git.example/")

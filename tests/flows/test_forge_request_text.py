@@ -52,7 +52,7 @@ def test_who_may_not_write_is_quoted() -> None:
         ),
         (
             [ENDED, events.DeliveryEnded(run_id="run_1", outcome="nothing")],
-            "Done, and nothing had to be changed.",
+            "Done; nothing had to be changed.",
         ),
         (
             [ENDED, events.DeliveryEnded(run_id="run_1", outcome="failed", reason="No push for @you.")],

@@ -38,9 +38,9 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
     with serving(tmp_path / "served") as server:
         url = server.url("origin.git")
         async with hutch.workspace(url) as workspace:
-            with pytest.raises(Denied, match=r"could be delivered: .* --no-pr"):
+            with pytest.raises(Denied, match=r"could not be delivered: .* --no-pr"):
                 await check(hutch, workspace, address=url)
-            with pytest.raises(Denied, match=r"could be delivered: ") as refused:
+            with pytest.raises(Denied, match=r"could not be delivered: ") as refused:
                 await check_deliverable(
                     forges_of(hutch.loaded), workspace, caller=COMMAND_LINE, address=url, once=True
                 )

@@ -68,7 +68,7 @@ async def test_a_workspace_from_no_repository_has_nowhere_to_deliver_to(hutch: D
     async with hutch.workspace({"a": b"1"}) as workspace:
         await workspace.write("a", b"2")
         snapshot = await workspace.snapshot("done")
-        with pytest.raises(BadRequest, match="came from no repository"):
+        with pytest.raises(BadRequest, match="does not come from a repository"):
             await propose(workspace, snapshot, PROPOSAL, forge=await hutch.forge("/nowhere"))
 
 

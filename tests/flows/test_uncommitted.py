@@ -26,12 +26,12 @@ async def test_what_is_not_committed_is_named(tmp_path: Path) -> None:
     assert await left_out(loaded, str(repo)) == ""
     (repo / "a").write_text("2\n")
     assert await left_out(loaded, str(repo)) == (
-        "1 file is changed and not committed, and so no part of this: a. --uncommitted brings it."
+        "1 file is changed but not committed, and so not in this run: a. --uncommitted includes it."
     )
     for name in ("c", "d", "e"):
         (repo / name).write_text("new\n")
     told = await left_out(loaded, str(repo))
-    assert told.startswith("4 files are changed and not committed, and so no part of this: a, c, d, ….")
+    assert told.startswith("4 files are changed but not committed, and so not in this run: a, c, d, ….")
     for other in ("https://example.com/a/b", str(tmp_path / "nowhere"), str(tmp_path)):
         assert await left_out(loaded, other) == ""
 

@@ -118,7 +118,7 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
             f"expectations and settings. Erase it too: hutch erase --all {fork.json()['id']}",
             f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
             f"Copies of repositories, with their addresses, in {loaded.paths.data / 'bases'} and "
-            f"{loaded.paths.data / 'repositories'}. Sessions share them; one that is not used is removed "
+            f"{loaded.paths.data / 'repositories'}. Sessions share them; unused copies are removed "
             "after workspace.bases_days.",
             f"The backup {backups / 'hutch-1.db'}. Delete it when it is not needed.",
         ]
@@ -146,8 +146,8 @@ async def test_what_was_allowed_always_is_named(tmp_path: Path) -> None:
         left = await unerased(api.server.rows, other_places(api.server.loaded.paths), session, traces)
         name = (await api.get(f"{V1}/me")).json()["user"]["name"]
         assert (
-            f"What {name} allowed always, also in this session: it may quote a command. Look, and withdraw "
-            f"it: hutch approvals list --user {name}; hutch approvals rm --user {name}"
+            f"Permanent approvals of {name}, some from this session: they may quote a command. List and "
+            f"withdraw them: hutch approvals list --user {name}; hutch approvals rm --user {name}"
         ) in left
 
 

@@ -238,7 +238,7 @@ async def test_the_session_in_which_it_is_reviewed_is_told_to_who_may_see_it(
     begun = await begin(world, slow)
     bob = await world.api.as_user("bob")
     about = f"{world.url} at {world.head[:12]}"
-    again = "Say `again` to have it read once more."
+    again = "Use `again` to review it again."
     hidden = await bob.post(f"{V1}/reviews", json={"url": world.url})
     assert hidden.status_code == 409 and begun not in hidden.text
     assert hidden.json()["detail"] == f"{about} is being reviewed. {again}"

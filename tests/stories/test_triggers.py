@@ -140,7 +140,7 @@ async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is
             assert evil in inside and evil not in outside
             assert "@hutch have a look" in outside and TOKEN not in prompt
             [progress] = comments(made, number)
-            assert progress["body"].startswith("Done, and nothing had to be changed.")
+            assert progress["body"].startswith("Done; nothing had to be changed.")
             assert "@everyone" not in progress["body"]
             assert made.pulls() == {}
 

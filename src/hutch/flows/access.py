@@ -59,7 +59,7 @@ def check(
         raise no_session(session_id)
     if action not in allowed:
         what = {"read": "see", "input": "work in", "manage": "manage"}[action]
-        raise Denied(f"{who.user.name} may see the session {session_id}, and not {what} it.")
+        raise Denied(f"{who.user.name} can view session {session_id} but not {what} it.")
 
 
 def check_may_open(who: Caller) -> None:

@@ -1,7 +1,7 @@
-"""What users have allowed always was in files beside the settings; they are read once, into rows.
+"""Imports approval rules from the files of earlier versions into the database, once.
 
-Such a file holds what may be done without asking, so one that others could write is not believed. A
-file that was read gets another name: what is withdrawn since must not come back.
+The rules allow actions without asking, so a file that other users could write is refused. An imported
+file is renamed: otherwise a rule that is withdrawn later would come back.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = structlog.get_logger()
 
 
 async def import_approvals(rows: Rows, file: Path) -> list[str]:
-    """Read the file of this machine's user, and those of users of the server; why one could not be read."""
+    """Import the files of this machine's user and of the server's users. Returns the errors."""
     problems: list[str] = []
     for path in await asyncio.to_thread(_find, file):
         try:
@@ -67,7 +67,7 @@ def read_rules(path: Path) -> list[ApprovalRule]:
     try:
         return [(_text(each["tool"]), _text(each["pattern"])) for each in json.loads(raw)["rules"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        problem = "it holds no rules, each with a tool and a pattern"
+        problem = "it must contain rules, each with a tool and a pattern"
         raise BadRequest(f"{path} cannot be used: {problem}. Fix it, or delete it.") from None
 
 

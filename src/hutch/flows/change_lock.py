@@ -1,4 +1,4 @@
-"""Decisions about the changes of one repository are made one at a time, in all processes."""
+"""Serializes decisions about the changes of one repository, across all processes."""
 
 import hashlib
 from collections.abc import AsyncIterator

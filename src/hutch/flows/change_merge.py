@@ -58,8 +58,8 @@ async def merge(
             against = [*await objections(context.rows, change, there.verdict_urls), *there.reasons]
             if against and not force:
                 raise Conflict(
-                    f"The change {change.id} is not merged: {'; '.join(against)}. Mend it and have it "
-                    f"approved, or merge it all the same: hutch changes merge {change.id} --force, or "
+                    f"The change {change.id} is not merged: {'; '.join(against)}. Fix it and have it "
+                    f"approved, or merge it anyway: hutch changes merge {change.id} --force, or "
                     '"force": true over the API.'
                 )
             if against:

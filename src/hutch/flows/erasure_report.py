@@ -74,7 +74,7 @@ async def unerased(rows: Rows, places: OtherPlaces, session_id: SessionId, trace
     if any(place.is_dir() and any(place.iterdir()) for place in (home.bases, home.repositories)):
         lines.append(
             f"Copies of repositories, with their addresses, in {home.bases} and {home.repositories}. "
-            "Sessions share them; one that is not used is removed after workspace.bases_days."
+            "Sessions share them; unused copies are removed after workspace.bases_days."
         )
     if places.server_log.exists():
         lines.append(f"Errors in the server's log, {places.server_log}.")
@@ -87,11 +87,11 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
     if find_server(places.server_files) and found.state in OPEN:
         if found.is_running:
             lines.append(
-                f"The run that is under way, which goes on with what it has read. Stop it, and erase what it "
+                f"The run in progress, which continues with what it has read. Stop it, and erase what it "
                 f"wrote since: hutch sessions cancel {session_id}"
             )
         lines.append(
-            f"The server's memory, of what terminals and background commands of the session printed. End it: "
+            f"The server's memory, with output of the session's terminals and background commands. End it: "
             f"hutch sessions end {session_id}"
         )
     lines += _settings_line(found, session_id)
@@ -102,8 +102,8 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
         )
     if found.has_answered_requests:
         lines.append(
-            "Hashes of the Idempotency-Keys of the last day, without requests and answers: so no request is "
-            "done twice."
+            "Hashes of the Idempotency-Keys of the last day, without requests and responses. They prevent "
+            "repeated requests."
         )
     for id in found.forks:
         lines.append(
@@ -116,14 +116,14 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
 
 
 async def _approvals_lines(rows: Rows, names: dict[str, str]) -> list[str]:
-    """Permissions hold in every repository, so they do not end with the session that they were given in."""
+    """Approvals apply to every repository, so they outlive the session in which they were given."""
     lines = []
     for id, name in sorted(names.items()):
         if await SavedApprovals(rows, id).rules():
             user = f" --user {name}" if name else ""
             lines.append(
-                f"What {name or 'you'} allowed always, also in this session: it may quote a command. "
-                f"Look, and withdraw it: hutch approvals list{user}; hutch approvals rm{user}"
+                f"Permanent approvals of {name or 'you'}, some from this session: they may quote a command. "
+                f"List and withdraw them: hutch approvals list{user}; hutch approvals rm{user}"
             )
     return lines
 

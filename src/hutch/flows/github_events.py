@@ -67,12 +67,12 @@ def _without_code(text: str) -> str:
 def to_forge_request(event: str, payload: Any, *, mention: str, hosts: tuple[str, ...]) -> ForgeRequest | str:
     """The request of an event, or why there is none."""
     if not isinstance(payload, dict):
-        return "It is no event."
+        return "It is not an event."
     found = _read_request(event, payload, mention, hosts)
     if isinstance(found, ForgeRequest) and (
         not found.number or (found.kind == "line_comment" and not found.comment_id)
     ):
-        return "It does not say by number what it is about."
+        return "It has no number of an issue, pull request or comment."
     return found
 
 
@@ -81,10 +81,10 @@ def _read_request(
 ) -> ForgeRequest | str:
     action, sender = _text(payload, "action"), _text(payload, "sender", "login")
     if not sender or _text(payload, "sender", "type") == "Bot":
-        return "It is by a program."
+        return "It was sent by a program."
     repository = _repository(payload, hosts)
     if repository is None:
-        return "It is about no repository that can be worked on."
+        return "It names no repository that Hutch can work on."
     common: dict[str, Any] = {"repository": repository, "by": sender}
     match event, action:
         case "issues", "labeled" if _text(payload, "label", "name").lower() == LABEL:
@@ -97,7 +97,7 @@ def _read_request(
             return _line_comment(payload, common, mention)
         case ("pull_request_review", "submitted"):
             return _review(payload, common, mention)
-    return "It asks for nothing."
+    return "It requests nothing."
 
 
 def _issue(payload: Mapping[str, Any], common: dict[str, Any]) -> ForgeRequest | str:
@@ -111,7 +111,7 @@ def _issue(payload: Mapping[str, Any], common: dict[str, Any]) -> ForgeRequest |
 def _comment(payload: Mapping[str, Any], common: dict[str, Any], mention: str) -> ForgeRequest | str:
     text = _text(payload, "comment", "body")
     if has_own_marker(text) or not mentions(text, mention):
-        return "Hutch was not called."
+        return "It does not mention Hutch."
     if _text(payload, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
     about: dict[str, Any] = {"text": text, "mentioned": True, "url": _text(payload, "comment", "html_url")}
@@ -123,9 +123,9 @@ def _line_comment(payload: Mapping[str, Any], common: dict[str, Any], mention: s
     text = _text(payload, "comment", "body")
     mentioned = mentions(text, mention)
     if has_own_marker(text) or not isinstance(comment, dict):
-        return "Hutch was not called."
+        return "It does not mention Hutch."
     if not mentioned and comment.get("in_reply_to_id"):
-        return "People speak with each other."
+        return "It is a reply to another user."
     if _text(payload, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
     return ForgeRequest(
@@ -146,9 +146,9 @@ def _review(payload: Mapping[str, Any], common: dict[str, Any], mention: str) ->
     text = _text(payload, "review", "body")
     mentioned = mentions(text, mention)
     if has_own_marker(text) or not text.strip():
-        return "Nothing is said."
+        return "It has no text."
     if not mentioned and _text(payload, "review", "state") != "changes_requested":
-        return "Hutch was not called."
+        return "It does not mention Hutch."
     about: dict[str, Any] = {
         "text": text,
         "mentioned": mentioned,

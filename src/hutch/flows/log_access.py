@@ -1,7 +1,7 @@
-"""The log of a session as its readers may see it: the way to entries for every client.
+"""Reads the log of a session as its reader may see it, for every client.
 
-Whether a caller may see the session at all is `sessions.allowed`; which of its entries,
-is decided here, and applied by `domain.audience.filter_entry`.
+`sessions.allowed` decides whether a caller may see the session at all. This module decides which
+kind of reader the caller is, and `domain.audience.filter_entry` filters the entries.
 """
 
 import asyncio

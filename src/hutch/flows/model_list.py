@@ -41,7 +41,7 @@ def _state(name: str, access: Access, choice: Choice) -> ProviderState:
             return ProviderState(name, True, "there is a key", known)
         return ProviderState(name, False, f"there is no key. {how_to_set(name)}", known)
     if name == "scripted":
-        return ProviderState(name, True, "a script of this machine plays the model", None)
+        return ProviderState(name, True, "replies come from a script on this machine", None)
     if name == "ollama":
         found = choice.name if choice.name.startswith("ollama:") else None
         return ProviderState(name, True, f"asked at {access.base_url(name)}", found)

@@ -60,8 +60,8 @@ def parse_network_cap(allowed: Sequence[str], always: Sequence[str] = ()) -> Net
 async def session_network(cap: NetworkCap, rows: Rows, session: Session) -> tuple[str, ...]:
     """The hosts that the jail of a session may reach now.
 
-    A session keeps the hosts that it was opened with. The cap and its owner's role may have changed since,
-    so both are looked at each time that a jail opens: at first, after a pause, and in a fork.
+    A session stores the hosts that it was opened with. The cap and its owner's role may have changed since,
+    so both are checked each time that a jail opens: at first, after a pause, and in a fork.
     """
     if not session.network:
         return ()

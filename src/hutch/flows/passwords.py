@@ -37,14 +37,16 @@ class Passwords:
     async def hash(self, password: str) -> str:
         """Hash a new password; refuse a weak one."""
         if not SHORTEST <= len(password) <= LONGEST:
-            raise BadRequest(f"A password has {SHORTEST} to {LONGEST} letters; this one has {len(password)}.")
+            raise BadRequest(
+                f"A password has {SHORTEST} to {LONGEST} characters; this one has {len(password)}."
+            )
         if len(set(password)) < 4:
-            raise BadRequest("This password repeats itself. Use at least four different letters.")
+            raise BadRequest("This password is too repetitive. Use at least four different characters.")
         async with self._room:
             return await asyncio.to_thread(self._hasher.hash, _bytes(password))
 
     async def is_right(self, password: str, hash_: str) -> bool:
-        """Whether this is the password. An empty hash never matches, in the same time."""
+        """Whether this is the password. An empty hash never matches, but takes the same time."""
         if not self._nobodys:
             async with self._room:
                 self._nobodys = await asyncio.to_thread(self._hasher.hash, b"nobody's")

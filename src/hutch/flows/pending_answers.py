@@ -11,19 +11,19 @@ from hutch.flows.services import Services
 from hutch.store.sessions import Sessions
 
 Question = ApprovalAsked | QuestionAsked
-RECENT = 5000  # events in which a question is looked for
+RECENT = 5000  # events that are searched for a question
 POLL_INTERVAL_S = 0.02
 MAX_WAIT_S = 5.0  # from the question in the log until its session waits
 
 
 async def find_question(services: Services, reader: Reader, session: Session, call_id: str) -> Question:
-    """The open question of an answer. An answer without an open question is refused: a reader cannot approve
-    a call that the reader has not seen."""
+    """The open question of an answer. Without one the answer is refused: a reader cannot approve a call
+    before seeing it."""
     asked: Question | None = None
     if session.state in ("running", "waiting"):
         asked = await _find_question(services, reader, session, call_id)
         if asked is None:
-            raise Conflict(f"Nobody waits for an answer to {echo(call_id, 80)} in the session {session.id}.")
+            raise Conflict(f"No open question {echo(call_id, 80)} in the session {session.id}.")
         session = await _once_waiting(services, session)
     if asked is None or session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")

@@ -47,11 +47,11 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
     _check_work(found, told, known=failing)
     if found.state != "ended":
         if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":
-            raise Conflict(f"The run {run_id} is being delivered. Say it again when that has ended.")
+            raise Conflict(f"The run {run_id} is being delivered. Repeat the request when that has ended.")
         return found
     if told.last is not None and told.last.failing and not (failing or told.failing):
         raise Conflict(
-            f"{told.last.reason} To propose what the run did all the same, say that this is known: "
+            f"{told.last.reason} To propose the work anyway, confirm that this is known: "
             f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
         )
     if not told.asked or (failing and not told.failing):
@@ -80,11 +80,11 @@ def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
     if told.ended is None and found.state != "ended":
         raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
     if told.ended is None:
-        raise Conflict(f"What the run {found.id} did was undone, so there is nothing to deliver.")
+        raise Conflict(f"The work of the run {found.id} was undone, so there is nothing to deliver.")
     if told.ended.outcome not in DELIVERED and not known and not told.failing:
         raise Conflict(
             f"The run {found.id} ended as {told.ended.outcome} before it was done. Another prompt in its "
-            f"session goes on with it. To propose what it did so far: hutch changes propose {found.id}"
+            f"session continues it. To propose its work so far: hutch changes propose {found.id}"
         )
 
 

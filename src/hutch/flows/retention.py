@@ -32,7 +32,7 @@ PAGE = 100
 MAX_SESSIONS = 5000  # in one sweep
 MAX_LEFTOVERS = 1000  # workspaces without a session, in one sweep
 MAX_NAMED = 10
-RECENT = 200  # entries in which the end of a delivery is looked for
+RECENT = 200  # entries that are searched for the end of a delivery
 logger = structlog.get_logger()
 
 RemoveWorkspace = Callable[[str], Awaitable[None]]

@@ -25,7 +25,7 @@ BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
 
 @dataclass(slots=True)
 class Past:
-    """A run, and the little of its session that matters to it."""
+    """A run, with the facts about its session that matter to it."""
 
     started: RunStarted
     conversation: Conversation
@@ -39,13 +39,13 @@ class Past:
 
     @property
     def said(self) -> tuple[str, str]:
-        """The title and the summary that it finished with, if it got that far."""
+        """The final title and summary. Without a title, the first line of the prompt."""
         title, summary = self.own_words
         return title or first_line(self.started.prompt), summary
 
     @property
     def own_words(self) -> tuple[str, str]:
-        """The same; the title is empty if the agent gave none."""
+        """The agent's final title and summary; each is empty if the agent gave none."""
         match self.conversation.last:
             case Call() as call:
                 given = _given(call)
@@ -91,7 +91,7 @@ def _given(call: Call) -> dict[str, str]:
         ValueError,
         AttributeError,
         RecursionError,
-    ):  # perhaps no JSON is left of it
+    ):  # redaction may have broken the JSON
         return {}
 
 

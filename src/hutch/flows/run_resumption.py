@@ -67,6 +67,6 @@ def _check(run: QueuedRun, session: Session) -> None:
     if session.state == "ended" or is_done or is_proposed:
         raise BadRequest(f"The run {run.id} is done ({run.outcome}). Start another with hutch run.")
     if run.kind != "prompt":
-        raise BadRequest(f"The session {session.id} was stopped before its run began. Give it a prompt.")
+        raise BadRequest(f"The session {session.id} was stopped before its run started. Give it a prompt.")
     if run.state in ("queued", "running") and session.state != "paused":
         raise Conflict(f"The run {run.id} is {run.state} already. Watch it: hutch attach {session.id}")

@@ -33,9 +33,9 @@ class Services:
     reach: AllowedHosts
     find_repository: FindRepository
     check_model: CheckModel
-    networks: tuple[str, ...] = ()  # private ones that jails may reach nevertheless
+    networks: tuple[str, ...] = ()  # private networks that jails may reach
     personas: Path | None = None  # the directory of the installation's own
     network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow
-    reserved_for: str = ""  # the worker of the command that opens sessions here, when it is no server
+    reserved_for: str = ""  # the worker of the command that opens sessions here, unless it is a server
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
     on_removed: list[Removed] = field(default_factory=list)  # called for each removed session

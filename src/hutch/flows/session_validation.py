@@ -39,8 +39,8 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> str
     address = parse_repo_url(new.repository)
     if address.credentials is not None:
         raise BadRequest(
-            f"The address of {address} has a password in it, and everybody who sees the session would see "
-            "that. Leave it out, or give an address for ssh."
+            f"The address of {address} contains a password, which everyone who sees the session would see. "
+            "Omit it, or give an address for ssh."
         )
     if address.path is None:
         await services.reach.check(address)
@@ -61,7 +61,7 @@ def _check_persona(services: Services, new: NewSession) -> None:
 
 def _check_script(who: Caller, model: str) -> None:
     if not who.is_owner:
-        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
+        raise Denied("A script is a file of this machine. Only an owner may use one as the model.")
     file = parse_model_name(model).model
     if not os.path.isfile(file):  # noqa: PTH113  it never fails
-        raise BadRequest(f"There is no file {file} on the server's machine that could play the model.")
+        raise BadRequest(f"There is no file {file} on the server's machine to use as the model.")

@@ -1,7 +1,7 @@
-"""Sessions as their users know them: opened, asked, shown, forked and removed.
+"""Opens, lists and forks sessions for callers, and passes inputs to them.
 
-Every function takes who asks, and checks that they may. Asking is quick: it is
-written down, and a worker does it when there is room.
+Every function checks the permission of its caller. Requests return quickly: they are stored, and
+a worker performs them when it has capacity.
 """
 
 import asyncio
@@ -53,29 +53,29 @@ ANSWERS_A_QUESTION = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
 BEGINS_WORK = (Message, Prompt, Resume)
 MAX_UNTAKEN = 500  # inputs of a session
-MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
+MORE_TO_STOP = 50  # further inputs that stop a session: a full queue must not prevent its end
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A session as somebody sees it."""
+    """A session for display, with its place in the queue and its last delivery."""
 
     session: Session
     head: Head
     place: int | None = None  # in the queue, when it waits: 1 is next
-    delivered: QueuedRun | None = None  # the newest run that was to be handed over
+    delivered: QueuedRun | None = None  # the newest run with a delivery
 
 
 async def allowed(
     services: Services, who: Caller, session: Session | str, action: Action = "read"
 ) -> Session:
-    """The session, if somebody may do this with it; to who may not see it, it does not exist."""
+    """The session, if the caller may take this action. Callers that may not see it get a 404."""
     if isinstance(session, str):
         session_id = session
         try:
             session = await Sessions(services.rows).get(session_id)
-        except NotFound:  # in the words in which one is told that is not for the caller
+        except NotFound:  # the same message as for a session that the caller may not see
             raise no_session(session_id) from None
     check(who, session.id, session.owner, await _share_role(services, who, session), action)
     return session
@@ -109,7 +109,7 @@ async def create(
     forked_from: str = "",
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
-    """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
+    """Open a session. The next free worker prepares its workspace and starts its first prompt."""
     return (await create_with_run(services, who, new, forked_from=forked_from, also=also)).session
 
 
@@ -121,10 +121,10 @@ async def create_with_run(
     forked_from: str = "",
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> OpenedSession:
-    """The same, for callers that follow its first run."""
+    """Open a session. Returns its first run too, for callers that follow it."""
     check_may_open(who)
     _check_lines(new)
-    address = ""  # with credentials: on the command line it may have some, and no row keeps them
+    address = ""  # with credentials, which the command line allows; they are stored in no row
     if services.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
         address, new = new.repository, replace(new, repository=url.address)
         user, password = url.credentials
@@ -155,7 +155,7 @@ async def create_with_run(
 
 
 def _session_of(new: NewSession, who: Caller, clean: Callable[[str], str], forked_from: str) -> Session:
-    """The session that is asked for, without secrets."""
+    """The requested session, without secrets."""
     now = wall_ms()
     return Session(
         id=new_session_id(),
@@ -183,7 +183,7 @@ def _session_of(new: NewSession, who: Caller, clean: Callable[[str], str], forke
 
 
 def _check_lines(new: NewSession) -> None:
-    """Names and titles are shown in lists, handed to git and sent to a forge: one line each."""
+    """Check that names and titles are one line each: lists, git and forges need that."""
     delivery = new.delivery
     for what, texts in {
         "A persona's name": [new.persona],
@@ -217,7 +217,7 @@ async def page(
     before: str = "",
     limit: int = 50,
 ) -> list[Shown]:
-    """The sessions that somebody may see, the newest first."""
+    """The sessions that the caller may see, newest first."""
     user_id = None if who.is_owner else who.user.id
     found = await Sessions(services.rows).page(
         user_id=user_id, states=states, text=text, before=before, limit=limit
@@ -233,11 +233,11 @@ async def give(
     *,
     also: ExtraWrite[SessionInput] | None = None,
 ) -> SessionInput:
-    """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
+    """Give an input to a session. It is stored when this returns; the log has its effects."""
     session = await allowed(services, who, session_id, "input")
     _check_fits(session, asked)
     audience: str | None = None
-    if isinstance(asked, ANSWERS_A_QUESTION):  # for those who may see the question
+    if isinstance(asked, ANSWERS_A_QUESTION):  # the answer has the same audience as its question
         reader = await reader_of(services, who, session)
         audience = (await find_question(services, reader, session, asked.call_id)).audience
     if isinstance(asked, Undo) and not asked.discard:
@@ -266,7 +266,7 @@ async def inputs(
 
 
 async def runs_of(services: Services, session_id: str, given: Sequence[SessionInput]) -> dict[int, str]:
-    """The ids of the runs that inputs of a session have come to, as far as that is known by now."""
+    """The ids of the runs that inputs of a session have started so far, by input."""
     return await Runs(services.rows).of_inputs(session_id, [each.seq for each in given])
 
 
@@ -278,15 +278,15 @@ async def fork(
     snapshot: int | None = None,
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
-    """A new session that begins with the files of this one, as they are or were.
+    """Open a new session with the files of this one, current or from a snapshot.
 
-    Somebody else's script does not come along: it is a file of the machine, which only owners may name.
-    Neither do hosts that the caller may not allow.
+    Unless the caller is an owner, a script is not copied, as only owners may name files of the machine.
+    Hosts that the caller may not allow are not copied either.
     """
     session = await allowed(services, who, session_id, "input" if snapshot is None else "read")
     check_may_open(who)  # before a snapshot is taken
     if not session.workspace_id and session.state == "ended":
-        raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
+        raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never had any.'}")
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
     if snapshot is None:
@@ -317,7 +317,7 @@ async def runs(
 
 
 async def run(services: Services, who: Caller, run_id: str) -> QueuedRun:
-    """A run of a session that somebody may see."""
+    """A run of a session that the caller may see."""
     found = await Runs(services.rows).get(run_id)
     try:
         await allowed(services, who, found.session_id)
@@ -327,13 +327,13 @@ async def run(services: Services, who: Caller, run_id: str) -> QueuedRun:
 
 
 def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
-    """What people say, without secrets: everybody who sees the session sees it."""
+    """The input without secrets in its texts, which all viewers of the session see."""
     said = {name: clean(getattr(asked, name)) for name in ("text", "reason") if hasattr(asked, name)}
     return asked.model_copy(update=said)
 
 
 def _check_fits(session: Session, asked: Input) -> None:
-    """Refuse what could not be done anyhow."""
+    """Refuse an input that does not fit the session's state."""
     if session.state == "ended":
         raise session_has_ended(session.id)
     if isinstance(asked, Undo) and session.state in BUSY:

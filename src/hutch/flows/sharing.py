@@ -1,4 +1,4 @@
-"""A session is shared: by whoever may manage it, with somebody who is a user already."""
+"""Shares sessions with existing users, on behalf of callers that may manage them."""
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Session
@@ -10,7 +10,7 @@ from hutch.store.shares import Share
 
 
 async def reach(accounts: Accounts, who: Caller, session_id: str, action: Action) -> Session:
-    """The session, if this is allowed; to who may not see it, it does not exist."""
+    """The session, if the caller may take this action. Callers that may not see it get a 404."""
     try:
         session = await Sessions(accounts.rows).get(session_id)
     except NotFound:
@@ -28,7 +28,7 @@ async def shares_of(accounts: Accounts, who: Caller, session_id: str) -> list[Sh
 async def share(
     accounts: Accounts, who: Caller, session_id: str, name: str, role: ShareRole, actor: Actor
 ) -> Share:
-    """Let a user, by name or id, see a session or work in it; or change what they may."""
+    """Give a user, by name or id, a role in a session, or change it."""
     session = await reach(accounts, who, session_id, "manage")
     user = await accounts.users.find(name)
     if user.id == session.owner:
@@ -39,7 +39,7 @@ async def share(
 
 
 async def unshare(accounts: Accounts, who: Caller, session_id: str, name: str, actor: Actor) -> None:
-    """Take a share back; or give up one's own."""
+    """Remove a user's share. A user may also give up their own."""
     own = name in (who.user.id, who.user.name)
     await reach(accounts, who, session_id, "read" if own else "manage")
     user = who.user if own else await accounts.users.find(name)

@@ -188,10 +188,10 @@ class Triggers:
         """Check the permission and pass the request to a session, in one transaction with that note."""
         change = await self._change(wish)
         if not wish.mentioned and wish.kind != "issue" and change is None:
-            raise RequestIgnored("Nobody called, and it is no pull request of Hutch.")
+            raise RequestIgnored("Hutch was not mentioned, and it is not a pull request of Hutch.")
         allowed = await forge.permission(wish.by)
         if allowed not in MAY:
-            raise RequestIgnored(f"{wish.by} has the permission {allowed!r} there, and not to write.")
+            raise RequestIgnored(f"{wish.by} has the permission {allowed!r} there, but needs write access.")
         trusted = wish.author == wish.by or (bool(wish.author) and await forge.permission(wish.author) in MAY)
         text = prompt(wish, trusted_author=trusted)
         if change is not None and (going := await self._go_on(told, who, change, text)):
@@ -235,7 +235,7 @@ class Triggers:
             return None
         return replace(told, state="working", session_id=change.session_id, input=given.seq)
 
-    # --- how it goes ---
+    # --- progress ---
 
     async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
         """Update one comment until the run has ended, then answer."""
@@ -322,7 +322,7 @@ class Triggers:
     async def _said(self, session: Session, progress: Progress) -> str:
         """The agent's final title and summary, for users."""
         if not progress.run_id:
-            return "The session was ended before this was taken up."
+            return "The session ended before this request was started."
         if not progress.started or progress.no_model:
             return ""
         title, summary = past(await read_log(self.services.log, SessionId(session.id)), progress.run_id).said

@@ -33,4 +33,6 @@ async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repositor
         return ""
     named = ", ".join(changed[:MAX_NAMED]) + (", …" if len(changed) > MAX_NAMED else "")
     files, them = (f"{len(changed)} files are", "them") if len(changed) > 1 else ("1 file is", "it")
-    return f"{files} changed and not committed, and so no part of this: {named}. --uncommitted brings {them}."
+    return (
+        f"{files} changed but not committed, and so not in this run: {named}. --uncommitted includes {them}."
+    )

@@ -1,1 +1,1 @@
-"""What `hutch doctor` checks besides the machine: the model and a repository."""
+"""The checks of `hutch doctor` besides the machine: the model and a repository."""

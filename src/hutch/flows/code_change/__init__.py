@@ -1,1 +1,1 @@
-"""A prompt becomes a tested change: submitted, performed by a worker, delivered."""
+"""Turns a prompt into a tested change: submitted, performed by a worker, delivered."""

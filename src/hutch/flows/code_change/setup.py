@@ -33,9 +33,7 @@ class RunDefaults:
     """The settings for every run."""
 
     load_persona: Callable[[str, ToolRegistry, ReadFile], Persona]  # by its name; empty: the default one
-    find_persona: Callable[
-        [str, ToolRegistry], Persona
-    ]  # of the installation, without what a repository says
+    find_persona: Callable[[str, ToolRegistry], Persona]  # of the installation, not of a repository
     prices: Prices = field(default_factory=dict)  # of the user's own
     ignore: tuple[str, ...] = ()  # patterns of files that the agent must not read
     test_command: str | None = None  # detected when not set
@@ -79,7 +77,7 @@ class RunDefaults:
 
 
 def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
-    """How people are asked, and how rules are kept for the user who allowed them always."""
+    """The functions that ask users for approval, and that store rules of a permanent approval."""
     by = ""
 
     async def approve(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
@@ -119,5 +117,5 @@ def _read_snapshot(workspace: Workspace, number: int, path: str) -> bytes | None
 def _read(workspace: Workspace, path: str) -> bytes | None:
     try:
         return workspace.files.read_bytes(path)[0]
-    except (BadRequest, Denied):  # there is none, or none that can be read
+    except (BadRequest, Denied):  # it does not exist or cannot be read
         return None

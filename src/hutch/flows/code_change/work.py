@@ -31,7 +31,7 @@ from hutch.flows.repository_structure import describe_structure
 from hutch.flows.run_history import BEFORE, past
 from hutch.snapshots.storage import Snapshot
 
-REOPENED = "The shell is a new one, and no command of before runs in the background."
+REOPENED = "The shell is new, and no earlier command runs in the background."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What a run did becomes a change: checked before it begins, tested, committed, proposed and recorded."""
+"""Turns the work of a run into a change: checked before the start, tested, committed, proposed, recorded."""

@@ -75,17 +75,17 @@ async def compare_with_base(
     except NotFound:
         return Comparison(True, "There were no tests before.")
     except HutchError as error:
-        return Comparison(True, f"Whether they failed before is not known: {error}")
+        return Comparison(True, f"It is unknown whether they failed before: {error}")
     if first.ok:
         return Comparison(True, "They passed before.")
     known = _failing(first)
     if known is None:
-        return Comparison(True, "They failed before, too, but which of them did is not told.")
+        return Comparison(True, "They also failed before, but the report does not say which.")
     second = await run(now, f"after-{name}")
     counts = _count(first)
     failing = _failing(second)
     if failing is None or second.timed_out or second.limit:
-        return Comparison(True, "Which of them fail is not told.", counts)
+        return Comparison(True, "The report does not say which of them fail.", counts)
     if new := sorted(failing - known):
         listed = ", ".join(new[:MAX_NAMES])
         return Comparison(True, f"These did not fail before: {listed}.", counts)

@@ -41,10 +41,10 @@ from hutch.snapshots.storage import Snapshot
 from hutch.store.changes import Changes
 from hutch.workspace.workspace import Workspace
 
-NO_REPOSITORY = "What was worked on is no repository, so there is nowhere to deliver to."
+NO_REPOSITORY = "The workspace is not a repository, so there is nowhere to deliver to."
 STOPPED = "The run ended before it was done ({outcome}). It is proposed as it is."
 UNTESTED = "The tests were not run on this."
-KNOWN = "The tests fail. This is known, and it is proposed all the same."
+KNOWN = "The tests fail. This is known, and the change is proposed anyway."
 logger = structlog.get_logger()
 
 Append = Callable[[Sequence[Event]], Awaitable[object]]
@@ -85,7 +85,7 @@ class Delivery:
         try:
             ended = await self._finish_what_others_see(entries)
         except asyncio.CancelledError:
-            if not self.live.leaves_open:  # nobody takes it up again
+            if not self.live.leaves_open:  # the run will not be resumed
                 await asyncio.shield(self.live.append([undelivered(entries, self.run.id, CANCELLED)]))
             raise
         except HutchError as error:  # the work remains, and can be delivered later

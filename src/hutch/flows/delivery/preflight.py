@@ -14,10 +14,10 @@ from hutch.forge.tokens import own_token_name, token_name
 from hutch.workspace.workspace import Workspace
 
 CHECK_TIMEOUT_S = 5.0  # for the forge to answer: this check is optional, and must not delay the work
-NO_PULL = "There is no token for {host}: a branch will be pushed, and no pull request opened. {advice}"
-NO_TOKEN = "There is no token for {host}, so nothing that is done could be delivered. {advice}"
+NO_PULL = "There is no token for {host}: a branch will be pushed, but no pull request opened. {advice}"
+NO_TOKEN = "There is no token for {host}, so the work could not be delivered. {advice}"
 NEEDS_TOKEN = "Pushing to {host} needs a token, and none is set. {advice}"
-REFUSED = "Nothing that is done could be delivered: {error} {advice}"
+REFUSED = "The work could not be delivered: {error} {advice}"
 
 
 async def check_deliverable(
@@ -39,7 +39,7 @@ async def check_deliverable(
         return ""
     try:
         forge = await forges.for_delivery(record.source or address, address, caller)
-    except Unavailable:  # perhaps it can be, later
+    except Unavailable:  # it may be available later
         return ""
     without_token = forge.without_token
     advice = _advice(without_token, caller, once=once)
@@ -61,11 +61,11 @@ async def check_deliverable(
 def _advice(without_token: RepoUrl | None, caller: ForgeAccess, *, once: bool) -> str:
     """How to make delivery possible, or how to work without it."""
     on_server = caller.guarded
-    without = "have it done without: --no-pr, or deliver: false" if on_server else "work without: --no-pr"
+    without = "work without delivery: --no-pr" + (", or deliver: false" if on_server else "")
     set_it = ""
     if without_token is not None:
         name = token_name(without_token)
         own = f" (or {own_token_name(without_token, caller.user)}, for you alone)" if caller.user else ""
-        who = "Whoever runs the server sets one there" if on_server else "Set one"
+        who = "The server's operator can set one" if on_server else "Set one"
         set_it = f"{who}: hutch config set-secret {name}{own}."
     return " ".join(filter(None, [set_it, "" if once else f"Or {without}."]))

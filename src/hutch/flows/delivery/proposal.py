@@ -58,7 +58,7 @@ async def propose(
     """
     record = workspace.record
     if record.commit is None or not record.source:
-        raise BadRequest("This workspace came from no repository, so there is nowhere to deliver to.")
+        raise BadRequest("This workspace does not come from a repository, so there is nowhere to deliver to.")
     came_with = await _tree(workspace, record.commit)
     known = await _tree(workspace, before.commit) if before else None
     if last.tree == known or (known is None and last.tree in (came_with, start and start.tree)):

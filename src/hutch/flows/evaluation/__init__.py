@@ -1,1 +1,1 @@
-"""Cases for the agent: run side by side, each graded by tests that it could not see."""
+"""Runs evaluation cases in parallel, and grades each by tests that the agent could not see."""

@@ -48,11 +48,11 @@ class EvalCase(Part):
         if not self.name.isprintable():
             raise ValueError("the name has characters that cannot be shown")
         if bool(self.files) == bool(self.repo):
-            raise ValueError("give either files or repo to begin with")
+            raise ValueError("give either files or repo to start with")
         if self.revision and not self.repo:
             raise ValueError("a revision needs a repo")
         if not (self.hidden_tests or self.test_patch or self.test_command or self.must_pass):
-            raise ValueError("nothing tells whether it is done: give hidden_tests or a test_command")
+            raise ValueError("no test decides whether it is done: give hidden_tests or a test_command")
         if self.model and self.cassette:
             raise ValueError("give either a model or a cassette")
         return self

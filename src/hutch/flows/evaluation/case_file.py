@@ -22,7 +22,7 @@ REPOS = "https://github.com/{repo}"
 def load_cases(path: Path, *, repos: str = REPOS) -> list[EvalCase]:
     """The cases of a file, each validated; an error names its position."""
     if "{repo}" not in repos:
-        raise BadRequest(f"'{repos}' does not say where a repository's name goes. Write {{repo}} there.")
+        raise BadRequest(f"'{repos}' has no place for a repository's name. Put {{repo}} there.")
     text = _text(path)
     items = _lines(text, path) if path.suffix == ".jsonl" else _listed(text, path)
     cases = [_case(item, number, path, repos) for number, item in enumerate(items, start=1)]

@@ -77,7 +77,7 @@ async def grade(
     try:
         await place_tests(workspace, case, first)
     except (BadRequest, Denied) as error:
-        return Grade(False, clean(f"The hidden tests cannot be put in place: {error}"))
+        return Grade(False, clean(f"The hidden tests cannot be written: {error}"))
     told: list[dict[str, Any]] = []
     said = ""
     for names in _batches(case.must_pass):

@@ -1,4 +1,4 @@
-"""How a session of a server reviews: equipped for that alone, and what it finds is kept once."""
+"""Runs a review in a session: equips its agent, and publishes its findings once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ async def equip(
     entries: Sequence[Entry],
     model: str,
 ) -> tuple[str, Equipment]:
-    """The whole prompt of a run that reviews, and its equipment."""
+    """The complete prompt of a reviewing run, and its equipment."""
     if is_offline_script(model):
         raise Unavailable(no_model_on_server_message(BY_FIELD))
     workspace = live.sandbox.workspace
@@ -42,8 +42,8 @@ async def equip(
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
     if subject.moved_to and not begun:
         raise Conflict(
-            f"{subject.pull_url} was pushed to before anybody had read {subject.commit[:12]}: it is at "
-            f"{subject.moved_to[:12]} now. Have that reviewed."
+            f"{subject.pull_url} was pushed to before the review of {subject.commit[:12]} started: it is at "
+            f"{subject.moved_to[:12]} now. Request a review of that commit."
         )
     before = len(agent.remarks_in(entries, run.id))
     equipment = await agent.equip_reviewer(workspace, live.tools, persona, subject, before)
@@ -51,7 +51,7 @@ async def equip(
 
 
 async def give(context: ChangeContext, live: LiveSession, session: Session, run: QueuedRun) -> None:
-    """Keep what a run has found, or say why it was not; that is the last word on it."""
+    """Publish the review of a run, or record why that failed, as the last event about the run."""
     entries = effective_entries(await live.entries())
     done = (ReviewGiven, DeliveryEnded)
     if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
@@ -87,7 +87,7 @@ async def _kept(
 
 
 async def _once(live: LiveSession, run: QueuedRun, entries: Sequence[Entry]) -> None:
-    """Note that a review is about to be posted. Who finds that noted waits until it is there to be found."""
+    """Record that a review is about to be posted. After a crash, wait until such a post can be found."""
     noted = [
         each.at_ms
         for each in entries
@@ -102,6 +102,6 @@ async def _once(live: LiveSession, run: QueuedRun, entries: Sequence[Entry]) -> 
 async def _subject(
     context: ChangeContext, dependencies: HostDependencies, session: Session, commit: str | None
 ) -> Subject:
-    """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
+    """The subject of the review at the commit in the workspace, even if the pull request has moved on."""
     target, user = session.delivery.review, session.owner if dependencies.guarded else ""
     return (await find_subject(context, target, user=user, commit=commit or ""))[1]

@@ -38,7 +38,7 @@ async def comment(
     forge = await context.forge_of(change, user)
     _check_current(change, commit)
     if not strip_controls(remark.body):
-        raise BadRequest("The comment says nothing.")
+        raise BadRequest("The comment is empty.")
     made = make_comment(remark, change.id, change.commit, author)
     redacted = replace(made, body=context.redactor.redact(made.body))
     async with recording_closure(context, change):
@@ -68,7 +68,7 @@ async def judge(
     if change.state != "open":
         raise Conflict(f"The change {change.id} is {change.state} already.")
     if verdict == "changes_requested" and not strip_controls(body):
-        raise BadRequest("Say what is to be changed.")
+        raise BadRequest("Say what should be changed.")
     given = Review(
         id=new_review_id(),
         change_id=change.id,
@@ -106,5 +106,5 @@ def make_comment(remark: Remark, change_id: str, commit: str, author: str, revie
 def _check_current(change: Change, commit: str) -> None:
     if commit and commit != change.commit:
         raise Conflict(
-            f"The change {change.id} is at {change.commit[:12]} now, and not at {commit[:12]}. Look again."
+            f"The change {change.id} is at {change.commit[:12]} now, not at {commit[:12]}. Read it again."
         )

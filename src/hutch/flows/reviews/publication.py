@@ -38,9 +38,9 @@ async def first_of(
         names = list(filter(None, (subject.pull_url, subject.change_id)))
         if not again and (session_id := await Reviews(context.rows).find_in_progress(names, subject.commit)):
             where = f", in the session {session_id}" if await may_see(session_id) else ""
-            raise Conflict(f"{at} is being reviewed{where}. Say `again` to have it read once more.")
+            raise Conflict(f"{at} is being reviewed{where}. Use `again` to review it again.")
         if not again and (before := await given_before(context, subject, user=user)):
-            raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
+            raise Conflict(f"{at} was reviewed already: {before.url}. Use `again` to review it again.")
         yield
 
 

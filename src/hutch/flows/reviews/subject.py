@@ -39,9 +39,9 @@ def parse_pull_url(text: str) -> tuple[str, int]:
     found = PULL.fullmatch(text.strip())
     if not found or not int(found[2]):
         raise BadRequest(
-            f"'{ascii(text[:200])[1:-1]}' is no pull request. One looks like "
-            "https://github.com/OWNER/NAME/pull/7. What is on no GitHub is reviewed as a change of a clone "
-            "on this machine."
+            f"'{ascii(text[:200])[1:-1]}' is not a pull request. One looks like "
+            "https://github.com/OWNER/NAME/pull/7. Work that is not on GitHub is reviewed as a change of a "
+            "clone on this machine."
         )
     return found[1], int(found[2])
 
@@ -70,7 +70,7 @@ async def find_subject(
         if now.commit == before.commit:
             break
     else:
-        raise Conflict(f"{now.pull_url} is pushed to all the time. Try again later.")
+        raise Conflict(f"{now.pull_url} changes too often. Try again later.")
     is_moved = commit not in ("", now.commit)
     subject = Subject(
         change_id=change.id,
