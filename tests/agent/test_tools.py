@@ -59,7 +59,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
     [
         ({"path": "empty"}, "(the file is empty)"),
         ({"path": "src/app.py", "start_line": 9}, "'src/app.py' has 2 lines, so there is no line 9."),
-        ({"path": "src/app.py", "start_line": 2, "end_line": 1}, "make no range"),
+        ({"path": "src/app.py", "start_line": 2, "end_line": 1}, "are no range"),
         ({"path": "logo.png"}, "is not text: PNG image, 108 bytes"),
         ({"path": "src/ap.py"}, "'src/ap.py' does not exist"),
         ({"path": "src"}, "directory"),

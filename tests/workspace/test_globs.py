@@ -37,7 +37,7 @@ def test_what_a_glob_means(pattern: str, fits: list[str], fits_not: list[str]) -
 def test_a_glob_that_makes_no_sense_is_told() -> None:
     with pytest.raises(BadRequest, match="not closed"):
         glob_pattern("{a,b")
-    with pytest.raises(BadRequest, match="makes no sense"):
+    with pytest.raises(BadRequest, match="is invalid"):
         glob_pattern("[z-a]")
     with pytest.raises(BadRequest, match="shorter"):
         glob_pattern("a" * 1001)

@@ -43,7 +43,7 @@ def test_lines(tree: Directory, tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="has 4 lines, so there is no line 5"):
         read_lines(tree, "file", 5)
     for first, last in ((0, 1), (3, 2), (-1, None)):
-        with pytest.raises(BadRequest, match="make no range"):
+        with pytest.raises(BadRequest, match="are no range"):
             read_lines(tree, "file", first, last)
     with pytest.raises(NotFound):
         read_lines(tree, "none")

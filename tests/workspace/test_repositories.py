@@ -207,7 +207,7 @@ def test_directories_that_hold_credentials_are_no_projects_wherever_they_are(
     (tmp_path / "disk" / path).mkdir(parents=True)
     if git:
         subprocess.run(["git", "init", "-q", str(tmp_path / "disk" / path)], check=True)
-    with pytest.raises(Denied, match="somebody's keys"):
+    with pytest.raises(Denied, match="keys of a user"):
         Repositories(own).find(tmp_path / "disk" / path, True, True)
     for near in ("gcloud", ".config/nvim", "mozilla"):
         (tmp_path / "disk" / near).mkdir(parents=True)

@@ -191,7 +191,7 @@ class Late(Syscalls):
 
 def changed_since(tree: Path) -> None:
     files = opened(tree, Late())
-    with pytest.raises(Conflict, match="changed by somebody else"):
+    with pytest.raises(Conflict, match="changed by another process"):
         files.move("src", "moved")
     close(files)
     assert (tree / "src/late").read_bytes() == b"late\n"

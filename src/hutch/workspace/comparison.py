@@ -1,9 +1,9 @@
-"""What differs between two snapshots, or since one of them: a page of files, and a patch of bounded size.
+"""Compares two snapshots, or a snapshot with the current files: pages of files, and a patch.
 
-Whoever only looks leaves nothing behind. To compare with the files as they are now,
-what is new of them is written into a git directory of its own, which borrows
-everything else from the snapshots and is removed afterwards. The listing of the last
-comparison is kept for its next pages, so that they need not look at every file again.
+A comparison leaves nothing behind. To compare with the current files, new content is
+written to a temporary git directory that borrows all other objects from the snapshots.
+The listing of the last comparison is cached for its next pages, so that they need not
+scan every file again.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs; `files` is one page of it, and a patch comes with the first page only."""
+    """One page of the files that differ. Only the first page has a patch."""
 
     old: int | None  # None: there is no snapshot yet
-    new: int | None  # None: the files as they were when this was asked
+    new: int | None  # None: the current files
     files: list[comparison.Change]
     total: int  # files that differ
-    cursor: str | None  # what to ask for the next page with
+    cursor: str | None  # for the next page
     patch: bytes
-    cut: bool  # the patch was too long and is not whole
+    cut: bool  # the patch was truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,18 @@ async def find_differences(
     limit: int = MAX_FILES,
     binary: bool = True,
 ) -> Difference:
-    """Between two snapshots; without them, from the first to the files as they are now.
+    """Compare two snapshots; by default, the first one with the current files.
 
-    Without `binary`, the patch only says which binary files differ.
-
-    All pages that are asked for with the cursors of one comparison are of the same moment. Only the listing
-    of the last comparison is kept: the cursor of an older one compares again.
+    Without `binary`, the patch only names the binary files that differ. All pages of one comparison show the
+    same moment. Only the last comparison is cached: the cursor of an older one compares again.
     """
     start, listing = _parse_cursor(cursor)
     if old is None:
         old = min((each.id for each in await workspace.list_snapshots()), default=None)
     if old is None:
         return Difference(None, new, [], 0, None, b"", cut=False)
-    kept = workspace.directory / COMPARING / _listing_name(old, new, path)
-    printed = await workspace.work(_read_listing, kept, listing) if listing else None
+    cached = workspace.directory / COMPARING / _listing_name(old, new, path)
+    printed = await workspace.work(_read_listing, cached, listing) if listing else None
     patch, cut = b"", False
     if printed is None:
         listing = ""
@@ -88,13 +86,13 @@ async def find_differences(
     files, total = await workspace.work(comparison.page, printed, start, limit)
     more = None
     if start + limit < total:
-        listing = listing or await workspace.work(_store_listing, kept, printed)
+        listing = listing or await workspace.work(_store_listing, cached, printed)
         more = f"{start + limit}.{listing}"
     return Difference(old, new, files, total, more, patch, cut)
 
 
 def _parse_cursor(cursor: str) -> tuple[int, str]:
-    """The number of the first file, and which listing it is in."""
+    """The index of the first file, and the id of its listing."""
     found = CURSOR.fullmatch(cursor or "0")
     if found is None:
         raise BadRequest(f"{echo(cursor)} is no cursor. Give the one that came with the last page.")
@@ -102,33 +100,33 @@ def _parse_cursor(cursor: str) -> tuple[int, str]:
 
 
 def _listing_name(old: int, new: int | None, path: str) -> str:
-    """Of the file that keeps a listing; the same only for the same comparison."""
+    """The name of the file with a cached listing, unique per comparison."""
     compared = json.dumps([old, new, path]).encode()
     return f"{LISTING}{hashlib.sha256(compared).hexdigest()[:32]}"
 
 
-def _store_listing(kept: Path, printed: bytes) -> str:
-    """Keep a listing for the next pages, and none from before."""
-    kept.parent.mkdir(mode=0o700, exist_ok=True)
-    for earlier in kept.parent.glob(f"{LISTING}*"):
+def _store_listing(cached: Path, printed: bytes) -> str:
+    """Cache a listing for the next pages, and remove older ones."""
+    cached.parent.mkdir(mode=0o700, exist_ok=True)
+    for earlier in cached.parent.glob(f"{LISTING}*"):
         earlier.unlink(missing_ok=True)
     listing = secrets.token_hex(LISTING_BYTES)
-    written = kept.with_name(f"{LISTING}{listing}.new")
+    written = cached.with_name(f"{LISTING}{listing}.new")
     try:
         with written.open("wb") as file:
             file.write(listing.encode())
             file.write(printed)
-        written.replace(kept)
+        written.replace(cached)
     except OSError as error:
         written.unlink(missing_ok=True)
-        logger.warning("the listing of a comparison could not be kept", error=error.strerror)
+        logger.warning("the listing of a comparison could not be cached", error=error.strerror)
     return listing
 
 
-def _read_listing(kept: Path, listing: str) -> bytes | None:
-    """The listing by that name, None when it is not there any more."""
+def _read_listing(cached: Path, listing: str) -> bytes | None:
+    """The cached listing with that id; None if it was removed."""
     try:
-        with kept.open("rb") as file:
+        with cached.open("rb") as file:
             return file.read() if file.read(2 * LISTING_BYTES) == listing.encode() else None
     except FileNotFoundError:
         return None
@@ -141,14 +139,14 @@ async def _trees(workspace: Workspace, old: int, new: int | None) -> AsyncIterat
     if new is not None:
         yield _Trees(storage, first, (await workspace.work(workspace.snapshots.get, new)).tree)
         return
-    place = workspace.directory / COMPARING / secrets.token_hex(8)
-    async with workspace.comparing:  # one at a time: each may need as much room as the workspace
+    directory = workspace.directory / COMPARING / secrets.token_hex(8)
+    async with workspace.comparing:  # one at a time: each may need as much space as the workspace
         try:
-            yield _Trees(place, first, await workspace.work(_tree_now, workspace, place))
+            yield _Trees(directory, first, await workspace.work(_tree_now, workspace, directory))
         finally:
-            await run_in_thread(shutil.rmtree, place, ignore_errors=True)
+            await run_in_thread(shutil.rmtree, directory, ignore_errors=True)
 
 
-def _tree_now(workspace: Workspace, place: Path) -> str:
+def _tree_now(workspace: Workspace, directory: Path) -> str:
     with workspace.files.exclusive():
-        return workspace.snapshots.current_tree(snapshot_content(workspace.mount), place)
+        return workspace.snapshots.current_tree(snapshot_content(workspace.mount), directory)

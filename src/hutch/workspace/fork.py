@@ -1,7 +1,7 @@
-"""A new workspace from a snapshot of another, on the same base.
+"""Creates a workspace from a snapshot of another one, on the same base.
 
-Snapshots are shared, not copied. The content is made from the base by touching only
-what differs, so a fork of a large repository costs what was changed in it.
+Snapshots are shared, not copied. Only files that differ from the base are written, so the
+cost of a fork depends on the size of the changes.
 """
 
 from dataclasses import replace
@@ -21,10 +21,10 @@ from hutch.workspace.workspace import Workspace, snapshot_content
 
 
 async def fork(workspace: Workspace, number: int, id: str) -> Record:
-    """Make the workspace `id` as `workspace` was in a snapshot."""
+    """Create the workspace `id` with the content of a snapshot of `workspace`."""
     home, final = workspace.home, workspace.home.workspace(id)
     if final.exists():
-        raise Conflict(f"There is a workspace '{id}' already. Remove it, or take another id.")
+        raise Conflict(f"There is a workspace '{id}' already. Remove it, or choose another id.")
     record = replace(
         workspace.record,
         id=id,
@@ -32,32 +32,32 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
         created=datetime.now(UTC).isoformat(),
         notes=(f"Forked from snapshot {number} of '{workspace.record.id}'.",),
     )
-    place = home.workspaces / temporary_name(id)
-    place.mkdir(mode=0o700)
+    directory = home.workspaces / temporary_name(id)
+    directory.mkdir(mode=0o700)
     try:
         if record.mode == "overlay":
-            await run_in_thread(make_layers, place)
+            await run_in_thread(make_layers, directory)
         elif record.base is not None:
-            await copy_base(tree_path(home, record.base), place / "tree")
+            await copy_base(tree_path(home, record.base), directory / "tree")
         else:
-            (place / "tree").mkdir(mode=0o755)
-        await workspace.work(_fill, workspace, number, place, record)
-        record.write(place)
+            (directory / "tree").mkdir(mode=0o755)
+        await workspace.work(_fill, workspace, number, directory, record)
+        record.write(directory)
         try:
-            place.rename(final)
+            directory.rename(final)
         except OSError:
-            raise Conflict(f"There is a workspace '{id}' by now. Take another id.") from None
+            raise Conflict(f"There is a workspace '{id}' in the meantime. Choose another id.") from None
     except BaseException:
-        await run_in_thread(discard, place)
+        await run_in_thread(discard, directory)
         raise
     return record
 
 
-def _fill(workspace: Workspace, number: int, place: Path, record: Record) -> None:
-    snapshots = workspace.snapshots.fork(number, place)
-    opened = mount_directory(workspace.home, place, record)
+def _fill(workspace: Workspace, number: int, directory: Path, record: Record) -> None:
+    snapshots = workspace.snapshots.fork(number, directory)
+    mount = mount_directory(workspace.home, directory, record)
     try:
-        fill_from_snapshot(snapshots, snapshot_content(opened), snapshots.list()[-1].id)
+        fill_from_snapshot(snapshots, snapshot_content(mount), snapshots.list()[-1].id)
     finally:
-        opened.close()
-    (place / LOCK).unlink(missing_ok=True)
+        mount.close()
+    (directory / LOCK).unlink(missing_ok=True)

@@ -1,10 +1,10 @@
 """Start a program that can read files below one directory and nothing else.
 
 Runs inside the jail, as `python3 -I -S -c TEXT DIRECTORY PROGRAM [ARGUMENT…]`; Hutch
-never imports it. A search opens files by path, so whoever swaps a directory for a link
-at the right moment leads it elsewhere, however carefully the path was checked before.
-With Landlock the kernel looks at what is opened, at the moment it is opened. A kernel
-without Landlock starts the program as it is.
+never imports it. A search opens files by path, so an attacker who swaps a
+directory for a link at the right moment could redirect it after any check. With
+Landlock the kernel checks each file as it is opened. On a kernel without Landlock the
+program starts without this protection.
 
 Depends on nothing but the interpreter, also an old one (3.9), and imports little: this
 is part of every search.
@@ -28,7 +28,7 @@ _syscall, _prctl = _ctypes.dlsym(_library, "syscall"), _ctypes.dlsym(_library, "
 
 
 def confine(directory: str, program: str) -> None:
-    """Take all other files from this process and what it becomes."""
+    """Deny this process, and the program it executes, access to all other files."""
     ruleset = _ctypes.call_function(_syscall, (CREATE_RULESET, ALL.to_bytes(8, sys.byteorder), 8, 0))
     if ruleset < 0:
         return  # no Landlock here
@@ -52,8 +52,8 @@ def allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def find(program: str) -> str:
-    for place in os.get_exec_path():
-        path = place + "/" + program
+    for directory in os.get_exec_path():
+        path = directory + "/" + program
         if os.access(path, os.X_OK):
             return path
     sys.exit(NOT_FOUND)

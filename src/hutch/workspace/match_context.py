@@ -1,8 +1,8 @@
-"""What stands in a file around the lines that a search found.
+"""Reads the lines around search matches, so that secrets across lines are recognized.
 
-A secret may go on in lines that do not match, and its part in a line that does is not
-recognised alone. So the lines around are read from the file; they are not shown, but a
-redactor reads them.
+A secret may span lines that do not match, and its part in a matching line is not
+recognizable alone. So the surrounding lines are read from the file for the redactor.
+They are not returned.
 """
 
 import os
@@ -17,21 +17,21 @@ from hutch.workspace.files.partial_read import MAX_WHOLE_FILE_BYTES
 from hutch.workspace.files.pending_change import open_file
 from hutch.workspace.match_lines import Line, Mask, adjacent_blocks, split_cut_note
 
-AROUND_LINES = 2048  # among which the characters around a line are
-MAX_READ_BYTES = 128 * 1024 * 1024  # of all files of an answer
+AROUND_LINES = 2048  # surrounding lines that are read at most
+MAX_READ_BYTES = 128 * 1024 * 1024  # of all files of one result
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def hide_across_lines(tree: Directory, lines: Sequence[Line], mask: Mask) -> list[Line]:
-    """The lines with a `*` for each byte of a secret that goes on in lines which are not among them. Blocks.
+    """Mask each byte of a secret that continues outside the given lines with `*`. Blocks.
 
-    A secret that lies whole among them stays as it is, to be redacted by its name.
+    A secret that lies whole in them is not masked: the caller redacts it by its name.
     """
     visible: list[Line] = []
-    left_bytes = MAX_READ_BYTES
+    remaining_bytes = MAX_READ_BYTES
     for path, found in groupby(lines, key=lambda line: line.path):
-        data = _content(tree, path) if left_bytes > 0 else b""
-        left_bytes -= len(data)
+        data = _content(tree, path) if remaining_bytes > 0 else b""
+        remaining_bytes -= len(data)
         readings = list(_decode_variants(data))
         for block in adjacent_blocks(list(found)):
             there = next((each for each in readings if _is_unchanged(block, each)), None)
@@ -40,7 +40,7 @@ def hide_across_lines(tree: Directory, lines: Sequence[Line], mask: Mask) -> lis
 
 
 def _content(tree: Directory, path: str) -> bytes:
-    """The beginning of a file; nothing of one that is gone by now."""
+    """The beginning of a file; empty if it does not exist any more."""
     try:
         fd = open_file(tree, path)
     except HutchError:
@@ -53,7 +53,7 @@ def _content(tree: Directory, path: str) -> bytes:
 
 
 def _decode_variants(data: bytes) -> Iterator[list[str]]:
-    """The lines of a file, in the ways in which ripgrep may have read them."""
+    """The lines of a file in each encoding that ripgrep may have used."""
     encodings = ("utf-16",) if data.startswith(UTF_16) else ("utf-8-sig", "latin-1")
     for encoding in encodings:
         text = data.decode(encoding, errors="replace")
@@ -61,7 +61,7 @@ def _decode_variants(data: bytes) -> Iterator[list[str]]:
 
 
 def _is_unchanged(block: Sequence[Line], there: list[str]) -> bool:
-    """Whether the file still has these lines."""
+    """Whether the file still contains these lines."""
     for line in block:
         text, note = split_cut_note(line.text)
         own = there[line.number - 1] if line.number <= len(there) else None
@@ -73,7 +73,7 @@ def _is_unchanged(block: Sequence[Line], there: list[str]) -> bool:
 def _hide(block: Sequence[Line], there: list[str], mask: Mask) -> Iterator[Line]:
     first, last = block[0].number - 1, block[-1].number
     parts = [split_cut_note(line.text) for line in block]
-    # Of a line that was cut, what follows the cut is read too.
+    # For a truncated line, also read what follows the cut.
     texts = [
         own[: len(text) + CUT_CONTEXT_CHARS] for own, (text, _) in zip(there[first:last], parts, strict=True)
     ]

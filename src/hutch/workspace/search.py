@@ -1,10 +1,9 @@
-"""Search by ripgrep, inside the jail.
+"""Searches with ripgrep inside the jail.
 
-The pattern comes from a model and the files from anywhere, so the search runs
-where commands run: what it reads, and how long it thinks about a pattern, is
-bounded by the same walls, and it can open nothing but the workspace (`landlock_launcher.py`):
-a link that is swapped in while it runs leads nowhere. We keep the first megabytes of what it prints and
-count the rest, so that a cut answer still tells how much there is.
+Pattern and files are untrusted, so the search runs in the jail with the same limits as
+commands, and can open only files of the workspace (`landlock_launcher.py`): a link that
+is swapped in while it runs has no effect. The first megabytes of the output are stored
+and the rest is counted, so that a truncated result still has the total.
 """
 
 import asyncio
@@ -33,11 +32,13 @@ from hutch.workspace.match_lines import (
 
 Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]
-IsHidden = Callable[[str], bool]  # whether a file is not to be told of
+IsHidden = Callable[[str], bool]  # whether to omit a file
 
-NOT_CONFINED, NOT_FOUND = 126, 127  # how `landlock_launcher.py` ends when it cannot start ripgrep
-MAX_OUTPUT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
-MAX_LISTING_BYTES = 64 * 1024 * 1024  # of names, for a glob
+NOT_CONFINED, NOT_FOUND = 126, 127  # exit codes of `landlock_launcher.py` if it cannot start ripgrep
+MAX_OUTPUT_BYTES = (
+    4 * 1024 * 1024
+)  # of the output; within it, results do not depend on the threads of ripgrep
+MAX_LISTING_BYTES = 64 * 1024 * 1024  # of file names, for a glob
 MAX_CONTEXT_LINES = 50
 RIPGREP_OPTIONS = (
     *("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--color=never"),
@@ -52,7 +53,7 @@ COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrepQuery:
-    """What to look for, and how to tell it."""
+    """The pattern and options of a search."""
 
     pattern: str
     path: str = ""
@@ -61,31 +62,31 @@ class GrepQuery:
     multiline: bool = False
     context: int = 0
     limit: int = 200
-    offset: int = 0  # so many matching lines, or files, are left out at the beginning
+    offset: int = 0  # number of matching lines, or files, to skip
     output: GrepOutput = "content"
 
 
 @dataclass(frozen=True, slots=True)
 class GrepResult:
-    """What a search found: as much as the limit allows, and how much there is."""
+    """One page of matches, and the total."""
 
-    lines: list[Line] = field(default_factory=list)  # for content
-    counts: dict[str, int] = field(default_factory=dict)  # for count: matches by file
-    paths: list[str] = field(default_factory=list)  # for files
-    total: int = 0  # of matching lines, or of files
+    lines: list[Line] = field(default_factory=list)  # for output "content"
+    counts: dict[str, int] = field(default_factory=dict)  # for output "count": matches by file
+    paths: list[str] = field(default_factory=list)  # for output "files"
+    total: int = 0  # matching lines, or files
     cut: bool = False
-    next: int | None = None  # the offset of what comes after this; None: nothing that was kept
-    latin1: bool = False  # by reading files as that: as UTF-8 none has it
+    next: int | None = None  # the offset of the next page; None if there is none
+    latin1: bool = False  # found only when files are read as Latin-1
 
 
 @dataclass(frozen=True, slots=True)
 class GlobResult:
-    """Files whose path fits a pattern, newest first."""
+    """Files whose path matches a pattern, newest first."""
 
     paths: list[str]
     total: int
     cut: bool
-    next: int | None = None  # the offset of what comes after this
+    next: int | None = None  # the offset of the next page
 
 
 async def grep(
@@ -96,11 +97,10 @@ async def grep(
     hidden: IsHidden | None = None,
     mask: Mask | None = None,
 ) -> GrepResult:
-    """Look for a regular expression in the files below a path.
+    """Search for a regular expression in the files below a path.
 
-    A letter that is not ASCII has other bytes in files that are not UTF-8. If none has it as UTF-8, it is
-    looked for once more as Western files of old have it. With `mask`, which hides secrets, a line that
-    holds a secret is no match.
+    Characters outside ASCII have other bytes in files that are not UTF-8. Without a match in UTF-8, the
+    search is repeated with Latin-1. With `mask`, which hides secrets, a line with a secret is no match.
     """
     hidden = hidden or (hide_secrets(mask) if mask else _hide_nothing)
     found = await _grep(jail, query, ignore, hidden, mask)
@@ -120,7 +120,7 @@ async def _grep(
     columns, context = MAX_LINE_COLUMNS, query.context
     if mask:
         columns, context = MAX_READ_COLUMNS, query.context + AROUND_LINES
-    # Without look-around, a match over several lines has all lines in it that it depends on.
+    # Without look-around, a multi-line match contains all lines that it depends on.
     engine = "default" if mask and query.multiline else "auto"
     argv = ["rg", *RIPGREP_OPTIONS, *_ignored(ignore), f"--engine={engine}", "--crlf", *more]
     argv += ["--ignore-case"] if query.ignore_case else []
@@ -165,7 +165,7 @@ async def glob(
     ignore: Sequence[str] = (),
     hidden: IsHidden | None = None,
 ) -> GlobResult:
-    """Files below a path whose path from there fits `pattern`; `modified_ns` tells when a file changed."""
+    """Files below a path that match `pattern`. `modified_ns` returns the time of a change."""
     if limit < 1 or offset < 0:
         raise BadRequest("limit must be at least 1, and offset at least 0.")
     fits = glob_pattern(pattern)
@@ -178,17 +178,17 @@ async def glob(
     def fitting() -> tuple[list[str], int]:
         listed = (_relative(name) for name in _names(printed.stored))
         found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
-        # Not sorted whole: that is one step, in which nobody else gets the interpreter.
+        # A full sort would hold the interpreter lock for too long.
         newest = heapq.nsmallest(offset + limit, ((-modified_ns(name), name) for name in found))
         return [name for _, name in newest[offset:]], len(found)
 
-    paths, total = await asyncio.to_thread(fitting)  # of a large tree this takes a while
+    paths, total = await asyncio.to_thread(fitting)  # takes long for a large tree
     next_ = offset + limit if total > offset + limit else None
     return GlobResult(paths, total, bool(next_) or printed.cut, next_)
 
 
 def _names(stored: bytes) -> Iterator[bytes]:
-    """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
+    """Split at NULs one by one: splitting at once would hold the interpreter lock for too long."""
     start = 0
     while (end := stored.find(b"\0", start)) >= 0:
         yield stored[start:end]
@@ -196,24 +196,24 @@ def _names(stored: bytes) -> Iterator[bytes]:
 
 
 class _SearchOutput:
-    """What ripgrep printed: its first bytes, and how many times `unit` is in the rest."""
+    """The output of ripgrep: its first bytes, and the number of `unit`s in the rest."""
 
     def __init__(self, unit: re.Pattern[bytes], max_bytes: int) -> None:
         self.more = 0
         self.cut = False
         self._unit = unit
         self._parts: list[bytes] = []
-        self._room = max_bytes
-        self._edge = b""  # the end of what was counted last: a unit may lie across
+        self._remaining_bytes = max_bytes
+        self._edge = b""  # the end of the last chunk: a unit may span two chunks
 
     def add(self, stream: StreamName, data: bytes) -> None:
         if stream != "stdout":
             return
-        self._parts.append(data[: self._room])
-        beyond = data[self._room :]
-        self._room -= len(self._parts[-1])
+        self._parts.append(data[: self._remaining_bytes])
+        beyond = data[self._remaining_bytes :]
+        self._remaining_bytes -= len(self._parts[-1])
         if beyond:
-            if not self.cut:  # what is kept ends where a record does
+            if not self.cut:  # end the stored part with a whole record
                 self.cut, stored = True, self.stored
                 whole = stored.rfind(b"\0" if self._unit is NUL else b"\n") + 1
                 self._parts, beyond = [stored[:whole]], stored[whole:] + beyond
@@ -229,7 +229,7 @@ async def _search(
     jail: Jail, argv: list[str], path: str, *, unit: re.Pattern[bytes], max_bytes: int = MAX_OUTPUT_BYTES
 ) -> _SearchOutput:
     printed = _SearchOutput(unit, max_bytes)
-    # Its output is taken as it comes, so nothing of it needs to be kept or put into a file.
+    # The output is processed as a stream, so the jail need not store it.
     limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
     confined = [this_system().python, "-I", "-S", "-c", _launcher_source(), jail.workspace]
     words = [*confined, *argv, "--", to_workspace_path(jail, path) or "."]
@@ -255,7 +255,7 @@ def _check(ran: Finished, path: str) -> None:
     if ran.exit_code == NOT_FOUND:
         raise Unavailable("ripgrep is not installed. Install it: sudo apt-get install -y ripgrep")
     if ran.exit_code == NOT_CONFINED:
-        raise Unavailable("The search could not be confined to the workspace, so it was not made. Try again.")
+        raise Unavailable("The search could not be confined to the workspace, so it was not started. Retry.")
     lines = ran.stderr.decode(errors="replace").strip().splitlines()
     about = [
         line for each in lines if (line := each.removeprefix("rg: ")).startswith(f"{path.rstrip('/')}: ")
@@ -264,11 +264,11 @@ def _check(ran: Finished, path: str) -> None:
         raise NotFound(f"'{path}' does not exist. Use glob to see what does.")
     if path and any("Permission denied" in line for line in about):
         raise Denied(f"'{path}' leads out of the workspace, or its mode forbids to read it.")
-    faults = "\n".join(line for line in lines if "(os error" not in line)  # a file not readable
-    if ran.exit_code not in (0, 1) and faults:
+    errors = "\n".join(line for line in lines if "(os error" not in line)  # an unreadable file
+    if ran.exit_code not in (0, 1) and errors:
         raise BadRequest(
-            f"ripgrep cannot use this pattern: {faults}\n"
-            f"To find special letters as they are, put a backslash before them."
+            f"ripgrep cannot use this pattern: {errors}\n"
+            "To find special characters literally, put a backslash before them."
         )
 
 
@@ -277,7 +277,7 @@ def _hide_nothing(path: str) -> bool:
 
 
 def hide_secrets(mask: Mask) -> IsHidden:
-    """Hides paths that hold a secret: that one fits a pattern tells what is in it."""
+    """Hide paths that contain a secret: a match would reveal it."""
 
     @functools.cache
     def hidden(path: str) -> bool:
@@ -294,20 +294,20 @@ def _visible_paths(stored: bytes, hidden: IsHidden) -> list[str]:
 
 def _counts(stored: bytes, hidden: IsHidden) -> list[tuple[str, int]]:
     found = (each.groups() for each in COUNT.finditer(stored))
-    told = ((_relative(path), int(count)) for path, count in found)
-    return sort_in_chunks([(path, count) for path, count in told if not hidden(path)])
+    visible = ((_relative(path), int(count)) for path, count in found)
+    return sort_in_chunks([(path, count) for path, count in visible if not hidden(path)])
 
 
 def _content(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden) -> GrepResult:
-    told = [line for line in _lines(printed.stored) if not hidden(line.path)]
-    lines = sort_in_chunks(told, key=lambda line: (line.path, line.number))
+    visible = [line for line in _lines(printed.stored) if not hidden(line.path)]
+    lines = sort_in_chunks(visible, key=lambda line: (line.path, line.number))
     end, matches = query.offset + query.limit, sum(line.matched for line in lines)
     total, next_ = matches + printed.more, end if matches > end else None
     return GrepResult(lines=_select_lines(lines, query), total=total, cut=total > end, next=next_)
 
 
 def _without_secrets(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden, mask: Mask) -> GrepResult:
-    """What a caller gets who may only read; what is beyond the bytes that were kept is not counted."""
+    """The result for a read-only caller. Only the stored output is counted."""
     read = list(_lines(printed.stored))
     last = read[-1] if read and printed.cut else None
     lines = sort_in_chunks(
@@ -316,7 +316,7 @@ def _without_secrets(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden,
     found = list(
         matches_without_secrets(lines, mask, context=query.context, multiline=query.multiline, last=last)
     )
-    counts = Counter(line.path for line in found if line.matched)  # in the order of the paths
+    counts = Counter(line.path for line in found if line.matched)  # ordered by path
     total = len(counts) if query.output == "files" else counts.total()
     units = total if query.output == "content" else len(counts)
     end = query.offset + query.limit
@@ -332,13 +332,13 @@ def _without_secrets(printed: _SearchOutput, query: GrepQuery, hidden: IsHidden,
 
 
 def _page(items: list[Item], query: GrepQuery) -> tuple[list[Item], int | None]:
-    """Those that are wanted, and the offset of the next, if there is one."""
+    """One page, and the offset of the next page, if there is one."""
     end = query.offset + query.limit
     return items[query.offset : end], end if len(items) > end else None
 
 
 def _select_lines(lines: Sequence[Line], query: GrepQuery) -> list[Line]:
-    """The lines from behind the last match before the offset up to the last match within the limit."""
+    """The lines after the last match before the offset, up to the last match within the limit."""
     visible: list[Line] = []
     matches = 0
     for line in lines:
@@ -351,14 +351,14 @@ def _select_lines(lines: Sequence[Line], query: GrepQuery) -> list[Line]:
 
 
 def _lines(printed: bytes) -> Iterator[Line]:
-    # Of a binary file that matches, ripgrep tells in a line of another form.
-    for found in RECORD.finditer(BINARY.sub(b"", printed)):  # one by one: others want the interpreter too
+    # For a matching binary file, ripgrep prints a line of another form.
+    for found in RECORD.finditer(BINARY.sub(b"", printed)):  # one by one, to release the interpreter lock
         path, number, mark, text = found.groups()
         yield Line(_relative(path), int(number), text.decode(errors="replace").rstrip("\r"), mark == b":")
 
 
 def to_workspace_path(jail: Jail, path: str) -> str:
-    """A path relative to the workspace; also when it was given as commands in the jail see it."""
+    """A path relative to the workspace. Accepts the absolute path that commands in the jail use."""
     if path == jail.workspace or path.startswith(f"{jail.workspace}/"):
         path = path[len(jail.workspace) :].lstrip("/")
     parts = [part for part in path.split("/") if part not in ("", ".")]

@@ -1,4 +1,4 @@
-"""The workspaces of an installation: prepared, opened, forked and removed."""
+"""Prepares, opens, forks and removes the workspaces of an installation."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 
 @dataclass(frozen=True, slots=True)
 class BaseLimits:
-    """How much may be kept of copies of repositories, and for how long after their last use."""
+    """Maximum size of cached repositories, and days since their last use."""
 
     bytes: int
     days: float
@@ -56,9 +56,9 @@ class Workspaces:
         plain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Record:
-        """Make a workspace of a directory or an address that may be reached; then drop what is too old.
+        """Create a workspace from a directory or an allowed address, then remove unused bases.
 
-        `plain` says that it may be a directory without git, which is copied whole.
+        With `plain`, a directory without git is accepted and copied whole.
         """
         await asyncio.to_thread(self.home.make)
         record = await prepare(
@@ -76,13 +76,13 @@ class Workspaces:
         return record
 
     async def prepare_empty(self, *, id: str | None = None) -> Record:
-        """Make a workspace with nothing in it."""
+        """Create an empty workspace."""
         await asyncio.to_thread(self.home.make)
         options = Options(quota_bytes=self.options.quota_bytes, quota_files=self.options.quota_files)
         return await prepare(self.home, id or new_workspace_id("empty"), {}, git=self.git, options=options)
 
     async def collect_bases(self) -> None:
-        """Drop copies of repositories that are too old or too many, and what dead processes left."""
+        """Remove unused bases and mirrors, and leftovers of dead processes."""
         await asyncio.to_thread(remove_leftovers, self.home)
         await asyncio.to_thread(
             remove_unused, self.home, max_bytes=self.bases.bytes, max_days=float(self.bases.days)
@@ -90,7 +90,7 @@ class Workspaces:
 
     @asynccontextmanager
     async def open(self, id: str, *, clean: Clean = str) -> AsyncIterator[Workspace]:
-        """A workspace by its id, for this process alone; `clean` takes secrets out of what is stored."""
+        """Open a workspace for this process only. `clean` removes secrets from what is stored."""
         opened = await open_workspace(self.home, id)
         directory = self.home.workspace(id)
         async with open_mounted(
@@ -100,7 +100,7 @@ class Workspaces:
 
     @asynccontextmanager
     async def open_directory(self, directory: Path, *, clean: Clean = str) -> AsyncIterator[Workspace]:
-        """A person's own directory, worked on in place."""
+        """Open a user's directory in place."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
@@ -117,7 +117,7 @@ class Workspaces:
         return await asyncio.to_thread(self.home.records)
 
     async def find(self, id: str) -> Record | None:
-        """A workspace that may have been made already."""
+        """The record of a workspace; None if it does not exist."""
         try:
             return await asyncio.to_thread(Record.read, self.home.workspace(id))
         except NotFound:
@@ -132,24 +132,24 @@ class Workspaces:
 
 
 async def fork_workspace(workspace: Workspace, number: int, id: str | None = None) -> Record:
-    """Make a new workspace as this one was in a snapshot."""
+    """Create a workspace with the content of a snapshot of this one."""
     record = workspace.record
     about = Path(record.source or "").name if record.mode_reason == IN_PLACE else record.id.rsplit("-", 1)[0]
     return await fork(workspace, number, id or new_workspace_id(about))
 
 
 def session_workspace_id(session_id: str) -> str:
-    """The id of the workspace of a session, which is the same after a crash."""
+    """The workspace id of a session; it never changes."""
     return f"session-{session_id.removeprefix('ses_')}"
 
 
 def session_of_workspace(id: str) -> str:
-    """The session that a workspace was made for; empty when it was for none."""
+    """The session of a workspace; empty if it has none."""
     kind, _, rest = id.partition("-")
     return f"ses_{rest}" if kind == "session" and SESSION_PART.fullmatch(rest) else ""
 
 
 def new_workspace_id(about: str) -> str:
-    """An id that tells people what it is of."""
+    """A new readable id."""
     words = re.sub(r"[^a-zA-Z0-9]+", "-", about).strip("-").lower()[:40] or "workspace"
     return f"{words}-{secrets.token_hex(3)}"

@@ -1,1 +1,1 @@
-"""Which directories may be worked in, copied from and delivered into."""
+"""Decides which directories may be worked in, copied from and delivered into."""

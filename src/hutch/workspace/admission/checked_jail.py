@@ -1,4 +1,4 @@
-"""A jail on a directory that may be worked in."""
+"""Opens a jail on a directory after checking that it may be worked in."""
 
 import asyncio
 import os
@@ -25,13 +25,14 @@ async def open_checked_jail(
     outside: Outside | None = None,
     unsafe_no_jail: bool = False,
 ) -> AsyncIterator[Jailed]:
-    """A jail on a directory, checked unless Hutch's own directories are None.
+    """Open a jail on a directory. `own` None skips the check.
 
-    Where no jail can be had, the error says how to fix that, as the doctor does.
+    If no jail can be started, the error contains the same advice as `hutch doctor`.
     """
-    place = await asyncio.to_thread(to_location, workspace)  # once: what is checked is what is opened
-    # A place in namespaces of its own is made by Hutch, of layers in its own data. Its name in there would be
-    # refused as a directory of the system.
+    # Resolved once, so that the checked directory is the opened one.
+    place = await asyncio.to_thread(to_location, workspace)
+    # A place with its own namespaces was mounted by Hutch from its own data. Its path in there would be
+    # refused as a system directory.
     if own is not None and place.namespaces is None:
         pinned = place.pinned[0] if place.pinned else None
         await asyncio.to_thread(check_workspace, place.directory, own, pinned)
@@ -54,4 +55,4 @@ def _advice(error: Unavailable) -> str:
     if not failed:
         return str(error)
     fix = failed[0].fix if os.geteuid() else failed[0].fix.replace("sudo ", "")
-    return f"{failed[0].name}: {failed[0].found}. Mend it, then look again with `hutch doctor`:\n{fix}"
+    return f"{failed[0].name}: {failed[0].found}. Fix it, then check again with `hutch doctor`:\n{fix}"

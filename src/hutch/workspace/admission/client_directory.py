@@ -1,4 +1,4 @@
-"""A directory that is worked on in place and shown to a client."""
+"""Checks a directory that is worked on in place and visible to a client."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from hutch.workspace.preparation.plain_directory import summarize_directory
 
 PLAIN = (
     "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "
-    "Make it a repository (git init), or say that it may be shown: --plain-directory."
+    "Make it a repository (git init), or allow that: --plain-directory."
 )
 
 
 def check_client_directory(directory: Path, own: OwnDirectories, plain: bool) -> None:
-    """Refuse a directory that must not be worked in, or that has no git unless `plain`. Blocks."""
+    """Refuse a directory that must not be worked in, or one without git unless `plain`. Blocks."""
     check_workspace(directory, own)
     if plain or has_git(directory):
         return

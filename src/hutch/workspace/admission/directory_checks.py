@@ -1,9 +1,9 @@
-"""Directories that a jail must not work in, and that no workspace is copied from.
+"""Refuses directories that a jail must not work in and that are never copied.
 
-A jail works on a directory in place, so it owns what is there. That must not be
-Hutch itself, its keys and its log: a command that can write those is out of the jail
-with the next command. Nor the machine's own directories, where a mistake is not undone.
-A copy shows all that to a model, and to everybody who may see the session.
+A jail works on a directory in place and can change all of it. That must not be Hutch
+itself, its keys or its log: a command that writes those escapes with the next command.
+Nor system directories, where mistakes cannot be undone. A copy would reveal them to a
+model and to everyone with access to the session.
 """
 
 import os
@@ -21,7 +21,7 @@ from hutch.domain.errors import Denied
 from hutch.workspace.admission.mount_locations import Location, any_holds, locations, own_location
 from hutch.workspace.admission.system_directories import RULES, is_system_directory
 
-# What holds keys, passwords or cookies, wherever it lies,
+# Directories with keys, passwords or cookies, anywhere.
 KEYS = frozenset(
     (
         *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "keyrings"),
@@ -34,23 +34,23 @@ KEYS_IN_CONFIG = frozenset(
         *("microsoft-edge", "op", "rclone", "sops"),
     )
 )
-# and what holds the settings of all programs of a user, be it a repository or not.
+# Directories with the settings of all programs, even if they are repositories.
 SETTINGS_DIRECTORIES = tuple(
     map(PurePosixPath, (".cache", ".config", ".local", ".local/share", ".local/state", ".mozilla"))
 )
 PATH_ONLY = os.O_PATH | os.O_CLOEXEC
 MAX_LINE_BYTES = 4096
-USER_IDS = range(1000, 60_000)  # the ids of accounts that people have; others are of services
-WORKSPACES = "workspaces"  # in the data directory, each in a directory of its own: made to be worked on
-HINT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes on all the same."
+USER_IDS = range(1000, 60_000)  # ids of accounts of people; others are services
+WORKSPACES = "workspaces"  # in the data directory: made to be worked in
+HINT = "Name another directory: -w DIR. If you must, --unsafe-workspace skips this check."
 ANOTHER = "Name the directory of a project."
 
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectories:
-    """Where Hutch keeps its own things."""
+    """The directories of Hutch itself."""
 
-    data: Path  # with the workspaces in it
+    data: Path  # contains the workspaces
     others: tuple[Path, ...] = ()
 
     @property
@@ -59,66 +59,66 @@ class OwnDirectories:
 
 
 def check_workspace(workspace: Path, own: OwnDirectories, fd: int | None = None) -> None:
-    """Refuse a workspace in which a command could change Hutch, or the machine.
+    """Refuse a workspace in which a command could change Hutch or the system.
 
-    `fd` is a descriptor of it, for callers that hold one.
+    `fd` is an open descriptor of it, if the caller has one.
     """
     here = workspace.resolve() if fd is None else workspace
     if refused := refusal(here, own, fd):
-        raise Denied(f"{refused.reason} {refused.way_out}")
+        raise Denied(f"{refused.reason} {refused.hint}")
     for code in _own_code():
         if _holds(here, code, fd):
             raise Denied(
                 f"Hutch itself runs from '{code}', which is in '{here}': a command in the jail could change "
-                f"it. Install Hutch elsewhere, as `pipx install` does, or name a directory beside it: "
-                f"-w DIR. If you must, --unsafe-workspace goes on all the same."
+                f"it. Install Hutch elsewhere, as `pipx install` does, or name another directory: "
+                f"-w DIR. If you must, --unsafe-workspace skips this check."
             )
 
 
 def check_source(path: Path, fd: int, own: OwnDirectories) -> None:
-    """Refuse a directory, held by a descriptor, that nobody is to be shown a copy of or to deliver into."""
+    """Refuse an open directory that must not be copied or delivered into."""
     if any(_is_inside(path, each, fd) for each in own.all):
-        raise Denied(f"'{path}' is where Hutch keeps its own data. {ANOTHER}")
+        raise Denied(f"'{path}' contains Hutch's own data. {ANOTHER}")
     if refused := refusal(path, own, fd):
         raise Denied(f"{refused.reason} {ANOTHER}")
 
 
 class Refusal(NamedTuple):
-    """Why a directory is no project, and what a command that opens a jail there may do about it."""
+    """Why a directory is refused, with a hint for commands that open a jail."""
 
     reason: str
-    way_out: str
+    hint: str
 
 
 def refusal(here: Path, own: OwnDirectories, fd: int | None = None) -> Refusal | None:
-    """Why nobody should work in a directory, whatever Hutch itself runs from; it has no links in it."""
+    """Why a directory without links in its path is refused; None if it is not. Ignores Hutch's code."""
     for each in own.all:
         if _holds(here, each, fd):
             return Refusal(
-                f"'{here}' holds what Hutch keeps in '{each}': a command in the jail could read its keys and "
-                "rewrite its log.",
-                "Keep it elsewhere, by HUTCH_HOME, or name a directory beside it: -w DIR. "
-                "If you must, --unsafe-workspace goes on all the same.",
+                f"'{here}' contains '{each}' with Hutch's data: a command in the jail could read its keys "
+                "and rewrite its log.",
+                "Move it with HUTCH_HOME, or name another directory: -w DIR. "
+                "If you must, --unsafe-workspace skips this check.",
             )
         if _is_inside(here, each, fd) and not _is_made_for_work(here, own.data.resolve()):
-            return Refusal(f"'{here}' is where Hutch keeps its own things.", HINT)
+            return Refusal(f"'{here}' contains Hutch's own data.", HINT)
     if _is_made_for_work(here, own.data.resolve()):
         return None
     return _refuse_homes(here, fd) or _refuse_system(here, fd)
 
 
 def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
-    """Refuse homes, what holds them, and where programs keep settings and keys in them."""
+    """Refuse homes, directories above them, and directories with settings and keys in them."""
     shown, is_repository = locations(here, fd), has_git(here, fd)
     if any(_has_keys(each.parts) for each in (here, *(location.path for location in shown))):
-        return Refusal(f"'{here}' is where somebody's keys are kept.", HINT)
+        return Refusal(f"'{here}' contains keys of a user.", HINT)
     accounts = list(dict.fromkeys(_homes()))
     for home in dict.fromkeys((*accounts, *_unlisted_homes())):
         if home == here and home not in accounts and is_repository:
-            continue  # a repository beside the homes
+            continue  # a repository next to the homes
         lies = own_location(home)
         if home.is_relative_to(here) or any_holds(shown, lies):
-            return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all.", HINT)
+            return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home directory with keys.", HINT)
         for below in _below(home, lies, here, shown):
             if below.parts[0].startswith(".") and (below in SETTINGS_DIRECTORIES or not is_repository):
                 store = home / below.parts[0]
@@ -128,13 +128,13 @@ def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
 
 
 def _has_keys(parts: tuple[str, ...]) -> bool:
-    """Whether a path leads into a directory that holds keys, by its names."""
+    """Whether a path is in a directory with keys, judged by names."""
     in_config = any(one == ".config" and other in KEYS_IN_CONFIG for one, other in pairwise(parts))
     return in_config or bool(KEYS.intersection(parts))
 
 
 def _below(home: Path, lies: list[Location], here: Path, address: list[Location]) -> Iterator[PurePosixPath]:
-    """The paths that a directory has from a home, by its name and by what it shows."""
+    """The paths of a directory relative to a home, by name and by location."""
     if here.is_relative_to(home):
         yield PurePosixPath(here.relative_to(home))
     for one in lies:
@@ -151,7 +151,7 @@ def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
 
 
 def has_git(here: Path, fd: int | None = None) -> bool:
-    """True for the top of a repository, and for a directory of git's own. Names and a short file are read."""
+    """Whether a directory is the top of a repository or a git directory. Reads names and one short file."""
     try:
         own = os.open(here, PATH_ONLY) if fd is None else os.dup(fd)
     except OSError:
@@ -163,7 +163,7 @@ def has_git(here: Path, fd: int | None = None) -> bool:
 
 
 def _is_in_repository(here: Path, fd: int | None) -> bool:
-    """Whether a directory lies in a repository that is itself below the directories of the rules."""
+    """Whether a directory is in a repository below the directories of the rules."""
     try:
         own = os.open(here, PATH_ONLY) if fd is None else os.dup(fd)
     except OSError:
@@ -177,7 +177,7 @@ def _is_in_repository(here: Path, fd: int | None) -> bool:
             own = above
             if _is_repository(own):
                 return True
-    except OSError:  # it cannot be seen from here
+    except OSError:  # not accessible
         return False
     finally:
         os.close(own)
@@ -192,7 +192,7 @@ def _is_repository(fd: int) -> bool:
     path = _gitdir(fd) if stat.S_ISREG(mode) else ".git"
     try:
         git = os.open(path, PATH_ONLY | os.O_DIRECTORY, dir_fd=fd)
-    except (OSError, ValueError):  # it leads nowhere
+    except (OSError, ValueError):  # dangling
         return False
     try:
         return _is_git_directory(git)
@@ -205,7 +205,7 @@ def _is_git_directory(fd: int) -> bool:
 
 
 def _gitdir(fd: int) -> str:
-    """Where the file `.git` of a linked worktree or a submodule leads; empty if it is none."""
+    """The target of the `.git` file of a linked worktree or submodule; empty if there is none."""
     try:
         file = os.open(".git", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
@@ -228,14 +228,14 @@ def _has(fd: int, name: str) -> bool:
 
 
 def _is_inside(here: Path, own: Path, fd: int | None) -> bool:
-    """Whether a directory lies in one of Hutch's own, by whatever path."""
+    """Whether a directory is in one of Hutch's own, by any path."""
     return here.is_relative_to(own.resolve()) or any_holds(locations(own), locations(here, fd))
 
 
 def _holds(directory: Path, own: Path, fd: int | None) -> bool:
-    """Whether somebody who owns a directory can change what is found at `own`, whether it exists or not.
+    """Whether the owner of a directory could change what `own` refers to, even if it does not exist.
 
-    On the way there may be links, and each can be replaced by the owner of where it lies.
+    The path may contain links, and the owner of a directory can replace the links in it.
     """
     own = own.absolute()
     for step in (own, *own.parents):
@@ -245,7 +245,7 @@ def _holds(directory: Path, own: Path, fd: int | None) -> bool:
 
 
 def _is_same(path: Path, directory: Path) -> bool:
-    """The same by another name, as a bind mount makes it."""
+    """Whether both are the same directory, such as by a bind mount."""
     try:
         return path.samefile(directory)
     except OSError:
@@ -259,12 +259,12 @@ def _is_made_for_work(here: Path, data: Path) -> bool:
 
 def _own_code() -> Iterator[Path]:
     yield Path(hutch.__file__).parent
-    for place in dict.fromkeys((sys.prefix, sys.base_prefix, sys.executable)):
-        yield Path(place)
+    for path in dict.fromkeys((sys.prefix, sys.base_prefix, sys.executable)):
+        yield Path(path)
 
 
 def _homes() -> Iterator[Path]:
-    """Those of whoever runs this, and of all people who have an account here."""
+    """The homes of the current user and of all user accounts."""
     yield Path.home().resolve()
     for user in pwd.getpwall():
         if user.pw_uid in (0, os.getuid()) or user.pw_uid in USER_IDS:
@@ -272,8 +272,8 @@ def _homes() -> Iterator[Path]:
 
 
 def _unlisted_homes() -> Iterator[Path]:
-    """Homes of people whom this machine does not list: of a directory service, or removed by now."""
+    """Homes of accounts that are not listed: of a directory service, or deleted."""
     try:
         yield from (each.resolve() for each in Path("/home").iterdir() if each.is_dir())
-    except OSError:  # there is none, or it may not be listed
+    except OSError:  # it does not exist or is not readable
         return

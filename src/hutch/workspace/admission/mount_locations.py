@@ -1,8 +1,8 @@
-"""Where a directory lies in its file system, whatever it is mounted as.
+"""Finds the location of a directory in its file system, independent of mount points.
 
-The same directory has several paths when it is bind-mounted, and a directory may
-show another one at a mount point below it. Paths that are compared as text miss
-both. The kernel tells for each mount which part of which file system it shows.
+A bind-mounted directory has several paths, and a directory may contain another one as
+a mount point. Comparing paths as text misses both. The kernel lists for each mount
+which part of which file system it contains.
 """
 
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space, a tab, a newline or a backslash
+ESCAPED = re.compile(r"\\([0-7]{3})")  # the kernel's escapes for space, tab, newline and backslash
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Location:
     path: PurePosixPath
 
     def holds(self, other: "Location") -> bool:
-        """Whether the other one is this one, or below it."""
+        """Whether the other location is this one or below it."""
         return self.device == other.device and other.path.is_relative_to(self.path)
 
 
@@ -33,13 +33,13 @@ class _Mount:
     device: str
     root: str
     point: str
-    layers: tuple[str, ...] = ()  # of an overlay, by their paths
+    layers: tuple[str, ...] = ()  # of an overlay, as paths
 
 
 def locations(path: Path, fd: int | None = None) -> list[Location]:
-    """What can be reached through a directory: itself, and all that is mounted below. Blocks.
+    """The locations of a directory and of all mounts below it; empty if it does not exist. Blocks.
 
-    `fd` is a descriptor of it, for callers that hold one. Of what does not exist there is nothing.
+    `fd` is an open descriptor of the directory, if the caller has one.
     """
     mounts = _mounts()
     found = _find(path, fd, mounts)
@@ -54,7 +54,7 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
 
 
 def own_location(path: Path) -> list[Location]:
-    """The directory itself, without what is mounted below; nothing when it does not exist. Blocks."""
+    """The location of a directory without mounts below it; empty if it does not exist. Blocks."""
     mounts = _mounts()
     found = _find(path, None, mounts)
     return [] if found is None else [_inside(each, found[0]) for each in found[1]]
@@ -63,7 +63,7 @@ def own_location(path: Path) -> list[Location]:
 def _find(
     path: Path, fd: int | None, mounts: tuple[_Mount, ...]
 ) -> tuple[PurePosixPath, list[_Mount]] | None:
-    """The path of a directory as the kernel spells it, and the mount that it is on."""
+    """The canonical path of a directory, and its mount."""
     try:
         own = os.open(path, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
     except OSError:
@@ -79,10 +79,10 @@ def _find(
 
 
 def _locations_on(ones: list[_Mount], here: PurePosixPath, mounts: tuple[_Mount, ...]) -> list[Location]:
-    """A directory on a mount, also as it lies in the layers of an overlay."""
+    """The locations of a directory on its mounts, including the layers of an overlay."""
     found = [_inside(each, here) for each in ones]
     for each in ones:
-        # The layers of the root were mounted before this system began: their paths mean nothing here.
+        # The layers of the root were mounted before boot: their paths are meaningless here.
         for layer in each.layers if each.point != "/" else ():
             part = PurePosixPath(each.root).relative_to("/") / here.relative_to(each.point)
             if layered := _find(Path(layer, part), None, mounts):
@@ -95,12 +95,12 @@ def _inside(mount: _Mount, here: PurePosixPath) -> Location:
 
 
 def mount_table() -> bytes:
-    """What is mounted where, as the kernel writes it. Blocks."""
+    """The mount table of the kernel. Blocks."""
     return Path("/proc/self/mountinfo").read_bytes()
 
 
 def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
-    """Whether one of these holds one of those."""
+    """Whether a location of the first group contains one of the second."""
     others = list(others)
     return any(one.holds(other) for one in ones for other in others)
 
@@ -109,7 +109,7 @@ def _mounts() -> tuple[_Mount, ...]:
     return _parse_table(mount_table())
 
 
-@lru_cache(maxsize=1)  # one check asks dozens of times, and the table rarely changes
+@lru_cache(maxsize=1)  # one check parses it dozens of times, and it rarely changes
 def _parse_table(table: bytes) -> tuple[_Mount, ...]:
     lines = table.decode(errors="surrogateescape").splitlines()
     return tuple(_parse(line) for line in lines if len(line.split(" ")) > 4)

@@ -1,8 +1,8 @@
-"""Repositories of this machine, for the users who may use them.
+"""Decides which repositories on this machine a user may use.
 
-This class decides what may be copied from and delivered into: nothing of Hutch's own,
-nothing of the system, no home; for members only what lies below `server.repository_roots`;
-and a directory without git only when somebody has said that it may be copied whole.
+Directories of Hutch, system directories and home directories are refused. Members may
+use only what is below `server.repository_roots`. A directory without git is accepted
+only if the user allows copying it whole.
 """
 
 import asyncio
@@ -19,24 +19,24 @@ from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_p
 from hutch.workspace.preparation.plain_directory import summarize_directory
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
-PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people
+PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to users
 
 
 @dataclass(frozen=True, slots=True)
 class Repositories:
-    """What may be named. `roots` are those of members, by paths without links."""
+    """The repositories that users may name. `roots`, without links, apply to members."""
 
     own: OwnDirectories
     roots: tuple[Path, ...] = ()
 
     def find(self, path: Path, unrestricted: bool, plain: bool) -> Path:
-        """The directory that somebody names, with links followed once and for all; or a refusal. Blocks.
+        """The directory at a path, with links resolved once. Refuses what may not be used. Blocks.
 
-        `unrestricted` is for owners, and `plain` says that it may be a directory without git.
+        `unrestricted` is for owners. `plain` accepts a directory without git.
         """
         try:
             real = path.resolve()
-        except (OSError, RuntimeError):  # links that lead in a circle
+        except (OSError, RuntimeError):  # a loop of links
             raise BadRequest(f"There is no directory {path} on the server's machine.") from None
         self._check_roots(real, unrestricted)
         try:
@@ -48,7 +48,7 @@ class Repositories:
         return real
 
     def pin(self, path: Path, *, unrestricted: bool, plain: bool = True) -> PinnedDirectory:
-        """The same of a path that was found before: no link is followed any more. Blocks."""
+        """Open a path that `find` returned, without following links. Blocks."""
 
         def check(each: Path, fd: int) -> None:
             self._check_roots(each, unrestricted)
@@ -64,7 +64,7 @@ class Repositories:
 
     @asynccontextmanager
     async def open(self, path: Path, *, unrestricted: bool) -> AsyncIterator[PinnedDirectory]:
-        """A repository, for as long as the block lasts."""
+        """A repository, until the block ends."""
         async with open_pinned(partial(self.pin, path, unrestricted=unrestricted)) as pinned:
             yield pinned
 
@@ -74,15 +74,15 @@ class Repositories:
 
 
 async def describe_plain_directory(repositories: Repositories, repository: str) -> str:
-    """What is in a directory without git, before it is copied; empty for anything else.
+    """A summary of a directory without git, before it is copied; empty for anything else.
 
-    For the command line: links are followed, as its user may.
+    For the command line, so links are followed.
     """
     path = parse_repo_url(repository).path
 
-    def look() -> str:
+    def summarize() -> str:
         assert path is not None
         with repositories.pin(path.resolve(), unrestricted=True) as pinned:
             return "" if pinned.layout else str(summarize_directory(pinned.directory))
 
-    return await asyncio.to_thread(look) if path else ""
+    return await asyncio.to_thread(summarize) if path else ""

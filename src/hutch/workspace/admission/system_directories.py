@@ -1,8 +1,8 @@
-"""Directories of the machine that hold no project, and those in which projects may lie.
+"""Rules for system directories, which contain no projects.
 
-Each rule counts for all that is below it, up to the next rule. Rules are compared by
-name and by where a directory lies in its file system, so a bind mount or an overlay of
-/etc is /etc.
+Each rule applies to everything below it, up to the next rule. Rules are compared by
+path and by location in the file system, so a bind mount or an overlay of /etc counts
+as /etc.
 """
 
 from collections.abc import Iterable
@@ -17,20 +17,20 @@ Key = TypeVar("Key")
 
 
 class Rule(Enum):
-    """What may be a workspace below a directory. The directory itself may not, by any rule."""
+    """What may be a workspace below a directory. The directory itself never may."""
 
     PROJECTS = "anything"
     REPOSITORIES = "git repositories"
     SYSTEM = "nothing"
 
 
-RULES = {  # where two are of one directory, the later counts
+RULES = {  # for the same directory, the last rule applies
     **dict.fromkeys(("/", "/home", "/media", "/mnt", "/root", "/srv", "/tmp"), Rule.PROJECTS),
     **dict.fromkeys(("/dev/shm", "/run/media", "/usr/src", "/usr/local/src"), Rule.PROJECTS),
     **dict.fromkeys(("/var/tmp", "/var/www"), Rule.PROJECTS),
-    # Where a system with a read-only root keeps what others have at the top.
+    # Systems with a read-only root have these below /var.
     **dict.fromkeys(("/var/home", "/var/mnt", "/var/roothome", "/var/srv"), Rule.PROJECTS),
-    # Installed programs and their data; servers of git and of builds keep repositories there.
+    # Installed programs and their data; git and build servers store repositories there.
     **dict.fromkeys(("/opt", "/usr/local", "/var/lib", "/var/opt"), Rule.REPOSITORIES),
     **dict.fromkeys(("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32"), Rule.SYSTEM),
     **dict.fromkeys(
@@ -42,7 +42,7 @@ RULES = {  # where two are of one directory, the later counts
 }
 
 
-HOMES_OF_SERVICES = ("/opt", "/var")  # accounts that servers run as have homes there, with projects in them
+HOMES_OF_SERVICES = ("/opt", "/var")  # service accounts have homes with projects there
 
 
 def is_system_directory(
@@ -64,7 +64,7 @@ def is_system_directory(
 def _rules_by_location(
     named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes
 ) -> dict[tuple[str, PurePosixPath], Rule]:
-    """The rules by where their directories lie, found anew when something was mounted."""
+    """The rules by location, cached until the mount table changes."""
     return {
         (location.device, location.path): rule
         for path, rule in named
@@ -73,7 +73,7 @@ def _rules_by_location(
 
 
 def _refuses(rules: dict[Key, Rule], steps: list[Key], is_repository: bool) -> bool:
-    """What the nearest rule on the way up says."""
+    """Whether the nearest rule above refuses a directory."""
     for step in steps:
         if rule := rules.get(step):
             allowed = rule is Rule.PROJECTS or (rule is Rule.REPOSITORIES and is_repository)

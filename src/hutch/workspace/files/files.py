@@ -1,8 +1,8 @@
-"""The files of a workspace, as a host may look at and change them.
+"""Reads and changes the files of a workspace.
 
-Everything happens beneath one directory descriptor, so nothing leads out; every
-change goes through the journal, so it is made as a whole or not at all, and is
-told with the hash of what was there and of what is there now.
+All paths are resolved below one directory descriptor, so none leads out. Every change
+goes through the journal, so it is made completely or not at all. Each is reported with
+the hashes before and after.
 """
 
 import os
@@ -24,25 +24,23 @@ from hutch.workspace.files.pending_change import PendingChange, hash_file, locat
 from hutch.workspace.files.steps import CannotRename, Step, display_path
 from hutch.workspace.files.syscalls import Syscalls
 
-MAX_ATTEMPTS = 20  # to write over a file that somebody else keeps changing
-MAX_LISTED_CHANGES = (
-    1000  # files of a directory that is moved or deleted; with more, only the directory is told
-)
+MAX_ATTEMPTS = 20  # to write a file that another process keeps changing
+MAX_LISTED_CHANGES = 1000  # of a moved or deleted directory; beyond that, only the directory is reported
 
 
 @dataclass(frozen=True, slots=True)
 class PathStatus:
-    """One path, and the hash of its content if that was asked for."""
+    """One path, and the hash of its content if requested."""
 
     entry: Entry
     sha256: str | None
 
 
 class Files:
-    """Look at and change the files of one tree; all of it blocks. Opening it undoes what a crash left."""
+    """The files of one tree. All methods block. Opening it undoes what a crash left."""
 
     def __init__(self, tree: Directory, place: Directory, calls: Syscalls | None = None) -> None:
-        """`place` is the journal's directory, outside the tree and of Hutch alone."""
+        """`place` is the directory of the journal, outside the tree and private to Hutch."""
         self.tree = tree
         self.journal = Journal(tree, place, calls)
         with self.exclusive():
@@ -50,7 +48,7 @@ class Files:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """For a look at the whole tree, such as a snapshot: no change of ours is half made meanwhile."""
+        """Keep other changes out, for example while a snapshot reads the whole tree."""
         with self.journal.exclusive():
             yield
 
@@ -63,7 +61,7 @@ class Files:
         cursor: str | None = None,
         limit: int = 1000,
     ) -> Page:
-        """A page of a directory's entries; `ignores` leaves out what `.gitignore` files do."""
+        """A page of a directory's entries; `ignores` omits what `.gitignore` files list."""
         return list_page(
             self.tree,
             path,
@@ -75,7 +73,7 @@ class Files:
         )
 
     def stat(self, path: str, *, hashed: bool = False) -> PathStatus:
-        """One path itself, be it a link; the hash is that of a file's content."""
+        """The status of a path, without following a link."""
         found = self.tree.stat(path)
         kind = KINDS.get(stat.S_IFMT(found.st_mode), "other")
         target = self.tree.read_link(path) if kind == "link" else None
@@ -84,11 +82,11 @@ class Files:
         return PathStatus(entry, hash_file(self.tree, path)[0] if hashed else None)
 
     def read(self, path: str, first: int | None = None, last: int | None = None) -> Lines | Binary:
-        """A text file's lines `first` to `last`, or all; anything else is told as binary."""
+        """Lines `first` to `last` of a text file, or all; anything else is `Binary`."""
         return read_lines(self.tree, path, first, last)
 
     def read_range(self, path: str, start: int = 0, length: int = MAX_READ_BYTES) -> Bytes:
-        """A stretch of any file."""
+        """A range of bytes of any file."""
         return read_range(self.tree, path, start, length)
 
     def read_bytes(self, path: str) -> tuple[bytes, int]:
@@ -96,14 +94,14 @@ class Files:
         return read_file(self.tree, path)
 
     def change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        """All of these in order, or none; Conflict when a `before` or `replaces` does not hold."""
+        """Make all changes in order, or none. Raises Conflict if a `before` or `replaces` differs."""
         with self.exclusive():
             return self._change(operations)
 
     def write(
         self, path: str, data: bytes, *, if_hash: str | None = None, mode: int | None = None
     ) -> FileChange:
-        """Give a file this content, whatever it had, or only if that has the hash `if_hash`."""
+        """Write a file; with `if_hash`, only if its content has that hash."""
         with self.exclusive():
             tries = 1 if if_hash is not None else MAX_ATTEMPTS
             while True:
@@ -116,11 +114,11 @@ class Files:
                         raise
 
     def create(self, path: str, data: bytes = b"", *, mode: int | None = None) -> FileChange:
-        """Make a file that must not exist, and the directories above it."""
+        """Create a file that must not exist, and its parent directories."""
         return self.change([Write(path, data, mode, None)])[0]
 
     def make_directory(self, path: str) -> list[FileChange]:
-        """Make a directory and those above it; the answer names those that were not there."""
+        """Create a directory and its parents; returns the created ones."""
         with self.exclusive():
             made = self._missing(path)
             if made:
@@ -128,13 +126,13 @@ class Files:
             return [FileChange(each, "created", None, None) for each in made]
 
     def move(self, path: str, to: str, *, replace: bool = False) -> list[FileChange]:
-        """Give a file, link or directory another name, over what has it only if told to."""
+        """Rename a file, link or directory. An existing target needs `replace`."""
         with self.exclusive():
             kind = stat.S_IFMT(self.tree.stat(path).st_mode)
             there = self._kind(to)
             if there is not None and not replace:
                 raise Conflict(
-                    f"'{display_path(to)}' exists already. Choose another name, or say to replace it."
+                    f"'{display_path(to)}' exists already. Choose another name, or allow replacing it."
                 )
             if there is not None and (there == stat.S_IFDIR) != (kind == stat.S_IFDIR):
                 raise Conflict(
@@ -158,7 +156,7 @@ class Files:
             return changes
 
     def delete(self, path: str) -> list[FileChange]:
-        """Remove a file, a link itself, or a directory with all that is in it."""
+        """Delete a file, a link itself, or a directory with its content."""
         with self.exclusive():
             kind = stat.S_IFMT(self.tree.stat(path).st_mode)
             before = self._hash(path) if kind == stat.S_IFREG else None
@@ -184,7 +182,7 @@ class Files:
         return change.changes
 
     def _empty(self, path: str) -> None:
-        """Delete a directory that cannot be taken away as a whole."""
+        """Delete a directory that cannot be renamed."""
         try:
             self.tree.remove(path)
         except HutchError as error:
@@ -193,7 +191,7 @@ class Files:
 
     @contextmanager
     def _made_writable(self, path: str) -> Iterator[None]:
-        """A directory can be renamed only by who may write to it; its mode is set back if that fails."""
+        """Make a directory writable, which a rename needs. Restores its mode on failure."""
         with self.tree.parent(path) as (fd, name):
             held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
         try:
@@ -201,7 +199,7 @@ class Files:
             if not stat.S_ISDIR(found) or found & stat.S_IWUSR or os.geteuid() == 0:
                 yield
                 return
-            this = Path(f"/proc/self/fd/{held}")  # the very thing that we hold
+            this = Path(f"/proc/self/fd/{held}")  # the open directory itself
             this.chmod(found | stat.S_IRWXU)
             try:
                 yield
@@ -230,7 +228,7 @@ class Files:
         return f"link:{self.tree.read_link(path)}" if is_link else f"ino:{found.st_ino}"
 
     def _missing(self, path: str) -> list[str]:
-        """The directories on the way to a path, and itself, that do not exist."""
+        """The missing directories of a path, including itself."""
         _, path, missing = locate(self.tree, path, follow=True)
         kind = None if missing else self._kind(path)
         if kind is None:
@@ -267,7 +265,7 @@ class Files:
     def _list_changes(
         self, path: str, kind: Literal["deleted", "moved"], to: str | None = None
     ) -> list[FileChange]:
-        """What becomes of each file below a path that goes; of the path itself when that is all there is."""
+        """The changes of all files below a moved or deleted path; of the path itself if there are none."""
         files: list[Entry] = []
         if self._kind(path) == stat.S_IFDIR:
             below = (entry for entry in Walk(self.tree, path).entries() if entry.kind == "file")

@@ -1,16 +1,14 @@
-"""All of a change or nothing, also when we are killed in the middle.
+"""Makes a change completely or not at all, even if the process is killed.
 
-A change is first made ready in a staging directory and its plan written beside
-it; then its steps are made; removing the plan is the moment from which on it is
-done. Whoever comes next and finds a plan undoes it before anything else.
+A change is first prepared in a staging directory, and its plan is written next to it.
+Then its steps are performed. Deleting the plan completes the change. The next process
+that finds a plan undoes it before anything else.
 
-Plans lie in the workspace's journal directory, which no jail sees. The staging
-directory lies there as well, so that a jail can neither see nor alter what waits
-in it, as long as files can be renamed from there into the tree. They cannot where
-the tree is a mount of its own, as an overlay is: then it lies at the top of the
-tree, under a name that nobody can guess, until the change is done. Even then the
-undo only ever renames names beneath the tree, so it can do nothing in there that
-the jail could not do itself.
+Plans are in the journal directory of the workspace, which no jail can see. The staging
+directory is there too, out of reach of jails, if files can be renamed from there into
+the tree. This is impossible if the tree is its own mount, such as an overlay. Then it is
+at the top of the tree, under an unguessable name, until the change is complete. Even
+then an undo only renames names inside the tree, which the jail could do itself.
 """
 
 import contextlib
@@ -35,9 +33,7 @@ from hutch.workspace.files.syscalls import Syscalls
 logger = structlog.get_logger()
 
 PLAN, NEW_PLAN = "plan", "plan.new"
-STAGING_PREFIX = (
-    ".hutch-"  # and a name: a staging directory at the top of a tree, while the journal knows the name
-)
+STAGING_PREFIX = ".hutch-"  # of a staging directory at the top of a tree, followed by a name in the journal
 NAME = re.compile(r"[0-9a-f]{32}")
 LOCK_TIMEOUT_S = 30.0
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -45,7 +41,7 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 @dataclass(slots=True)
 class Staging:
-    """What waits to be put into the tree, and what is kept that was taken out of it."""
+    """New entries before they are moved into the tree, and old entries that were moved out."""
 
     fd: int
     calls: Syscalls
@@ -53,7 +49,7 @@ class Staging:
     count: int = 0
 
     def file(self, data: bytes, mode: int, owner: tuple[int, int]) -> tuple[str, str]:
-        """A file that waits, safe on disk: its name and its mark."""
+        """Write and sync a new file; returns its name and its mark."""
         name = self.new_name()
         fd = self.calls.make_file(self.fd, name)
         try:
@@ -67,7 +63,7 @@ class Staging:
             os.close(fd)
 
     def directory(self) -> tuple[str, str]:
-        """A directory that waits."""
+        """Create a new directory; returns its name and its mark."""
         name = self.new_name()
         self.calls.make_directory(self.fd, name, 0o755)
         fd = os.open(name, OPEN_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
@@ -85,11 +81,11 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What must be undone if nobody says that it is done."""
+    """The steps to undo unless the change is completed."""
 
-    staging: str  # where: "journal" or "tree"
+    staging: str  # its location: "journal" or "tree"
     steps: tuple[Step, ...]
-    times: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the directories that are touched
+    times: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the changed directories
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -102,7 +98,7 @@ class Plan:
 
 
 class Journal:
-    """Changes to one tree, one at a time among all who use this journal."""
+    """Changes to one tree, one at a time across all processes."""
 
     def __init__(self, tree: Directory, place: Directory, calls: Syscalls | None = None) -> None:
         self.tree = tree
@@ -111,13 +107,13 @@ class Journal:
         self.is_beside = _mount_of(tree.fd) == _mount_of(place.fd)
 
     def is_hidden(self, name: str) -> bool:
-        """Whether a name at the top of the tree is a staging directory of a change that is being made."""
+        """Whether a name at the top of the tree is a staging directory of a change in progress."""
         rest = name.removeprefix(STAGING_PREFIX)
         return rest != name and NAME.fullmatch(rest) is not None and self.place.exists(rest)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else changes the tree through a journal meanwhile, and no change is half made."""
+        """Lock the journal, and undo an incomplete change first."""
         fd = self.place.open("", OPEN_DIRECTORY)
         try:
             _lock(fd)
@@ -127,7 +123,7 @@ class Journal:
             os.close(fd)
 
     def change(self, prepare: Callable[[Staging], Iterable[Step]]) -> None:
-        """Let `prepare` say which steps to make, and make them all or none. Only while `exclusive`."""
+        """Perform all steps that `prepare` returns, or none. Requires `exclusive`."""
         name = secrets.token_hex(16)
         where = "journal" if self.is_beside else "tree"
         try:
@@ -165,23 +161,23 @@ class Journal:
             raise
 
     def _undo(self, name: str, plan: Plan, staging: int, cause: BaseException | None = None) -> str:
-        """Unmake all steps; returns a sentence about what others have changed meanwhile, which stays."""
+        """Undo all steps; returns a sentence about concurrent changes, which are not undone."""
         try:
             left = [step for step in reversed(plan.steps) if not revert(step, self.tree, staging, self.calls)]
             self._set_times(plan.times)
             with self._entry(name) as fd, contextlib.suppress(FileNotFoundError):
                 self.calls.unlink(fd, PLAN)
         except (HutchError, OSError) as error:
-            because = f" It had failed because: {cause}" if cause else ""
+            because = f" It failed because: {cause}" if cause else ""
             raise Unavailable(
-                f"A change that failed could not be undone yet: {error} "
-                f"It will be when the workspace is next used.{because}"
+                f"A failed change could not be undone yet: {error} "
+                f"It will be undone at the next use of the workspace.{because}"
             ) from error
         paths = ", ".join(f"'{display_path(step.path)}'" for step in left)
-        return f" Somebody else wrote to {paths} meanwhile, and that was left as it is." if left else ""
+        return f" Another process changed {paths} in the meantime, which was not undone." if left else ""
 
     def _recover(self, fd: int) -> None:
-        """Undo what somebody began who is gone: we hold the lock, so nobody is at it."""
+        """Undo changes of dead processes. The lock shows that no change is in progress."""
         for name in os.listdir(fd):
             if NAME.fullmatch(name):
                 plan = self._read(name)
@@ -193,7 +189,7 @@ class Journal:
         try:
             staging = self._open_staging(name, plan.staging)
         except OSError:
-            return  # somebody in the tree removed what was kept there, and nothing can be put back
+            return  # a process removed the staging directory, so nothing can be restored
         try:
             left = self._undo(name, plan, staging)
         finally:
@@ -201,7 +197,7 @@ class Journal:
         logger.warning("workspace.change_undone", steps=len(plan.steps), left=left.strip() or None)
 
     def _clean_up(self, name: str, *, done: bool = False) -> None:
-        """Remove what a change has left, unless its plan is still there. The next one tries again."""
+        """Remove leftovers of a change, unless its plan still exists. The next change retries."""
         with contextlib.suppress(OSError):
             if done or not self._has_plan(name):
                 with contextlib.suppress(FileNotFoundError):
@@ -214,7 +210,7 @@ class Journal:
             fd = self.calls.make_file(entry, NEW_PLAN)
             try:
                 self.calls.write(fd, plan.to_json())
-                if len(plan.steps) > 1:  # a single step is whole by itself, also when the power fails
+                if len(plan.steps) > 1:  # a single step is atomic, even if the power fails
                     self.calls.sync(fd)
             finally:
                 os.close(fd)
@@ -230,7 +226,7 @@ class Journal:
             data = file.read()
         try:
             return Plan.from_json(data)
-        except ValueError:  # the power failed before it was on disk, and so before any step
+        except ValueError:  # the power failed before the first step
             return None
 
     def _has_plan(self, name: str) -> bool:
@@ -257,14 +253,14 @@ class Journal:
         touched = {path.rpartition("/")[0] for step in steps for path in (step.path, step.to or step.path)}
         times = {}
         for path in touched:
-            with contextlib.suppress(BadRequest):  # one that the change itself will make
+            with contextlib.suppress(BadRequest):  # the change will create it
                 found = self.tree.stat(path, follow=True)
                 times[path] = (found.st_atime_ns, found.st_mtime_ns)
         return times
 
     def _set_times(self, times: dict[str, tuple[int, int]]) -> None:
         for path, times_ns in times.items():
-            with contextlib.suppress(BadRequest, Denied):  # somebody removed it, or it is not ours
+            with contextlib.suppress(BadRequest, Denied):  # it was removed, or is not ours
                 fd = self.tree.open(path, os.O_PATH | os.O_DIRECTORY)
                 try:
                     self.calls.set_times(fd, times_ns)
@@ -275,7 +271,7 @@ class Journal:
 
 
 def _lock(fd: int) -> None:
-    """Wait until we alone hold it; it ends with the descriptor, so no crash leaves it behind."""
+    """Wait for an exclusive lock. It ends with the descriptor, also after a crash."""
     until = time.monotonic() + LOCK_TIMEOUT_S
     wait_s = 0.001
     while True:
@@ -285,14 +281,14 @@ def _lock(fd: int) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise Conflict(
-                    f"Another change to the workspace has been going on for {LOCK_TIMEOUT_S:.0f} seconds. "
-                    "Try again when it is done."
+                    f"Another change to the workspace has been in progress for {LOCK_TIMEOUT_S:.0f} seconds. "
+                    "Retry when it has ended."
                 ) from None
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, 0.005)
 
 
 def _mount_of(fd: int) -> str:
-    """Files can be renamed between two directories only if they are reached through the same mount."""
+    """The mount of a directory. Files can be renamed only within one mount."""
     lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
     return next(line for line in lines if line.startswith("mnt_id:"))

@@ -1,10 +1,10 @@
-"""What is in a directory, in order, a page at a time.
+"""Lists a directory in pages.
 
-The order is that of a walk which goes down into a directory right after naming
-it, names sorted. A cursor is the last path told: the next page goes on behind it
-whatever was made or removed meanwhile, and what was there all along is told
-exactly once. A page holds in memory what it tells and no more, however large the
-directories are; links are told, never followed; depth costs no descriptors.
+The order is depth-first with sorted names. A cursor is the last listed path: the next
+page continues after it, even if files were created or removed in the meantime, and each
+permanent entry is listed exactly once. Memory use depends on the page, not on the size
+of the directories. Links are listed and never followed. The number of open descriptors
+is limited.
 """
 
 import base64
@@ -23,7 +23,7 @@ from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreR
 from hutch.system.chunks import sort_in_chunks
 
 MAX_ENTRIES = 10_000  # on one page
-MAX_OPEN_LEVELS = 64  # levels; those above are found again when the walk returns to them
+MAX_OPEN_LEVELS = 64  # levels above are reopened when the walk returns to them
 SLACK = 1024
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = READ | os.O_DIRECTORY
@@ -40,12 +40,12 @@ class Entry:
     size: int
     mode: int
     modified_ns: int
-    target: str | None  # where a link points
+    target: str | None  # of a link
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries, and what to ask for the rest with, if there is any."""
+    """Entries, and the cursor of the next page, if there is one."""
 
     entries: list[Entry]
     cursor: str | None
@@ -61,10 +61,10 @@ def list_page(
     limit: int = 1000,
     is_hidden: IsHidden = lambda name: False,
 ) -> Page:
-    """The entries of a directory behind `cursor`; `ignores` leaves out what its `.gitignore` files do."""
+    """The entries of a directory after `cursor`; `ignores` omits what `.gitignore` files list."""
     if not 1 <= limit <= MAX_ENTRIES:
-        raise BadRequest(f"A page of {limit:,} entries cannot be had; ask for 1 to {MAX_ENTRIES:,}.")
-    walk = Walk(tree, path, recursive=recursive, ignores=ignores, room=limit + 1, is_hidden=is_hidden)
+        raise BadRequest(f"A page has 1 to {MAX_ENTRIES:,} entries; {limit:,} were requested.")
+    walk = Walk(tree, path, recursive=recursive, ignores=ignores, max_entries=limit + 1, is_hidden=is_hidden)
     found = list(islice(walk.entries(_parse_cursor(cursor) if cursor else ()), limit + 1))
     if len(found) <= limit:
         return Page(found, None)
@@ -85,14 +85,14 @@ def _parse_cursor(cursor: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Level:
-    """A directory that the walk is in."""
+    """A directory on the current path of the walk."""
 
     path: str
-    fd: int | None  # None: closed for the time being
+    fd: int | None  # None: temporarily closed
     identity: tuple[int, int]
-    names: list[str]  # still to be told, the next one last
+    names: list[str]  # still to be listed, in reverse order
     rules: IgnoreRules | None
-    entered: str | None = None  # the first one, told on an earlier page
+    entered: str | None = None  # the first name, listed on an earlier page
 
 
 class Walk:
@@ -105,19 +105,19 @@ class Walk:
         *,
         recursive: bool = True,
         ignores: bool = False,
-        room: int | None = None,
+        max_entries: int | None = None,
         is_hidden: IsHidden = lambda name: False,
     ) -> None:
         self.tree = tree
         self.start = path.rstrip("/")
         self.recursive = recursive
-        self.room = room  # how many entries anybody will ask for
+        self.max_entries = max_entries  # maximum number of entries
         self.is_hidden = is_hidden
         self._levels: list[_Level] = []
         self._ignores = ignores
 
     def entries(self, after: tuple[str, ...] = ()) -> Iterator[Entry]:
-        """All entries behind those names, which lead to the last one told."""
+        """All entries after the path with these names."""
         try:
             self._begin(after[:1])
             depth = 1
@@ -138,8 +138,8 @@ class Walk:
                 if entry is None:
                     continue
                 yield entry
-                if self.room is not None:
-                    self.room -= 1
+                if self.max_entries is not None:
+                    self.max_entries -= 1
                 if self.recursive and entry.kind == "directory":
                     self._enter(level, name, path, ())
         except OSError as error:
@@ -167,7 +167,7 @@ class Walk:
         assert level.fd is not None
         try:
             fd = os.open(name, DIRECTORY, dir_fd=level.fd)
-        except OSError:  # gone or something else by now, or we may not look into it
+        except OSError:  # removed, replaced, or not readable
             return
         if len(self._levels) >= MAX_OPEN_LEVELS:
             os.close(level.fd)
@@ -186,12 +186,12 @@ class Walk:
             level.entered = after[0]
 
     def _scan(self, level: _Level, fd: int, first: str) -> list[str]:
-        """The names from `first` on in order, as many as can be asked for."""
+        """The sorted names from `first` on, as many as needed."""
         names: list[str] = []
         rules, above = level.rules, f"{level.path}/" if level.path else ""
-        if rules is None and self.room is None:
+        if rules is None and self.max_entries is None:
             return sort_in_chunks([name for name in os.listdir(fd) if name >= first])
-        most = (self.room or 0) + 1 if self.room is not None else None
+        max_names = (self.max_entries or 0) + 1 if self.max_entries is not None else None
         with os.scandir(fd) as found:
             for entry in found:
                 name = entry.name
@@ -200,13 +200,13 @@ class Walk:
                 ):
                     continue
                 names.append(name)
-                if most is not None and len(names) > most + SLACK:
+                if max_names is not None and len(names) > max_names + SLACK:
                     names.sort()
-                    del names[most:]
-        return sort_in_chunks(names)[:most]
+                    del names[max_names:]
+        return sort_in_chunks(names)[:max_names]
 
     def _leave(self) -> None:
-        """Go back up, to the very directory that we came from."""
+        """Return to the parent, if it is still the same directory."""
         left = self._levels.pop()
         if not self._levels or self._levels[-1].fd is not None:
             self._close(left)
@@ -225,7 +225,7 @@ class Walk:
             self._find_again()
 
     def _find_again(self) -> None:
-        """Somebody moved what we were in: go down once more by name, as far as the same directories lead."""
+        """After a move: reopen the levels by name, as far as they are the same directories."""
         held = max(at for at, level in enumerate(self._levels) if level.fd is not None)
         for at in range(held + 1, len(self._levels)):
             above, level = self._levels[at - 1], self._levels[at]
@@ -255,7 +255,7 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def _gitignore(fd: int) -> bytes | None:
-    """What a directory's `.gitignore` says; git follows no link there either."""
+    """The `.gitignore` of a directory. Like git, follows no link."""
     try:
         file = os.open(GITIGNORE, READ, dir_fd=fd)
     except OSError:
@@ -281,6 +281,6 @@ def _entry(fd: int, name: str, path: str) -> Entry | None:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
         kind = KINDS.get(found.st_mode & 0o170000, "other")
         target = os.readlink(name, dir_fd=fd) if kind == "link" else None
-    except OSError:  # gone by now
+    except OSError:  # removed in the meantime
         return None
     return Entry(path, kind, found.st_size, found.st_mode & 0o7777, found.st_mtime_ns, target)

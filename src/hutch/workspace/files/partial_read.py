@@ -1,8 +1,8 @@
-"""Part of a file: lines or bytes of it, without ever holding all of a large one.
+"""Reads lines or bytes of a file, without loading a large file into memory.
 
-A line ends with CRLF, LF or CR. A file of a usual size is read at once, so its
-lines, their number and its hash are of one moment; a large one is read from the
-beginning up to the lines that are wanted.
+A line ends with CRLF, LF or CR. A file of normal size is read at once, so that its
+lines, their number and its hash are consistent. A large file is read from the beginning
+up to the requested lines.
 """
 
 import codecs
@@ -23,8 +23,8 @@ from hutch.snapshots.directory import Directory, to_hutch_error
 from hutch.workspace.files.pending_change import open_file
 from hutch.workspace.files.steps import display_path
 
-MAX_WHOLE_FILE_BYTES = 8 * 1024 * 1024  # more than that is a large file
-MAX_READ_BYTES = 1024 * 1024  # told at once, of lines or of bytes
+MAX_WHOLE_FILE_BYTES = 8 * 1024 * 1024  # above that, a file is large
+MAX_READ_BYTES = 1024 * 1024  # of one result, as lines or bytes
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64
@@ -59,20 +59,20 @@ class Lines:
     path: str
     text: str
     first_line: int
-    last_line: int  # before the first one when there are none
-    total_lines: int | None  # None: the file is large and was not read to its end
-    cut: bool  # the last line told is longer than what is told of it, or lines are left out for their size
+    last_line: int  # before the first one if there are none
+    total_lines: int | None  # None: a large file was not read to its end
+    cut: bool  # the last line is truncated, or lines were omitted for their size
     encoding: str
     size: int
     sha256: str | None  # None: the file is large
-    # What stands around the text, for who looks for secrets that lie across its ends.
+    # The text before and after it, for finding secrets across its ends.
     before: str = field(default="", compare=False)
     after: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A file that is no text."""
+    """A file that is not text."""
 
     path: str
     kind: str
@@ -82,7 +82,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """A stretch of a file."""
+    """A range of bytes of a file."""
 
     path: str
     data: bytes
@@ -91,10 +91,10 @@ class Bytes:
 
 
 def read_range(tree: Directory, path: str, start: int = 0, length: int = MAX_READ_BYTES) -> Bytes:
-    """Bytes from `start` on, fewer where the file ends."""
+    """Read bytes from `start` on, up to the end of the file."""
     if start < 0 or not 0 <= length <= MAX_READ_BYTES:
         raise BadRequest(
-            f"Bytes {start:,} to {start + length:,} cannot be read: begin at 0 or later, and ask for up to "
+            f"Bytes {start:,} to {start + length:,} cannot be read: start at 0 or later, and read up to "
             f"{MAX_READ_BYTES:,} bytes at once."
         )
     fd = open_file(tree, path)
@@ -112,10 +112,10 @@ def read_range(tree: Directory, path: str, start: int = 0, length: int = MAX_REA
 def read_lines(
     tree: Directory, path: str, first: int | None = None, last: int | None = None
 ) -> Lines | Binary:
-    """Lines `first` to `last`, all of them if neither is given; what is no text is told as such."""
+    """Lines `first` to `last`, or all; `Binary` for a file that is not text."""
     if (first is not None and first < 1) or (last is not None and last < (first or 1)):
         raise BadRequest(
-            f"Lines {first} to {last} make no range. Lines count from 1, and the last comes after the first."
+            f"Lines {first} to {last} are no range. Lines count from 1, and the last comes after the first."
         )
     fd = open_file(tree, path)
     with os.fdopen(fd, "rb", buffering=0):
@@ -151,7 +151,7 @@ def read_lines(
 
 
 def detect_kind(data: bytes) -> str:
-    """What binary data probably is, from how it begins."""
+    """The probable kind of binary data, from its first bytes."""
     if data[257:262] == b"ustar":
         return "tar archive"
     if data[:4] == b"RIFF":
@@ -162,12 +162,12 @@ def detect_kind(data: bytes) -> str:
 
 
 def _fit(lines: list[str]) -> tuple[list[str], bool]:
-    """As many lines as may be told at once, at least a part of the first."""
-    room = MAX_READ_BYTES
+    """As many lines as fit into one result, at least a part of the first."""
+    remaining = MAX_READ_BYTES
     for at, line in enumerate(lines):
-        if len(line) > room:
-            return (lines[:at], True) if at else ([line[:room]], True)
-        room -= len(line)
+        if len(line) > remaining:
+            return (lines[:at], True) if at else ([line[:remaining]], True)
+        remaining -= len(line)
     return lines, False
 
 
@@ -202,50 +202,50 @@ def _read_large(fd: int, path: str, size: int, first: int | None, last: int | No
 
 @dataclass(frozen=True, slots=True)
 class LineSlice:
-    """Lines of a text that comes in pieces."""
+    """Lines of a text that is read in chunks."""
 
     lines: list[str]
-    total: int | None  # of the whole text, if it was read to its end
-    cut: bool  # there would have been more, but not the room
-    before: str = ""  # the end of what stands before them
-    after: str = ""  # the beginning of what stands after them
+    total: int | None  # of the whole text; None unless it was read to its end
+    cut: bool  # more lines were requested than fit
+    before: str = ""  # the end of the text before them
+    after: str = ""  # the beginning of the text after them
 
 
-def slice_lines(pieces: Iterator[str], first: int, last: int | None) -> LineSlice:
-    """Lines `first` to `last`, holding no more than a piece and what may be told at once."""
-    wanted = MAX_READ_BYTES if last is None else last - first + 1
-    passed, buffer, before = _skip(pieces, first - 1)
+def slice_lines(chunks: Iterator[str], first: int, last: int | None) -> LineSlice:
+    """Lines `first` to `last`. Holds at most one chunk and one result in memory."""
+    count = MAX_READ_BYTES if last is None else last - first + 1
+    passed, buffer, before = _skip(chunks, first - 1)
     if passed < first - 1:
         return LineSlice([], passed + bool(buffer), False)
     ended = False
-    while not ended and len(buffer) <= MAX_READ_BYTES and _count_line_ends(buffer) < wanted:
-        more = next(pieces, None)
+    while not ended and len(buffer) <= MAX_READ_BYTES and _count_line_ends(buffer) < count:
+        more = next(chunks, None)
         ended = more is None
         buffer += more or ""
     lines = split_lines(buffer)
     total = passed + len(lines) if ended else None
     if not ended and len(lines) > 1 and not ending(lines[-1]):
-        lines.pop()  # it goes on
-    taken = lines[:wanted]
+        lines.pop()  # it is incomplete
+    taken = lines[:count]
     after = buffer[sum(map(len, taken)) :]
     if not ended and len(after) < CUT_CONTEXT_CHARS:
-        after += next(pieces, "")
-    return LineSlice(taken, total, not ended and len(lines) < wanted, before, after[:CUT_CONTEXT_CHARS])
+        after += next(chunks, "")
+    return LineSlice(taken, total, not ended and len(lines) < count, before, after[:CUT_CONTEXT_CHARS])
 
 
-def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
-    """Go past so many line ends: how many there were, what follows the last of them in its piece, and the end
-    of what stands before."""
+def _skip(chunks: Iterator[str], count: int) -> tuple[int, str, str]:
+    """Skip `count` line ends. Returns how many there were, the rest of the chunk after the last one, and
+    the end of the text before."""
     passed, tail, before = 0, "", ""
-    for piece in pieces:
-        ends = _count_line_ends(piece)
+    for chunk in chunks:
+        ends = _count_line_ends(chunk)
         if passed + ends >= count:
             at = 0
-            for match in islice(LINE_END.finditer(piece), count - passed):
+            for match in islice(LINE_END.finditer(chunk), count - passed):
                 at = match.end()
-            return count, piece[at:], (before + piece[:at])[-CUT_CONTEXT_CHARS:]
-        passed, before = passed + ends, (before + piece)[-CUT_CONTEXT_CHARS:]
-        tail = piece[-1:] or tail
+            return count, chunk[at:], (before + chunk[:at])[-CUT_CONTEXT_CHARS:]
+        passed, before = passed + ends, (before + chunk)[-CUT_CONTEXT_CHARS:]
+        tail = chunk[-1:] or tail
     return passed, tail if tail not in ("\r", "\n") else "", before
 
 
@@ -257,29 +257,29 @@ def _no_such_line(path: str, first: int, total: int) -> HutchError:
     return BadRequest(f"'{display_path(path)}' has {total:,} lines, so there is no line {first:,}.")
 
 
-def _chunks(fd: int, most: int) -> Iterator[bytes]:
-    """A file from its beginning, up to a size: it may grow while we read."""
+def _chunks(fd: int, max_bytes: int) -> Iterator[bytes]:
+    """The chunks of a file, up to a size: it may grow in the meantime."""
     at = 0
-    while at < most and (chunk := os.pread(fd, min(CHUNK_BYTES, most - at), at)):
+    while at < max_bytes and (chunk := os.pread(fd, min(CHUNK_BYTES, max_bytes - at), at)):
         yield chunk
         at += len(chunk)
 
 
-def decode_chunks(fd: int, text: Text, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
-    """The text of a file in pieces, none of which ends between a CR and its LF."""
+def decode_chunks(fd: int, text: Text, chunk_bytes: int = CHUNK_BYTES) -> Iterator[str]:
+    """Decode a file in chunks, none of which ends between a CR and its LF."""
     decoder = codecs.getincrementaldecoder(text.encoding)("replace")
     at, held = len(text.bom), ""
-    while chunk := os.pread(fd, piece_bytes, at):
-        at += len(chunk)
-        piece = held + decoder.decode(chunk)
-        held = "\r" if piece.endswith("\r") else ""
-        yield piece[: len(piece) - len(held)]
+    while data := os.pread(fd, chunk_bytes, at):
+        at += len(data)
+        chunk = held + decoder.decode(data)
+        held = "\r" if chunk.endswith("\r") else ""
+        yield chunk[: len(chunk) - len(held)]
     yield held + decoder.decode(b"", final=True)
 
 
 def _detect_encoding(head: bytes) -> Text | None:
-    """The encoding of a large file, told from its beginning; None when it is binary."""
-    ends = [len(head) - cut for cut in range(4)]  # it may end in the middle of a character
+    """The encoding of a large file, from its beginning; None if it is binary."""
+    ends = [len(head) - cut for cut in range(4)]  # the sample may end inside a character
     if b"\0" not in head and not any(_is_utf8(head[:end]) for end in ends):
         ends = [head.rfind(b"\n") + 1 or len(head)]
     for end in ends:

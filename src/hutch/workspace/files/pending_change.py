@@ -1,8 +1,8 @@
-"""Several files changed at once: what was asked, checked and turned into steps.
+"""Checks a list of file operations and turns it into steps.
 
-The operations are followed in thought, one after the other, so that each is
-checked against what those before it leave; then every file is changed at most
-once, from what it is to what it shall be.
+The operations are simulated in order, so that each is checked against the result of
+the previous ones. Then every file is changed at most once, from its old to its final
+content.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from hutch.workspace.files.steps import Step, display_path, make_stamp
 from hutch.workspace.files.syscalls import hash_descriptor
 
 DEFAULT_MODE = 0o644
-PERMISSIONS = 0o1777  # as the kernel does when somebody writes to a file: set-id bits go
+PERMISSIONS = 0o1777  # set-id bits are dropped, as by the kernel on a write
 MAX_LINKS = 40
 MAX_FILE_BYTES = 32 * 1024 * 1024
 
@@ -30,18 +30,18 @@ Key = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A file as it was."""
+    """A file before the change."""
 
     mark: str
     stamp: str
-    digest: str  # of a link: of what it leads to
+    digest: str  # for a link, of its target's content
     mode: int
     owner: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file as it shall be."""
+    """A file after the change."""
 
     data: bytes
     digest: str
@@ -54,16 +54,16 @@ Content = OldFile | NewFile | None
 
 @dataclass(slots=True)
 class Slot:
-    """A place for a file: what is there, and what shall be."""
+    """A path with its old and its new content."""
 
     path: str
-    missing: tuple[str, ...]  # directories that have to be made first
+    missing: tuple[str, ...]  # parent directories to create first
     found: OldFile | None
     content: Content
 
 
 class PendingChange:
-    """Operations in thought; `steps` makes them real."""
+    """Simulated operations; `steps` prepares their execution."""
 
     def __init__(self, tree: Directory) -> None:
         self.tree = tree
@@ -71,12 +71,12 @@ class PendingChange:
         self.changes: list[FileChange] = []
 
     def present(self, path: str) -> str | None:
-        """The hash of what a write to this path would replace."""
+        """The hash of the content that a write to this path would replace."""
         content = self._slot(path, follow=True).content
         return content.digest if content else None
 
     def simulate(self, operations: Sequence[Operation]) -> None:
-        """Check each against what is there once those before it are done; Conflict when one does not hold."""
+        """Check each operation against the result of the previous ones. Raises Conflict if one fails."""
         for operation in operations:
             match operation:
                 case Write():
@@ -133,15 +133,17 @@ class PendingChange:
         self.changes.append(FileChange(path, kind, before, after, moved_from))
 
     def steps(self, staging: Staging) -> list[Step]:
-        """Have the new content wait, and say how it comes to its place."""
+        """Stage new content, and return the steps that move it into the tree."""
         first: list[Step] = []
         last: list[Step] = []
-        taken: dict[int, str] = {}  # where a file waits that goes elsewhere
+        taken: dict[int, str] = {}  # staging names of files that are moved
         slots = self.slots.values()
-        wanted = {id(slot.content) for slot in slots if slot.content and slot.content is not slot.found}
-        changed = [slot for slot in slots if id(slot.found) in wanted or not _is_unchanged(slot)]
+        moved_ids = {id(slot.content) for slot in slots if slot.content and slot.content is not slot.found}
+        changed = [slot for slot in slots if id(slot.found) in moved_ids or not _is_unchanged(slot)]
         for slot in changed:
-            if slot.found is not None and (id(slot.found) in wanted or not isinstance(slot.content, NewFile)):
+            if slot.found is not None and (
+                id(slot.found) in moved_ids or not isinstance(slot.content, NewFile)
+            ):
                 name = taken[id(slot.found)] = staging.new_name()
                 first.append(Step("take", slot.path, name, "", slot.found.mark, slot.found.stamp))
         made: set[str] = set()
@@ -173,7 +175,7 @@ class PendingChange:
 
 
 def make_step(staging: Staging, path: str) -> Step:
-    """A directory that waits, and the step that brings it to its place."""
+    """Stage a directory, and return the step that moves it into the tree."""
     try:
         return Step("make", path, *staging.directory())
     except OSError as error:
@@ -192,30 +194,30 @@ def _is_unchanged(slot: Slot) -> bool:
 
 
 def _expect(path: str, now: Content, before: str | None) -> str | None:
-    """Check that a file is what the caller has seen."""
+    """Raise Conflict unless a file has the content that the caller expects."""
     if before is None:
         if now is not None:
             raise Conflict(f"'{display_path(path)}' exists already. Read it first, or choose another name.")
         return None
     if now is None:
         raise Conflict(
-            f"'{display_path(path)}' does not exist, though it was expected to. List what there is."
+            f"'{display_path(path)}' does not exist, though it was expected to. List the directory."
         )
     if now.digest != before:
         raise Conflict(
             f"'{display_path(path)}' has changed: its SHA-256 is {now.digest}, not {before} as expected. "
-            "Read it again and repeat the change on what it is now."
+            "Read it again and repeat the change."
         )
     return before
 
 
 def locate(tree: Directory, path: str, *, follow: bool) -> tuple[Key, str, tuple[str, ...]]:
-    """Which place a path means, whatever way leads there; a link at its end is followed if asked.
+    """Resolve a path. A link at its end is followed if `follow` is set.
 
-    Returns a key that is the same for all ways, a path without a link at its end, and the directories
-    above it that do not exist.
+    Returns a key that is the same for all paths to it, a path without a link at its end, and the missing
+    parent directories.
     """
-    asked = path
+    original = path
     for _ in range(MAX_LINKS):
         try:
             with tree.parent(path) as (fd, name):
@@ -227,13 +229,13 @@ def locate(tree: Directory, path: str, *, follow: bool) -> tuple[Key, str, tuple
             return (at.st_dev, at.st_ino, name), path.rstrip("/"), ()
         above, slash, _ = path.rstrip("/").rpartition("/")
         path = target if target.startswith("/") else f"{above}{slash}{target}"
-    raise BadRequest(f"'{display_path(asked)}' is a link that goes round in circles.")
+    raise BadRequest(f"'{display_path(original)}' is a loop of links.")
 
 
 def _target(fd: int, name: str) -> str | None:
     try:
         return os.readlink(name, dir_fd=fd)
-    except OSError:  # it is something else, or nothing
+    except OSError:  # not a link, or missing
         return None
 
 
@@ -254,7 +256,7 @@ def _locate_missing(tree: Directory, path: str) -> tuple[Key, str, tuple[str, ..
 
 
 def find(tree: Directory, path: str) -> OldFile | None:
-    """What is at a path, without following a link there; None if nothing is."""
+    """The file at a path, without following a link at its end; None if it does not exist."""
     try:
         at = tree.stat(path)
     except NotFound:
@@ -269,7 +271,7 @@ def find(tree: Directory, path: str) -> OldFile | None:
 
 
 def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:
-    """The hash of a file's content; BadRequest for anything that is no file."""
+    """The hash and status of a file. Refuses anything else."""
     fd = open_file(tree, path)
     try:
         return hash_descriptor(fd), os.fstat(fd)
@@ -280,7 +282,7 @@ def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:
 
 
 def read_file(tree: Directory, path: str) -> tuple[bytes, int]:
-    """A whole file and its `st_mode`, as long as it is of a size to be held in memory."""
+    """A whole file and its `st_mode`. Refuses files that are too large for memory."""
     fd = open_file(tree, path)
     with os.fdopen(fd, "rb") as file:
         found = os.fstat(fd)
@@ -304,12 +306,12 @@ KINDS = {
 
 
 def open_file(tree: Directory, path: str) -> int:
-    """A regular file for reading, wherever a link inside leads; anything else is refused unopened."""
+    """Open a regular file for reading. Follows links; refuses anything else without opening it."""
     kind = stat.S_IFMT(tree.stat(path, follow=True).st_mode)
     if kind in KINDS:
         raise BadRequest(f"'{display_path(path)}' is {KINDS[kind]}, not a file. Give the path of a file.")
     fd = tree.open(path, os.O_RDONLY)
-    kind = stat.S_IFMT(os.fstat(fd).st_mode)  # swapped meanwhile? then it was opened without waiting
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)  # it may have been swapped; it was opened without blocking
     if kind != stat.S_IFREG:
         os.close(fd)
         raise BadRequest(f"'{display_path(path)}' is {KINDS.get(kind, 'something else')}, not a file.")

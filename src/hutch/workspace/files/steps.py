@@ -1,11 +1,10 @@
-"""The steps of a change: each can be made, and be unmade by whoever finds it half made.
+"""The steps of a change. Each can be performed, and undone by any process.
 
-Where a step has come to is never noted down: it is seen from what lies where. So
-a step can be undone twice, by a process that knows nothing but the plan.
+The progress of a step is never recorded, but derived from which entry is where. So a
+step can be undone twice, by a process that knows only the plan.
 
-New content waits in a staging directory, and what it replaces is kept there. A
-step that finds something else than was planned has changed nothing that undoing
-it does not put right: the two have only changed places.
+New content is in a staging directory, and replaced content is stored there. A step that
+finds unexpected content has only exchanged two entries, so undoing it restores both.
 """
 
 import errno
@@ -31,25 +30,25 @@ VERBS = {
 
 
 class CannotRename(Conflict):
-    """The kernel cannot rename it: a directory of an overlay's lower layer, or another mount."""
+    """The kernel cannot rename a directory of an overlay's lower layer, or across mounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One name of the tree gets something else.
+    """Changes one name in the tree.
 
-    A mark tells something apart: "ino:" with a number, and a file's time, for what we made, since numbers
-    are given again; "sha:" with a hash, "link:" with a target or "tree:" with a signature for what was
-    there, since overlayfs may give it another number when it is first changed.
+    A mark identifies an entry. New entries have "ino:" with the inode and, for files, the time, because
+    inode numbers are reused. Old entries have "sha:" with a hash, "link:" with a target or "tree:" with a
+    signature, because overlayfs may change their inode at the first write.
     """
 
     do: Literal["take", "swap", "put", "make", "rename", "remove"]
     path: str
-    staged: str = ""  # its name in the staging directory, before or after
-    mark: str = ""  # of what comes to `path`, or to `to`
-    expected: str = ""  # the mark of what must have been at `path`
-    stamp: str = ""  # number, size and times of what was read at `path`
-    to: str = ""  # where it goes; of what is removed: where its copy is
+    staged: str = ""  # its name in the staging directory
+    mark: str = ""  # of the new entry at `path` or `to`
+    expected: str = ""  # the mark of the old entry at `path`
+    stamp: str = ""  # inode, size and times of the old entry
+    to: str = ""  # the target; for "remove", the copy
 
     def __str__(self) -> str:
         return f"{VERBS[self.do]} '{display_path(self.path)}'" + (
@@ -58,7 +57,7 @@ class Step:
 
 
 def perform(step: Step, tree: Directory, staging: int, calls: Syscalls) -> None:
-    """Make a step; Conflict when something else was there than planned."""
+    """Perform a step. Raises Conflict if the old entry is not the expected one."""
     with tree.parent(step.path) as (fd, name):
         if step.stamp and make_stamp(calls.stat(fd, name)) != step.stamp:
             raise _changed_error(step)
@@ -87,7 +86,7 @@ def perform(step: Step, tree: Directory, staging: int, calls: Syscalls) -> None:
 
 @contextmanager
 def _open_parent(tree: Directory, path: str) -> Iterator[tuple[int, str]]:
-    """As `Directory.parent`, but what fails inside stays an OSError."""
+    """As `Directory.parent`, but errors inside remain OSError."""
     with tree.parent(path) as (fd, name):
         held = os.dup(fd)
     try:
@@ -103,31 +102,31 @@ def _check(step: Step, fd: int, name: str, mark: str, calls: Syscalls) -> None:
 
 def _changed_error(step: Step) -> Conflict:
     return Conflict(
-        f"'{display_path(step.path)}' was changed by somebody else at this very moment. Read it again."
+        f"'{display_path(step.path)}' was changed by another process at the same time. Read it again."
     )
 
 
 def make_stamp(found: os.stat_result) -> str:
-    """Another one as soon as somebody writes to a file or puts another in its place."""
+    """A string that changes when a file is written or replaced."""
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
 def revert(step: Step, tree: Directory, staging: int, calls: Syscalls) -> bool:
-    """Unmake a step as far as it was made. False when somebody else has written to its place meanwhile.
+    """Undo a step as far as it was performed. Returns False if another process changed the path meanwhile.
 
-    That stays: had we never come, it would have replaced what was there before as well. Nor is the latter
-    kept elsewhere, or a jail could fill the disk with it.
+    That change is kept: without our step, it would have replaced the old entry as well. The old entry is
+    not stored elsewhere, or a jail could fill the disk that way.
     """
     if step.do == "remove":
         with _find_parent(tree, step.to) as copy, _find_parent(tree, step.path) as place:
             if copy and place and has_mark(*copy, step.mark, calls):
                 calls.restore_missing(*copy, *place)
-            return True  # without a copy in its place, removing had not begun
+            return True  # without a copy, the removal had not started
     if step.do not in ("take", "swap"):
         with _find_parent(tree, step.to or step.path) as found:
             return found is None or _remove_new(step, *found, tree, staging, calls)
     if not exists(staging, step.staged, calls) or has_mark(staging, step.staged, step.mark, calls):
-        return True  # it was never made
+        return True  # it was not performed
     with _find_parent(tree, step.path) as found:
         if found is not None:
             return _restore_old(step, *found, staging, calls)
@@ -141,7 +140,7 @@ def revert(step: Step, tree: Directory, staging: int, calls: Syscalls) -> bool:
 
 @contextmanager
 def _find_parent(tree: Directory, path: str) -> Iterator[tuple[int, str] | None]:
-    """The directory that holds a name, and the name, as long as there is one that we may enter."""
+    """The parent directory and the name; None if the parent is missing or not accessible."""
     with ExitStack() as stack:
         try:
             found = stack.enter_context(_open_parent(tree, path))
@@ -153,7 +152,7 @@ def _find_parent(tree: Directory, path: str) -> Iterator[tuple[int, str] | None]
 
 def _remove_new(step: Step, fd: int, name: str, tree: Directory, staging: int, calls: Syscalls) -> bool:
     if not has_mark(fd, name, step.mark, calls):
-        return True  # it was never there, or is no longer: nothing of ours is left
+        return True  # nothing to undo
     try:
         if step.do == "make":
             calls.remove_directory(fd, name)
@@ -167,7 +166,7 @@ def _remove_new(step: Step, fd: int, name: str, tree: Directory, staging: int, c
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT):
             raise
-        return step.do == "make"  # a directory that somebody uses already may stay
+        return step.do == "make"  # a directory in use is kept
     return True
 
 
@@ -180,7 +179,7 @@ def _restore_old(step: Step, fd: int, name: str, staging: int, calls: Syscalls) 
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOENT):
             raise
-        return False  # what is there now is somebody's later work
+        return False  # another process has created it since
     return True
 
 
@@ -193,7 +192,7 @@ def exists(fd: int, name: str, calls: Syscalls) -> bool:
 
 
 def has_mark(fd: int, name: str, mark: str, calls: Syscalls) -> bool:
-    """Whether a name holds what the mark tells of."""
+    """Whether the entry at a name has the mark."""
     kind, _, value = mark.partition(":")
     try:
         found = calls.stat(fd, name)
@@ -212,11 +211,10 @@ def has_mark(fd: int, name: str, mark: str, calls: Syscalls) -> bool:
 
 
 def to_step_error(step: Step, error: HutchError | OSError) -> HutchError:
-    """What stopped a step, with the step in front."""
+    """The error of a step, with a description of the step."""
     if isinstance(error, OSError):
         error = to_hutch_error(error, step.path)
-    told = f"Nothing was changed, since {step} failed. {error}"
-    error.args = (told,)
+    error.args = (f"Nothing was changed, since {step} failed. {error}",)
     return error
 
 

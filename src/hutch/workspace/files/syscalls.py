@@ -1,6 +1,6 @@
-"""What a change asks of the kernel, one method each, so that a test can let any of them fail.
+"""The system calls of a file change, one method each, so that tests can make any of them fail.
 
-Everything is a name in a directory held open; nothing follows a link.
+Every path is a name in an open directory. No link is followed.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Syscalls:
-    """Each raises OSError when the kernel refuses."""
+    """Every method raises OSError if the kernel refuses."""
 
     def stat(self, fd: int, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -37,11 +37,11 @@ class Syscalls:
         return signature(fd, name)
 
     def copy_subtree(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
-        """A whole tree; returns what cannot be copied."""
+        """Copy a whole tree; returns the paths that cannot be copied."""
         return copy_subtree(fd, name, to_fd, to_name)
 
     def restore_missing(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
-        """Give a tree back what its copy has and it has not."""
+        """Restore entries of a tree from its copy."""
         restore_missing(fd, name, to_fd, to_name)
 
     def make_file(self, fd: int, name: str) -> int:
@@ -57,7 +57,7 @@ class Syscalls:
             rest = rest[os.write(fd, rest) :]
 
     def set_owner(self, fd: int, owner: tuple[int, int]) -> None:
-        """Let what is held belong to somebody; only root can, and for anybody else it is theirs already."""
+        """Set the owner. Only root can; other users already own it."""
         if os.geteuid() == 0:
             os.fchown(fd, *owner)
 
@@ -65,17 +65,17 @@ class Syscalls:
         os.fchmod(fd, mode)
 
     def set_times(self, fd: int, times_ns: tuple[int, int]) -> None:
-        os.utime(f"/proc/self/fd/{fd}", ns=times_ns)  # of the very thing, even if it may not be opened
+        os.utime(f"/proc/self/fd/{fd}", ns=times_ns)  # works even without permission to open it
 
     def sync(self, fd: int) -> None:
         os.fsync(fd)
 
     def rename(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
-        """Never over something that is there."""
+        """Rename without replacing anything."""
         self._rename(fd, name, to_fd, to_name, RENAME_NOREPLACE)
 
     def exchange(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
-        """Two names change places at one moment; both must exist."""
+        """Exchange two existing names atomically."""
         self._rename(fd, name, to_fd, to_name, RENAME_EXCHANGE)
 
     def unlink(self, fd: int, name: str) -> None:
@@ -85,7 +85,7 @@ class Syscalls:
         os.rmdir(name, dir_fd=fd)
 
     def remove(self, fd: int, name: str) -> None:
-        """A whole tree."""
+        """Remove a whole tree."""
         remove_entry(fd, name)
 
     @staticmethod
@@ -98,7 +98,7 @@ class Syscalls:
 def hash_descriptor(fd: int) -> str:
     """The hash of an open file's content."""
     found, at = hashlib.sha256(), 0
-    buffer = memoryview(bytearray(BUFFER_BYTES))  # one and the same, as new memory costs more than reading
+    buffer = memoryview(bytearray(BUFFER_BYTES))  # reused: allocating costs more than reading
     while count := os.preadv(fd, [buffer], at):
         found.update(buffer[:count])
         at += count

@@ -1,8 +1,8 @@
-"""A directory that can be copied but not renamed, as one of an overlay's lower layer.
+"""Moves a directory that cannot be renamed, such as one in an overlay's lower layer.
 
-It moves by being copied, and the original removed. Should removing it fail in the
-middle, the copy gives back what is gone. A copy has modes, times and links as the
-original; set-id bits, extended attributes and hard links between files stay behind.
+It is copied and the original removed. If the removal fails, the missing part is restored
+from the copy. A copy has the same modes, times and links, but no set-id bits, extended
+attributes and hard links between files.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from hutch.workspace.files.tree_copy import PERMISSIONS, READ, CopyResult, copy_
 
 
 def copy_subtree(fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
-    """Copy a tree to a name that does not exist; returns the paths of what is no file, directory or link."""
+    """Copy a tree to a new name; returns the paths that are no file, directory or link."""
     with _open_directory(fd, name) as source:
         os.mkdir(to_name, 0o700, dir_fd=to_fd)
         with _open_directory(to_fd, to_name) as target:
@@ -26,7 +26,7 @@ def copy_subtree(fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
 
 
 def signature(fd: int, name: str) -> str:
-    """The same as long as nobody changes anything in a tree."""
+    """A hash that changes with every change in a tree."""
     found = hashlib.sha256()
     with _open_directory(fd, name) as directory:
         for entry in Walk(directory, "").entries():
@@ -35,7 +35,7 @@ def signature(fd: int, name: str) -> str:
 
 
 def restore_missing(fd: int, name: str, to_fd: int, to_name: str) -> None:
-    """Bring back from a copy what is missing in the original; what is there stays as it is."""
+    """Restore what is missing in the original from a copy. Existing entries are not changed."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(to_name, 0o700, dir_fd=to_fd)
     with _open_directory(fd, name) as source, _open_directory(to_fd, to_name) as target:
