@@ -382,7 +382,7 @@ def test_a_directory_without_git_is_served_only_when_somebody_says_so(place: Pla
     (place.work / ".env").write_text("TOKEN=1")
     done_ = serve_on(place, place.work)
     assert (done_.returncode, done_.stdout) == (2, "")
-    assert "named like a secret: .env" in done_.stderr and "--plain-directory" in done_.stderr
+    assert "names typical of secrets: .env" in done_.stderr and "--plain-directory" in done_.stderr
     assert serve_on(place, place.work, "--plain-directory").returncode == 0
     (place.work / ".git").mkdir()
     assert serve_on(place, place.work).returncode == 2  # a name alone makes no repository

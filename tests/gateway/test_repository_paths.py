@@ -136,7 +136,7 @@ async def test_a_directory_without_git_is_copied_only_when_somebody_says_so(tmp_
                 (await who.post("/api/code", json=code), "or allow copying it: plainDirectory: true."),
             ):
                 assert answered.status_code == 400, answered.text
-                assert "1 file, 11 bytes, among them what is named like a secret: .env" in answered.text
+                assert "1 file, 11 bytes, including names typical of secrets: .env" in answered.text
                 assert option in answered.text
             session = await who.ready_session(repository=str(plain), plain_directory=True)
             listed = (await who.get(f"{V1}/sessions/{session}/files?ignored=true")).json()

@@ -253,11 +253,11 @@ async def test_what_makes_no_sense_is_refused(home: Home, project: Path, tmp_pat
     url = parse_repo_url("https://example.com/p")
     cases = [
         ({"source": tmp_path / "gone"}, "There is no directory"),
-        ({"source": tmp_path}, "holds Hutch's own data"),
+        ({"source": tmp_path}, "contains Hutch's own data"),
         ({"source": tmp_path / "plain", "revision": "main"}, "is not a git repository"),
         ({"source": {"a": b""}, "revision": "main"}, "Starter files have no branches"),
-        ({"source": url, "uncommitted": True}, "is elsewhere"),
-        ({"source": project, "revision": "main", "uncommitted": True}, "Give no revision"),
+        ({"source": url, "uncommitted": True}, "is remote"),
+        ({"source": project, "revision": "main", "uncommitted": True}, "Omit the revision"),
     ]
     for words, why in cases:
         with pytest.raises(BadRequest, match=why):
@@ -289,8 +289,8 @@ async def test_submodules_and_lfs_pointers_are_left_as_they_are(home: Home, proj
     git(project, "commit", "--quiet", "-m", "sub")
     record = await prepare(home, "w", project, git=HOST)
     assert record.notes == (
-        "Submodules are left empty: vendor/lib.",
-        "Files kept by git-lfs are left as pointers: model.bin.",
+        "Submodules are empty: vendor/lib.",
+        "Files in git-lfs are pointers only: model.bin.",
     )
     assert (tree(home, "w") / "model.bin").read_text() == pointer
     assert list((tree(home, "w") / "vendor/lib").iterdir()) == []
@@ -482,5 +482,5 @@ async def test_one_id_for_two_at_once_is_one_workspace(home: Home, project: Path
 
 async def test_a_bare_repository_has_nothing_uncommitted(home: Home, project: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", str(project), "bare.git")
-    with pytest.raises(BadRequest, match=r"is a bare repository: it has no files that could be uncommitted"):
+    with pytest.raises(BadRequest, match=r"is a bare repository: it has no uncommitted files"):
         await prepare(home, "a", tmp_path / "bare.git", git=HOST, uncommitted=True)

@@ -28,7 +28,7 @@ async def test_what_is_counted(tmp_path: Path) -> None:
     commit = make_project(tmp_path / "project")
     trees = await read_trees(HOST, tmp_path / "project/.git", commit)
     directories = {str(above) for name in FILES for above in Path(name).parents} - {"."}
-    assert trees.weight() == CommitSize(len(FILES) + len(directories), sum(map(len, FILES.values())))
+    assert trees.total_size() == CommitSize(len(FILES) + len(directories), sum(map(len, FILES.values())))
     assert trees.top == trees.as_written()
     assert trees.top.hex() == git(tmp_path / "project", "rev-parse", "HEAD^{tree}")
 
@@ -36,12 +36,12 @@ async def test_what_is_counted(tmp_path: Path) -> None:
 async def test_what_occurs_often_counts_often(tmp_path: Path) -> None:
     commit = nested(tmp_path / "project", 3)
     trees = await read_trees(HOST, tmp_path / "project/.git", commit)
-    assert trees.weight() == CommitSize(10 + 100 + 1000, 1000)
+    assert trees.total_size() == CommitSize(10 + 100 + 1000, 1000)
 
 
 async def test_numbers_beyond_all_bounds(tmp_path: Path) -> None:
     commit = nested(tmp_path / "project", 60)
-    weight = (await read_trees(HOST, tmp_path / "project/.git", commit)).weight()
+    weight = (await read_trees(HOST, tmp_path / "project/.git", commit)).total_size()
     with pytest.raises(LimitReached, match="more than 1152921504606846976 files"):
         check_size("s", commit, weight, CommitSize(10, 10))
 

@@ -124,6 +124,6 @@ async def test_where_there_are_no_layers_a_copy_is_made_and_the_reason_kept(tmp_
     auto, overlay = ran.stdout.splitlines()
     assert auto.startswith(("copy large, but there are no layers here: ", "reflink large, but"))
     assert overlay.startswith("Unavailable workspace.mode is overlay. ")
-    assert overlay.endswith("Set it to auto to have a copy.")
+    assert overlay.endswith("Set it to auto to use a copy.")
     assert sorted(path.name for path in home.workspaces.iterdir()) == ["auto", "before"]
     assert len(list((home.workspace("auto") / "tree").rglob("f*"))) == SMALL_FILES

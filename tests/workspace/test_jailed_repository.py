@@ -80,7 +80,7 @@ async def test_history_that_was_rewritten(project: Path, tmp_path: Path) -> None
 async def test_what_is_broken_is_told(project: Path, tmp_path: Path) -> None:
     (project / ".git/config").write_text("[core\n")
     async with opened(project) as local:
-        with pytest.raises(BadRequest, match="is no repository that git can read: bad config"):
+        with pytest.raises(BadRequest, match="is not a repository that git can read: bad config"):
             await local.head(None)
     make_repository(tmp_path / "holes", {"a": "1", "b": "2"})
     blob = git(tmp_path / "holes", "rev-parse", "HEAD:a")

@@ -18,7 +18,7 @@ def test_files_are_counted_and_secrets_named(tmp_path: Path) -> None:
     with Directory.at(tmp_path) as directory:
         found = summarize_directory(directory)
     assert found == DirectorySummary(4, 100 + 20 + len("/etc"), ("a/.ssh/id_rsa",), cut=False)
-    assert str(found) == "4 files, 124 bytes, among them what is named like a secret: a/.ssh/id_rsa"
+    assert str(found) == "4 files, 124 bytes, including names typical of secrets: a/.ssh/id_rsa"
 
 
 def test_a_directory_with_very_many_files_is_not_looked_at_whole(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ RECORD = Record(
     created="2026-01-01T00:00:00+00:00",
     quota_bytes=10,
     quota_files=20,
-    notes=("Submodules are left empty: é.",),
+    notes=("Submodules are empty: é.",),
 )
 
 

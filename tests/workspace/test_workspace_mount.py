@@ -268,7 +268,7 @@ async def test_set_id_programs_and_devices_mean_nothing_there(home: Home, record
 
 async def test_only_one_at_a_time_has_it_open(home: Home, record: Record) -> None:
     opened = await open_workspace(home, "w")
-    with pytest.raises(Conflict, match="The workspace 'w' is open already"):
+    with pytest.raises(Conflict, match="The workspace 'w' is already open"):
         await open_workspace(home, "w")
     opened.close()
     opened.close()
@@ -326,9 +326,9 @@ async def test_a_host_that_was_killed_leaves_a_workspace_that_opens(home: Home, 
     opened.close()
 
 
-async def test_a_base_that_is_gone_is_told(home: Home, record: Record, tmp_path: Path) -> None:
+async def test_a_removed_base_is_named(home: Home, record: Record, tmp_path: Path) -> None:
     base_of(home, record).parent.rename(tmp_path / "elsewhere")
-    with pytest.raises(NotFound, match=r"The base .* of the workspace 'w' is gone"):
+    with pytest.raises(NotFound, match=r"The base .* of the workspace 'w' was removed"):
         await open_workspace(home, "w")
 
 

@@ -1,13 +1,11 @@
-"""A base: one commit of a repository, checked out once, for all workspaces that begin there.
+"""A base: one commit of a repository, checked out once and shared by workspaces.
 
-It is made in a place of its own and appears by a rename, whole or not at all,
-and is never changed afterwards. Its `.git` is made by us: the packs are those of
-the mirror (hard links, so that all of history costs nothing more), the settings
-are ours, and no hook, filter or credential is in it. Files carry the commit's time,
-and the index goes by time and size alone, so that `git status` in a copy, or
-under another user, does not have to read every file again. What is on disk is what
-the commit holds, byte by byte: attributes of the repository that would have git
-write something else, as line ends of another kind, are off here and stay off.
+It is made in a temporary directory, appears by a rename, and never changes. Hutch writes
+its `.git`: the packs are hard links to those of the mirror, so history costs no space,
+and it contains no hook, filter or credential. Files have the time of the commit, and the
+index compares only time and size, so that `git status` in a copy, or under another user,
+need not read every file. The files on disk equal those of the commit, byte by byte:
+attributes that would change them, such as other line ends, are disabled.
 """
 
 import asyncio
@@ -36,14 +34,14 @@ FILE = "base.json"
 INDEX = "index"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_BYTES = range(100, 1024)
-MAX_NAMES_IN_NOTE = 5  # in a note
-# Of all places where attributes are told, this one has the last word.
+MAX_NAMES_IN_NOTE = 5  # in one note
+# info/attributes overrides all other attribute files.
 ATTRIBUTES = "* -text !eol -ident -filter !working-tree-encoding\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What is known of a base without walking it."""
+    """Facts about a base that need no scan."""
 
     key: str
     source: str
@@ -57,7 +55,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRequest:
-    """The commit that a base is to be made of, and what its `.git` will say about where it came from."""
+    """The commit for a new base, and the origin to write into its `.git`."""
 
     source: str
     commit: str
@@ -66,14 +64,14 @@ class BaseRequest:
 
 
 def base_key(repository: str, commit: str, branch: str | None) -> str:
-    """The name of a base: what HEAD is called is part of it."""
+    """The name of a base, which includes the branch."""
     return f"{repository}-{commit[:20]}" + (
         f"-{hashlib.sha256(os.fsencode(branch)).hexdigest()[:8]}" if branch else ""
     )
 
 
 def lock_path(home: Home, key: str) -> Path:
-    """The lock of a base; its time of change is when the base was last used."""
+    """The lock file of a base. Its modification time is the last use of the base."""
     return home.bases / f"{key}.lock"
 
 
@@ -82,17 +80,17 @@ def tree_path(home: Home, key: str) -> Path:
 
 
 def find_base(home: Home, key: str) -> Base | None:
-    """A base that is there. The caller holds its lock, or it may go."""
+    """An existing base. The caller holds its lock, so that it is not removed."""
     try:
-        told = json.loads((home.bases / key / FILE).read_text())
+        fields = json.loads((home.bases / key / FILE).read_text())
     except FileNotFoundError:
         return None
     os.utime(lock_path(home, key))
-    return Base(**{**told, "notes": tuple(told["notes"])})
+    return Base(**{**fields, "notes": tuple(fields["notes"])})
 
 
 def open_index(home: Home, key: str) -> BaseIndex:
-    """What snapshots of workspaces on a base begin from."""
+    """The index of a base, which snapshots of its workspaces refer to."""
     return BaseIndex(home.bases / key / INDEX, tree_path(home, key))
 
 
@@ -103,12 +101,12 @@ async def make_base(
     key: str,
     request: BaseRequest,
     *,
-    most: CommitSize | None = None,
+    max_size: CommitSize | None = None,
     on_progress: OnProgress | None = None,
 ) -> Base:
-    """Check out a commit of the mirror, unless it holds more than `most`.
+    """Check out a commit of the mirror. Refuses one that exceeds `max_size`.
 
-    The caller holds the lock, and there is no base by that key yet.
+    The caller holds the lock, and no base with that key exists.
     """
     place = home.bases / temporary_name(key)
     tree = place / "tree"
@@ -116,9 +114,9 @@ async def make_base(
         git_dir = await run_in_thread(_make_git_directory, mirror, tree, request, await _tags(git, mirror))
         try:
             trees = await read_trees(git, git_dir, request.commit)
-            if most is not None:
-                weight = await asyncio.to_thread(trees.weight)
-                check_size(request.source, request.commit, weight, most)
+            if max_size is not None:
+                commit_size = await asyncio.to_thread(trees.total_size)
+                check_size(request.source, request.commit, commit_size, max_size)
             await git.run(
                 *("read-tree", "-v", "--reset", "-u", request.commit),
                 git_dir=git_dir,
@@ -180,12 +178,12 @@ def _make_git_directory(mirror: Path, tree: Path, request: BaseRequest, tags: li
 
 
 def _check_checkout(index: BaseIndex, trees: CommitTrees, request: BaseRequest) -> None:
-    """Make sure that the files on disk are the commit's, to the byte: what differs would seem a change."""
+    """Check that the files on disk equal those of the commit: a difference would look like a change."""
     found = index.top.files or EMPTY_TREE
     if found not in (trees.top, trees.as_written()):
         raise Unavailable(
             f"{request.source} was not checked out as {request.commit[:12]} has it: "
-            f"the tree on disk is {found.hex()[:12]}. Look at its .gitattributes."
+            f"the tree on disk is {found.hex()[:12]}. Check its .gitattributes."
         )
 
 
@@ -196,7 +194,7 @@ def _config(request: BaseRequest) -> str:
         "\tfilemode = true",
         "\tbare = false",
         "\tlogallrefupdates = true",
-        "\tcheckStat = minimal",  # a copy has other inodes, and a jail may see another owner
+        "\tcheckStat = minimal",  # a copy has other inodes, and a jail another owner
         "\ttrustctime = false",
         "[gc]",
         "\tauto = 0",
@@ -232,12 +230,12 @@ def _link(pack: Path, target: Path) -> None:
 
 
 def _set_times_and_count(tree: Path, seconds: int) -> tuple[int, int, list[str]]:
-    """Give every file the commit's time; count them, and find the pointers to what git-lfs would fetch."""
-    # Never of this very moment: a change within the same second could not be told by its time.
+    """Set the commit's time on every file, count the files, and find git-lfs pointers."""
+    # Not the current time: a change within the same second would keep the time.
     when = min(max(seconds, 1), int(time.time()) - 10) * 1_000_000_000
     total, files, pointers = 0, 0, []
     git_dir, waiting = os.fspath(tree / ".git"), [(os.fspath(tree), True)]
-    while waiting:  # not by calling itself: directories can be deeper than Python goes
+    while waiting:  # not recursive: directories may be deeper than the recursion limit
         directory, own = waiting.pop()
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -272,12 +270,12 @@ async def _submodules(git: Git, git_dir: Path) -> list[str]:
 
 def _note_submodules(paths: list[str]) -> Iterable[str]:
     if paths:
-        yield f"Submodules are left empty: {_names(paths)}."
+        yield f"Submodules are empty: {_names(paths)}."
 
 
 def _note_pointers(paths: list[str]) -> Iterable[str]:
     if paths:
-        yield f"Files kept by git-lfs are left as pointers: {_names(paths)}."
+        yield f"Files in git-lfs are pointers only: {_names(paths)}."
 
 
 def _names(paths: list[str]) -> str:

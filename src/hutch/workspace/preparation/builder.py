@@ -1,9 +1,9 @@
-"""A workspace made ready: from a repository here or elsewhere, a directory, or a few files.
+"""Creates a workspace from a local or remote repository, a directory, or a few files.
 
-It is put together under a name that says it is not done, and appears by a
-rename. Who is cancelled leaves nothing behind; who is killed leaves what the next
-sweep finds. What is fetched and checked out is kept and shared: the second
-workspace at a commit needs neither the network nor git.
+It is built under a temporary name and appears by a rename. A cancellation leaves nothing
+behind, and leftovers of a killed process are removed later. Fetched and checked-out
+commits are cached and shared: the second workspace at a commit needs neither the network
+nor git.
 """
 
 import asyncio
@@ -52,22 +52,22 @@ async def prepare(
     on_progress: OnProgress | None = None,
     pin_path: PinPath = pin_path,
 ) -> Record:
-    """Make the workspace `id`. `revision` is a branch, tag or commit; without, a repository's own choice.
+    """Create the workspace `id`. `revision` is a branch, tag or commit; by default, the current one.
 
-    `uncommitted` brings what a repository on this machine has changed and not committed. `pin_path` opens a
-    directory of this machine, and refuses one that may not be copied.
+    `uncommitted` adds the uncommitted changes of a repository on this machine. `pin_path` opens a directory
+    on this machine and refuses one that may not be copied.
     """
     final = home.workspace(id)
     await asyncio.to_thread(home.make)
     if final.exists():
-        raise Conflict(f"There is a workspace '{id}' already. Remove it, or take another id.")
+        raise Conflict(f"There is a workspace '{id}' already. Remove it, or choose another id.")
     if revision is not None:
         check_revision(revision)
     place = home.workspaces / temporary_name(id)
     place.mkdir(mode=0o700)
     filling = FillContext(home, place, options, on_progress or (lambda progress: None))
     try:
-        # Bases are held until the record shows who stands on them.
+        # Bases stay locked until the record of the workspace refers to them.
         async with AsyncExitStack() as held:
             work = _Build(filling, git, revision, uncommitted, held, pin_path)
             record = replace(await work.fill(source), id=id, created=datetime.now(UTC).isoformat())
@@ -75,7 +75,7 @@ async def prepare(
             try:
                 place.rename(final)
             except OSError:
-                raise Conflict(f"There is a workspace '{id}' by now. Take another id.") from None
+                raise Conflict(f"There is a workspace '{id}' in the meantime. Choose another id.") from None
     except BaseException:
         await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(discard, place)))
         raise
@@ -97,13 +97,17 @@ class _Build:
             return await write_files(self.filling, source)
         if isinstance(source, RepoUrl) and source.path is None:
             if self.uncommitted:
-                raise BadRequest(f"{source} is elsewhere: only a directory here has uncommitted changes.")
+                raise BadRequest(
+                    f"{source} is remote: only a directory on this machine has uncommitted changes."
+                )
             return await fill_from_base(self.filling, await self._remote_base(source))
         path = source.path if isinstance(source, RepoUrl) else source
         assert path is not None
         pinned = await self.held.enter_async_context(open_pinned(partial(self.pin_path, path)))
         if self.filling.home.data.resolve().is_relative_to(pinned.path):
-            raise BadRequest(f"'{pinned.path}' holds Hutch's own data, which cannot be copied into itself.")
+            raise BadRequest(
+                f"'{pinned.path}' contains Hutch's own data, which cannot be copied into itself."
+            )
         if pinned.layout is not None:
             return await self._from_local(pinned, pinned.layout)
         self._refuse_revision(f"'{pinned.path}' is not a git repository: it has")
@@ -113,17 +117,16 @@ class _Build:
         repo = from_path(layout.root)
         if self.uncommitted and layout.bare:
             raise BadRequest(
-                f"'{layout.root}' is a bare repository: it has no files that could be uncommitted. "
-                "Leave that option out."
+                f"'{layout.root}' is a bare repository: it has no uncommitted files. Omit that option."
             )
         if self.uncommitted and self.revision is not None:
-            raise BadRequest("Uncommitted changes go with what is checked out. Give no revision with them.")
+            raise BadRequest("Uncommitted changes belong to the checked-out commit. Omit the revision.")
         quick = await asyncio.to_thread(quick_head, layout, self.revision)
         if quick is not None and not self.uncommitted:
             base = await self._hold(base_key(repo.key, *quick), shared=True)
             if base is not None:
                 return await fill_from_base(self.filling, base)
-        self.filling.tell(Progress("Reading the repository", 0))
+        self.filling.on_progress(Progress("Reading the repository", 0))
         scratch = self.filling.place / "scratch"
         scratch.mkdir()
         async with open_jailed_repository(layout, scratch) as local:
@@ -133,7 +136,9 @@ class _Build:
             base = await self._hold(key)
             if base is None:
                 async with locked_async(self._mirror(repo).with_suffix(".lock")):
-                    await local.pack(self.git, self._mirror(repo), head.commit, on_progress=self.filling.tell)
+                    await local.pack(
+                        self.git, self._mirror(repo), head.commit, on_progress=self.filling.on_progress
+                    )
                     request = BaseRequest(
                         source=str(layout.root), commit=head.commit, branch=head.branch, origin=head.origin
                     )
@@ -142,7 +147,7 @@ class _Build:
         return await fill_from_base(self.filling, base, changed=pinned.directory, changes=changes)
 
     async def _remote_base(self, repo: RepoUrl) -> Base:
-        self.filling.tell(Progress("Asking the repository", 0))
+        self.filling.on_progress(Progress("Asking the repository", 0))
         found = await find_revision(self.git, repo, self.revision)
         key = base_key(repo.key, found.commit, found.branch)
         base = await self._hold(key, shared=True)
@@ -150,7 +155,7 @@ class _Build:
             return base
         mirror = self._mirror(repo)
         async with locked_async(mirror.with_suffix(".lock")):
-            commit = await fetch(self.git, repo, mirror, found, on_progress=self.filling.tell)
+            commit = await fetch(self.git, repo, mirror, found, on_progress=self.filling.on_progress)
             key = base_key(repo.key, commit, found.branch)
             base = await self._hold(key)
             if base is not None:
@@ -161,7 +166,8 @@ class _Build:
             return await self._make(key, repo, request)
 
     async def _hold(self, key: str, *, shared: bool = False) -> Base | None:
-        """Keep others from removing a base until the workspace is there, or, not shared, from making one."""
+        """Lock a base until the workspace exists, so that it is not removed. Unless shared, also keeps others
+        from creating it."""
         lock = locked_async(lock_path(self.filling.home, key), shared=shared)
         if not shared:
             await self.held.enter_async_context(lock)
@@ -174,13 +180,15 @@ class _Build:
             return base
 
     async def _make(self, key: str, repo: RepoUrl, request: BaseRequest) -> Base:
-        home, tell, options = self.filling.home, self.filling.tell, self.filling.options
-        most = CommitSize(options.quota_files, options.quota_bytes)
-        return await make_base(home, self.git, self._mirror(repo), key, request, most=most, on_progress=tell)
+        home, tell, options = self.filling.home, self.filling.on_progress, self.filling.options
+        max_size = CommitSize(options.quota_files, options.quota_bytes)
+        return await make_base(
+            home, self.git, self._mirror(repo), key, request, max_size=max_size, on_progress=tell
+        )
 
     def _mirror(self, repo: RepoUrl) -> Path:
         return self.filling.home.repositories / f"{repo.key}.git"
 
-    def _refuse_revision(self, who: str) -> None:
+    def _refuse_revision(self, subject: str) -> None:
         if self.revision is not None or self.uncommitted:
-            raise BadRequest(f"{who} no branches, commits or uncommitted changes. Leave those options out.")
+            raise BadRequest(f"{subject} no branches, commits or uncommitted changes. Omit those options.")

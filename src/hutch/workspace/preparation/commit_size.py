@@ -1,8 +1,8 @@
-"""How much a commit would take on disk, found out before a byte of it is written.
+"""Computes the size of a commit on disk before it is checked out.
 
-A few hundred bytes of objects can name ten thousand million files: a tree may be
-in another many times. So every tree is read once, and what it holds is counted as
-often as it occurs; nothing is walked path by path.
+A few hundred bytes of objects can describe ten billion files, because a tree can contain
+another one many times. So every tree is read once and multiplied by its occurrences,
+instead of walking every path.
 """
 
 from dataclasses import dataclass
@@ -13,29 +13,29 @@ from hutch.forge.git import Git
 from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.git_objects import TREE, format_tree, object_name, parse_tree
 
-MAX_TREE_BYTES = 192 * 1024 * 1024  # of all different trees together
-MAX_COUNT = 1 << 60  # beyond this, nobody needs to know
+MAX_TREE_BYTES = 192 * 1024 * 1024  # of all distinct trees together
+MAX_COUNT = 1 << 60  # larger numbers are capped
 KIND = 0o170000
 EXECUTABLE, PLAIN = 0o100755, 0o100644
 
 
 @dataclass(frozen=True, slots=True)
 class CommitSize:
-    """Files and directories, and the bytes in them."""
+    """Number of files and directories, and their bytes."""
 
     files: int
     bytes: int
 
 
 class CommitTrees:
-    """The trees of a commit and the sizes of its files, each once."""
+    """The distinct trees of a commit, and the sizes of its files."""
 
     def __init__(self, top: bytes, trees: dict[bytes, bytes], sizes: dict[bytes, int]) -> None:
         self.top = top
         self._trees = trees
         self._sizes = sizes
 
-    def weight(self) -> CommitSize:
+    def total_size(self) -> CommitSize:
         known: dict[bytes, CommitSize] = {}
         for name in self._from_below():
             files = total = 0
@@ -46,7 +46,7 @@ class CommitTrees:
         return known[self.top]
 
     def as_written(self) -> bytes:
-        """The name of the top tree as git writes it today: plain modes, and no empty directories."""
+        """The id of the top tree as current git writes it: plain modes and no empty directories."""
         known: dict[bytes, bytes | None] = {}
         for name in self._from_below():
             entries = []
@@ -59,7 +59,7 @@ class CommitTrees:
         return known[self.top] or object_name("tree", b"")
 
     def _from_below(self) -> list[bytes]:
-        """Every tree once, after those that are in it."""
+        """Every tree once, children first."""
         ordered: dict[bytes, None] = {}
         waiting = [(self.top, False)]
         while waiting:
@@ -74,16 +74,16 @@ class CommitTrees:
 
 
 async def read_trees(git: Git, git_dir: Path, commit: str) -> CommitTrees:
-    """Ask git for every tree of a commit, and for the sizes of all else in it."""
+    """Read every tree of a commit, and the sizes of its files."""
     top = (await git.run("rev-parse", "--verify", f"{commit}^{{tree}}", git_dir=git_dir)).strip()
     words = ("rev-list", "--objects", "--no-object-names", "--no-walk", top.decode())
     listed = await git.run(*words, git_dir=git_dir)
     shape = "--batch-check=%(objecttype) %(objectsize) %(objectname)"
-    told = await git.run("cat-file", "--buffer", shape, git_dir=git_dir, stdin=listed)
+    listing = await git.run("cat-file", "--buffer", shape, git_dir=git_dir, stdin=listed)
     sizes: dict[bytes, int] = {}
     names: list[bytes] = []
     total = 0
-    for line in told.splitlines():
+    for line in listing.splitlines():
         kind, length, name = line.split(b" ")
         if kind == b"tree":
             names.append(name)
@@ -92,7 +92,7 @@ async def read_trees(git: Git, git_dir: Path, commit: str) -> CommitTrees:
             sizes[bytes.fromhex(name.decode())] = int(length)
     if total > MAX_TREE_BYTES:
         raise LimitReached(
-            f"The directories of {commit[:12]} alone are {size(total)} long, more than Hutch can take.",
+            f"The directories of {commit[:12]} alone take {size(total)}, more than Hutch supports.",
             limit="workspace.quota_files",
         )
     ids = b"".join(name + b"\n" for name in names)
@@ -103,19 +103,19 @@ async def read_trees(git: Git, git_dir: Path, commit: str) -> CommitTrees:
     )
 
 
-def check_size(source: str, commit: str, weight: CommitSize, most: CommitSize) -> None:
-    """Refuse a commit that no workspace has room for."""
+def check_size(source: str, commit: str, found: CommitSize, max_size: CommitSize) -> None:
+    """Refuse a commit that exceeds the quota of a workspace."""
     about = f"{source} at {commit[:12]} has"
-    if weight.files > most.files:
+    if found.files > max_size.files:
         raise LimitReached(
-            f"{about} {_number(weight.files)} files, and a workspace may have {most.files}. "
-            "Raise workspace.quota_files if that is meant.",
+            f"{about} {_number(found.files)} files, and a workspace may have {max_size.files}. "
+            "Raise workspace.quota_files if that is intended.",
             limit="workspace.quota_files",
         )
-    if weight.bytes > most.bytes:
+    if found.bytes > max_size.bytes:
         raise LimitReached(
-            f"{about} {size(weight.bytes)} of files, and a workspace may have {size(most.bytes)}. "
-            "Raise workspace.quota_bytes if that is meant.",
+            f"{about} {size(found.bytes)} of files, and a workspace may have {size(max_size.bytes)}. "
+            "Raise workspace.quota_bytes if that is intended.",
             limit="workspace.quota_bytes",
         )
 
@@ -125,7 +125,7 @@ def _number(count: int) -> str:
 
 
 def _bodies(printed: bytes) -> dict[bytes, bytes]:
-    """What `cat-file --batch` printed: a line with name, kind and length, then the object."""
+    """Parse the output of `cat-file --batch`: a line with name, kind and length, then the object."""
     found, at = {}, 0
     while at < len(printed):
         end = printed.index(b"\n", at)
@@ -136,7 +136,7 @@ def _bodies(printed: bytes) -> dict[bytes, bytes]:
 
 
 def _plain_mode(mode: int) -> int:
-    """A mode as git reads it: of a file it keeps whether it can be run."""
+    """A mode as git reads it: for files, only the executable bit counts."""
     if mode & KIND != PLAIN & KIND:
         return mode & KIND
     return EXECUTABLE if mode & 0o100 else PLAIN

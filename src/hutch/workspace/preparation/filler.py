@@ -1,4 +1,4 @@
-"""Putting content into a workspace: shared blocks, a copy, or layers over a base."""
+"""Fills a workspace with content: shared blocks, a copy, or layers over a base."""
 
 import asyncio
 import os
@@ -24,16 +24,16 @@ from hutch.workspace.preparation.uncommitted_changes import copy_changes
 from hutch.workspace.preparation.workspace_mount import mount_directory
 
 ModeOption = Literal["auto", "copy", "reflink", "overlay"]
-SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # beyond this, layers are quicker than a copy
+SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # above this, layers are faster than a copy
 GIB = 1024**3
 Result = TypeVar("Result")
 
-_layers: dict[Path, str] = {}  # data directories where layers were tried: "" if they work, or why not
+_layers: dict[Path, str] = {}  # by data directory: "" if layers work, or why not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How workspaces are made: the `workspace.*` settings."""
+    """How workspaces are created: the `workspace.*` settings."""
 
     mode: ModeOption = "auto"
     storage: Storage = "disk"
@@ -43,12 +43,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class FillContext:
-    """A workspace that is being made, and how."""
+    """A workspace that is being created, and its options."""
 
     home: Home
     place: Path
     options: Options
-    tell: OnProgress
+    on_progress: OnProgress
 
     def record(self, mode: Mode, reason: str, *, source: str = "") -> Record:
         options = self.options
@@ -63,9 +63,9 @@ class FillContext:
         )
 
     def check(self, copied: CopyResult) -> None:
-        """Tell how far it is, and stop when it is too much."""
+        """Report progress. Raises an error when the quota is exceeded."""
         self.check_size(copied.bytes, copied.files)
-        self.tell(Progress("Copying files", copied.files))
+        self.on_progress(Progress("Copying files", copied.files))
 
     def check_size(self, total: int, files: int) -> None:
         if total > self.options.quota_bytes or files > self.options.quota_files:
@@ -75,7 +75,7 @@ class FillContext:
 async def fill_from_base(
     filling: FillContext, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
 ) -> Record:
-    """The content of a base, and onto it what was changed in a directory."""
+    """Fill from a base, and add the uncommitted changes of a directory."""
     mode, reason = await run_in_thread(choose_mode, filling, base)
     record = replace(
         filling.record(mode, reason, source=base.source),
@@ -89,7 +89,7 @@ async def fill_from_base(
         await run_in_thread(make_layers, filling.place)
     else:
         filling.check_size(base.bytes, base.files)
-        filling.tell(Progress("Copying files", 0, base.files))
+        filling.on_progress(Progress("Copying files", 0, base.files))
         await copy_base(tree_path(filling.home, base.key), filling.place / "tree")
         await finish_or_stop(lambda check: _adopt_first_snapshot(filling, base))
     if changed is not None and changes:
@@ -99,21 +99,21 @@ async def fill_from_base(
 
 
 async def copy_directory(filling: FillContext, root: Path, source: Directory) -> Record:
-    """All of a directory that is no repository; `root` is what it is called."""
+    """Copy a directory without git completely; `root` is its path."""
     found = await finish_or_stop(lambda check: _copy(filling, source, check))
     record = filling.record("copy", "a directory without git is copied whole", source=str(root))
     return replace(record, notes=tuple(_note_skipped(found)))
 
 
 async def write_files(filling: FillContext, files: Mapping[str, bytes]) -> Record:
-    """A few files that the caller brings."""
+    """Write a few files."""
     filling.check_size(sum(map(len, files.values())), len(files))
     await run_in_thread(_write, filling.place, files)
     return filling.record("copy", "starter files are written")
 
 
 async def finish_or_stop(work: Callable[[Callable[[], None]], Result]) -> Result:
-    """As `finish`, for work that calls `check` now and then, and ends there when we are cancelled."""
+    """Run work in a thread. It calls `check` regularly, which stops it after a cancellation."""
     stopped = threading.Event()
 
     def check() -> None:
@@ -130,30 +130,30 @@ async def finish_or_stop(work: Callable[[Callable[[], None]], Result]) -> Result
 
 
 def choose_mode(filling: FillContext, base: Base) -> tuple[Mode, str]:
-    """The mode for a base on this machine, and why. Blocks."""
-    wish, data = filling.options.mode, filling.home.data
-    if wish in ("auto", "overlay"):
+    """The mode for a base on this machine, and the reason. Blocks."""
+    option, data = filling.options.mode, filling.home.data
+    if option in ("auto", "overlay"):
         is_large = base.files > SMALL_FILES or base.bytes > SMALL_BYTES
-        if wish == "overlay" or filling.options.storage == "memory" or is_large:
+        if option == "overlay" or filling.options.storage == "memory" or is_large:
             why_not = _try_layers(filling, base)
             if not why_not:
                 about = f"{base.files} files, {size(base.bytes)}"
-                return "overlay", f"large: {about}" if wish == "auto" else "asked for"
-            if wish == "overlay":
-                raise Unavailable(f"workspace.mode is overlay. {why_not}. Set it to auto to have a copy.")
+                return "overlay", f"large: {about}" if option == "auto" else "asked for"
+            if option == "overlay":
+                raise Unavailable(f"workspace.mode is overlay. {why_not}. Set it to auto to use a copy.")
             shares = can_reflink(data)
             return ("reflink" if shares else "copy"), f"large, but there are no layers here: {why_not}"
-    if wish != "copy" and can_reflink(data):
+    if option != "copy" and can_reflink(data):
         return "reflink", "this file system shares blocks between copies"
-    if wish == "reflink":
+    if option == "reflink":
         raise Unavailable(
-            f"workspace.mode is reflink, which the file system of {data} has not. Set it to auto."
+            f"workspace.mode is reflink, which the file system of {data} does not support. Set it to auto."
         )
-    return "copy", "asked for" if wish == "copy" else f"small: {base.files} files, {size(base.bytes)}"
+    return "copy", "asked for" if option == "copy" else f"small: {base.files} files, {size(base.bytes)}"
 
 
 def _try_layers(filling: FillContext, base: Base) -> str:
-    """Why layers do not work here, found out once by mounting some."""
+    """Why layers do not work here; empty if they do. Tested once by a mount."""
     data = filling.home.data
     if data not in _layers:
         make_layers(filling.place)
@@ -170,7 +170,7 @@ def _try_layers(filling: FillContext, base: Base) -> str:
 
 
 def _adopt_first_snapshot(filling: FillContext, base: Base) -> None:
-    """The first snapshot of a copy, while it is sure to be one: its files need not be read."""
+    """Take the first snapshot of a fresh copy, without reading its files."""
     snapshots = Snapshots(filling.place, base=open_index(filling.home, base.key))
     with Directory.at(filling.place / "tree") as tree:
         snapshots.adopt(tree, "as it came")
@@ -179,7 +179,7 @@ def _adopt_first_snapshot(filling: FillContext, base: Base) -> None:
 def make_layers(place: Path) -> None:
     for name in ("upper", "work", "tree"):
         (place / name).mkdir(exist_ok=True)
-        (place / name).chmod(0o755)  # the upper one's is what the workspace's own mode will be
+        (place / name).chmod(0o755)  # the mode of `upper` becomes that of the workspace
 
 
 def _remove_directory(path: Path) -> None:
@@ -199,11 +199,11 @@ def _copy_changes(
         check()
         filling.check(copied)
 
-    opened = mount_directory(filling.home, filling.place, record)
+    mount = mount_directory(filling.home, filling.place, record)
     try:
-        return copy_changes(changed, opened.directory, changes, check_copied)
+        return copy_changes(changed, mount.directory, changes, check_copied)
     finally:
-        opened.close()
+        mount.close()
 
 
 def _copy(filling: FillContext, source: Directory, check: Callable[[], None]) -> CopyResult:
@@ -240,4 +240,4 @@ def _note_skipped(copied: CopyResult) -> list[str]:
         return []
     shown = ", ".join(ascii(path)[1:-1] for path in copied.skipped[:5])
     more = f" and {len(copied.skipped) - 5} more" if len(copied.skipped) > 5 else ""
-    return [f"Devices, sockets and pipes are left out: {shown}{more}."]
+    return [f"Devices, sockets and pipes are skipped: {shown}{more}."]

@@ -1,4 +1,4 @@
-"""A person's own directory as a workspace: worked on where it is, its snapshots kept elsewhere."""
+"""Opens a user's directory as a workspace in place; its snapshots are stored elsewhere."""
 
 import asyncio
 import hashlib
@@ -16,13 +16,13 @@ from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
 FOLDER = "places"
-IN_PLACE = "in place"  # the mode's reason in its record
+IN_PLACE = "in place"  # the mode_reason in its record
 
 
 async def open_in_place(
     home: Home, directory: Path, *, quota_bytes: int, quota_files: int
 ) -> tuple[WorkspaceMount, Path]:
-    """Open a directory, and where things about it are kept. Nobody else may have it open as a workspace."""
+    """Open a directory, and return it with its data directory. No other process may have it open."""
     opening = asyncio.ensure_future(asyncio.to_thread(_open, home, directory, quota_bytes, quota_files))
     try:
         return await asyncio.shield(opening)
@@ -45,7 +45,7 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = try_lock(place / LOCK)
     if lock is None:
-        raise Conflict(f"'{real}' is in use by another Hutch. End that first.")
+        raise Conflict(f"'{real}' is in use by another Hutch process. End that first.")
     record = Record(
         id=key,
         source=str(real),

@@ -1,10 +1,9 @@
-"""A repository on this machine, read from inside a jail.
+"""Reads a repository on this machine from inside a jail.
 
-Its `.git` belongs to whoever wrote it: settings, filters, hooks and a file
-monitor named there are programs, and git on the host would run them. So git runs
-where it can do no harm, with the repository in front of it to be read only, and
-what it tells is checked. Objects flow straight into the mirror, where git on the
-host examines every one.
+Its `.git` is untrusted: settings, filters, hooks and a file monitor can name programs
+that git on the host would run. So git runs in a jail with read-only access to the
+repository, and its output is checked. Objects are piped into the mirror, where git on
+the host verifies each of them.
 """
 
 import asyncio
@@ -30,15 +29,15 @@ from hutch.workspace.preparation.repository_layout import Head, Layout
 
 REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
 SAFE_SETTINGS = {
-    "safe.directory": "*",  # whose files they are does not matter in here
+    "safe.directory": "*",  # the owner of the files does not matter here
     "core.fsmonitor": "false",
-    "core.checkStat": "minimal",  # the owner may seem to be another
+    "core.checkStat": "minimal",  # the owner may look different
     "core.trustctime": "false",
     "filter.lfs.clean": "",
     "filter.lfs.process": "",
     "filter.lfs.required": "false",
     "pack.threads": "1",
-    "pack.window": "0",  # what is packed already stays as small as it is; for the rest, speed counts
+    "pack.window": "0",  # keep existing deltas; make no new ones, for speed
     "pack.compression": "1",
     "gc.auto": "0",
 }
@@ -51,31 +50,31 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 MAX_TAGS, MAX_KNOWN_COMMITS = 2000, 256
-# By an index of its own, and files are written as they are: what is outside of the jail is only read.
+# With a separate index, and without filters: the repository is only read.
 CHECK_OUT = """to=$1
 shift
 mkdir -- "$to" && export GIT_INDEX_FILE="$to.index" GIT_WORK_TREE="$to" && "$@" read-tree HEAD &&
     "$@" checkout-index --all --force --quiet"""
 LISTING_BYTES = 64 * 1024 * 1024
-GIT_TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
-FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line in which git names it
+GIT_TIMEOUT_S = 60.0  # of one command; a pipe in place of a file would block git forever
+FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line that names the object
 BORROWED_OBJECTS = re.compile(r"alternate object path|info/alternates")
 
 
 class JailedRepository:
-    """A repository with a jail around it. What it answers is checked here, and nowhere trusted."""
+    """A repository in a jail. Its answers are untrusted, and are checked here."""
 
     def __init__(self, jail: Jail, layout: Layout) -> None:
         self.jail = jail
         self._root = layout.root
         self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
-        # Its files are in the directory that was named, wherever core.worktree points.
+        # Its files are in the named directory, whatever core.worktree says.
         self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
-        # What points to other directories does so from where it really is.
+        # Relative paths to other directories need the real working directory.
         self._cwd = str(layout.root) if layout.external else None
 
     async def head(self, revision: str | None) -> Head:
-        """The commit of a branch, tag or id; None asks for what is checked out."""
+        """The commit of a branch, tag or id; None means the checked-out one."""
         name = await self._full_name(revision) if revision else "HEAD"
         asked = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         commit = asked.stdout.decode(errors="replace").strip()
@@ -88,7 +87,7 @@ class JailedRepository:
         return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self.origin())
 
     async def _full_name(self, revision: str) -> str:
-        """A branch goes before a tag of the same name, as everywhere in Hutch; git has it the other way."""
+        """Prefer a branch to a tag of the same name, as everywhere in Hutch, unlike git."""
         if revision.startswith("refs/") or COMMIT.fullmatch(revision):
             return revision
         both = (f"refs/heads/{revision}", f"refs/tags/{revision}")
@@ -97,28 +96,28 @@ class JailedRepository:
         return next((ref for ref in both if ref in there), revision)
 
     async def pack(self, git: Git, mirror: Path, commit: str, *, on_progress: OnProgress | None) -> None:
-        """Bring the commit with its history and its tags into the mirror."""
+        """Copy the commit with its history and tags into the mirror."""
         shallow = await self._shallow()
         if shallow != _lines(mirror / "shallow"):
-            await asyncio.to_thread(discard, mirror)  # history was cut, or is whole again: begin anew
+            await asyncio.to_thread(discard, mirror)  # the history was truncated or completed: start again
         await ensure_mirror(git, mirror)
         if shallow:
             (mirror / "shallow").write_text("".join(f"{id}\n" for id in shallow))
         tags = await self._tags(commit)
-        wishes = [commit, *tags.values(), "--not", *await self._known(git, mirror)]
-        await self._transfer(git, mirror, wishes, on_progress)
+        revisions = [commit, *tags.values(), "--not", *await self._known(git, mirror)]
+        await self._transfer(git, mirror, revisions, on_progress)
         try:
             await git.run("rev-list", "--objects", "--quiet", commit, "--not", "--all", git_dir=mirror)
         except GitFailed as error:
             raise BadRequest(
                 f"{self._root} lacks objects of {commit[:12]}: {_last_line(error.stderr)}. "
-                "`git fsck` there tells more."
+                "Run `git fsck` there."
             ) from None
         await replace_tags(git, mirror, tags)
         await add_ref(git, mirror, commit, commit)
 
     async def changes(self) -> list[str]:
-        """Paths that differ from what is committed, or are new and not ignored; with a slash, all below."""
+        """Paths that are modified, or new and not ignored. A trailing slash means everything below."""
         listed = await self._run(
             *("status", "--porcelain=v2", "-z", "--untracked-files=all"),
             *("--ignore-submodules=all", "--no-renames"),
@@ -126,9 +125,9 @@ class JailedRepository:
         if listed.exit_code is None:
             raise self._stopped(listed)
         if listed.exit_code != 0:
-            raise BadRequest(f"git cannot tell what changed in {self._root}: {_stderr_line(listed)}.")
+            raise BadRequest(f"git cannot list the changes in {self._root}: {_stderr_line(listed)}.")
         if listed.truncated:
-            raise BadRequest(f"{self._root} has too many changed files to bring along. Commit some.")
+            raise BadRequest(f"{self._root} has too many uncommitted files. Commit some.")
         paths = []
         for line in listed.stdout.split(b"\0"):
             before = {b"1 ": 8, b"u ": 10, b"? ": 1}.get(line[:2])
@@ -136,30 +135,30 @@ class JailedRepository:
                 paths.append(os.fsdecode(line.split(b" ", before)[before]))
         return list(dict.fromkeys(paths))
 
-    async def names(self, most: int) -> list[str]:
-        """Paths of files and directories of what is checked out, as committed: the top directory first."""
+    async def names(self, max_names: int) -> list[str]:
+        """Paths of committed files and directories, those of the top directory first."""
         names: dict[str, None] = {}
         for deep in ((), ("-r", "-t")):
             listed = await self._run("ls-tree", "-z", "--name-only", "--full-tree", *deep, "HEAD")
             if listed.exit_code != 0:
                 raise await self._refusal(None, listed)
             paths = listed.stdout.split(b"\0")[:-1]
-            names |= dict.fromkeys(os.fsdecode(path) for path in paths[:most])
+            names |= dict.fromkeys(os.fsdecode(path) for path in paths[:max_names])
         return list(names)
 
     async def read(self, path: str) -> bytes | None:
-        """A file as it was committed; None when there is none, or it is too large."""
+        """A committed file; None if it does not exist or is too large."""
         shown = await self._run("cat-file", "blob", f"HEAD:{path}")
         return shown.stdout if shown.exit_code == 0 and not shown.truncated else None
 
     async def check_out(self, directory: str, *, timeout_s: float) -> bool:
-        """Put what is committed into a new directory of the jail; False when that cannot be done in time."""
+        """Check out the commit into a new directory of the jail. Returns False on failure or timeout."""
         argv = ["/bin/sh", "-c", CHECK_OUT, "check-out", directory, *self._git]
         ran = await self.jail.run(argv, env=ENVIRONMENT, cwd=self._cwd, timeout_s=timeout_s)
         return ran.exit_code == 0
 
     async def origin(self) -> str | None:
-        """The address of the remote `origin`, without credentials; None where there is none to be used."""
+        """The address of the remote `origin` without credentials; None if there is no valid one."""
         asked = await self._run("config", "--get", "remote.origin.url")
         told = asked.stdout.decode(errors="replace").strip()
         try:
@@ -168,18 +167,18 @@ class JailedRepository:
             return None
 
     async def _transfer(
-        self, git: Git, mirror: Path, wishes: list[str], on_progress: OnProgress | None
+        self, git: Git, mirror: Path, revisions: list[str], on_progress: OnProgress | None
     ) -> None:
         packing = await self.jail.spawn(
             [*self._git, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset"],
-            stdin="".join(f"{wish}\n" for wish in wishes).encode(),
+            stdin="".join(f"{revision}\n" for revision in revisions).encode(),
             env=self._environment,
             cwd=self._cwd,
         )
         assert packing.stdout is not None and packing.stderr is not None
-        listening = asyncio.ensure_future(_tail(packing.stderr))
+        reading_stderr = asyncio.ensure_future(_tail(packing.stderr))
         try:
-            os.set_blocking(packing.stdout.fd, True)  # read by git itself, not by us
+            os.set_blocking(packing.stdout.fd, True)  # git itself reads it
             await git.run(
                 *("index-pack", "--stdin", strict_option(), "-v"),
                 git_dir=mirror,
@@ -188,19 +187,19 @@ class JailedRepository:
                 timeout_s=MAX_TIMEOUT_S,
             )
         except GitFailed as error:
-            stderr = await listening if (await packing.wait()).code else error.stderr
+            stderr = await reading_stderr if (await packing.wait()).code else error.stderr
             if BORROWED_OBJECTS.search(stderr):
                 raise self._borrowing() from None
             raise BadRequest(
-                f"{self._root} holds objects that git refuses: {_fault_line(stderr)}. `git fsck` tells more."
+                f"{self._root} holds objects that git refuses: {_fault_line(stderr)}. Run `git fsck` there."
             ) from None
         finally:
-            listening.cancel()
+            reading_stderr.cancel()
             await packing.kill()
             packing.close()
 
     async def _known(self, git: Git, mirror: Path) -> list[str]:
-        """Commits that the mirror has and the repository too, so that they need not come again."""
+        """Commits in both the mirror and the repository, which need no transfer."""
         words = ("for-each-ref", f"--count={MAX_KNOWN_COMMITS}", "--format=%(objectname)")
         have = (await git.run(*words, git_dir=mirror)).decode().split()
         if not have:
@@ -221,14 +220,14 @@ class JailedRepository:
 
     def _stopped(self, finished: Finished) -> Unavailable:
         return Unavailable(
-            f"git was stopped while it read {self._root}: {finished.limit_hit or 'it ended by itself'}. "
-            "`git fsck` there may tell why."
+            f"git was stopped while it read {self._root}: {finished.limit_hit or 'it crashed'}. "
+            "Run `git fsck` there."
         )
 
     def _borrowing(self) -> BadRequest:
         return BadRequest(
             f"{self._root} borrows objects from another repository, as clones made with --shared or "
-            "--reference do, and Hutch reads only the directory that was named. Name the other one, or run "
+            "--reference do, and Hutch reads only the named directory. Name the other one, or run "
             "`git repack -a -d` here and remove .git/objects/info/alternates."
         )
 
@@ -242,7 +241,7 @@ class JailedRepository:
         if looked.exit_code is None:
             return self._stopped(looked)
         if looked.exit_code != 0:
-            return BadRequest(f"{self._root} is no repository that git can read: {_stderr_line(looked)}.")
+            return BadRequest(f"{self._root} is not a repository that git can read: {_stderr_line(looked)}.")
         if re.fullmatch(r"[0-9a-f]{64}", answer):
             return BadRequest(f"{self._root} names its objects by SHA-256. Only SHA-1 is supported.")
         listed = await self._run("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags")
@@ -275,7 +274,7 @@ class JailedRepository:
 async def open_jailed_repository(
     layout: Layout, scratch: Path, policy: Policy = TOOL
 ) -> AsyncIterator[JailedRepository]:
-    """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
+    """Open a repository in a jail, read-only. `scratch` is an empty directory."""
     beside = (layout.root, *layout.external) if layout.external else ()
     pinned = (*layout.held[:1], *layout.held) if layout.external else layout.held
     place = JailLocation(layout.root, scratch, beside=beside, pinned=pinned)
@@ -284,7 +283,7 @@ async def open_jailed_repository(
 
 
 async def _tail(stream: Reader) -> str:
-    """The last of what a program says, all of which has to be read."""
+    """Read a stream to its end, and return its last part."""
     stderr = b""
     while data := await stream.read():
         stderr = (stderr + data)[-4096:]
@@ -303,7 +302,7 @@ def _stderr_line(finished: Finished) -> str:
 
 
 def _fault_line(stderr: str) -> str:
-    """The line that names what is wrong with which object; the last one says only that something is."""
+    """The line that names the bad object; the last line does not."""
     return _last_line(next((line for line in stderr.splitlines() if FAULT.match(line)), stderr))
 
 
@@ -312,5 +311,5 @@ def _last_line(stderr: str) -> str:
     return (
         ascii(first_words(lines[-1], 300))[1:-1].removeprefix("fatal: ").removeprefix("error: ")
         if lines
-        else "it did not say why"
+        else "no reason given"
     )

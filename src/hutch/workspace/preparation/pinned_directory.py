@@ -1,9 +1,9 @@
-"""A directory of this machine that somebody named, held open from the check to the last use.
+"""A directory that a user named, held open from the check to the last use.
 
-A path that was checked may lead elsewhere when it is used: whoever can change a
-directory above it puts a link, or another directory, in its place. So the path is
-opened once, without following a link, what was opened is checked, and all that
-follows uses the descriptors.
+A checked path may lead elsewhere when it is used: a user who can change a parent
+directory can replace it by a link or another directory. So the path is opened once,
+without following links, the open directory is checked, and only its descriptors are
+used.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from hutch.snapshots.directory import PATH_ONLY, Directory
 from hutch.system.uninterrupted import wait_until_done
 from hutch.workspace.preparation.repository_layout import Layout, find_layout
 
-# Refuses a directory that may not be used; it is given by its path and by a descriptor.
+# Raises an error for a directory that may not be used, given by path and descriptor.
 Check = Callable[[Path, int], None]
 
 
 def allow(path: Path, fd: int) -> None:
-    """Any directory will do."""
+    """Accept any directory."""
 
 
 class PinnedDirectory:
-    """A directory and, where it is a linked worktree, the main repository; `layout` is None without git.
+    """An open directory and, for a linked worktree, its main repository. `layout` is None without git.
 
-    `path` has no link in it: who may follow links resolves them before. Blocks.
+    `path` must not contain links; callers that may follow links resolve them first. Blocks.
     """
 
     def __init__(self, path: Path, check: Check = allow) -> None:
@@ -56,7 +56,7 @@ class PinnedDirectory:
             self._stack = stack.pop_all()
 
     def main(self) -> JailLocation:
-        """Where a jail works on the repository itself: that of a linked worktree is the main one."""
+        """The location for a jail on the repository; for a linked worktree, on the main one."""
         assert self.layout is not None
         path, fd = (self.path, *self.layout.external)[-1], self.layout.held[-1]
         if self.layout.external and path.name == ".git":
@@ -78,16 +78,16 @@ class PinnedDirectory:
 
 
 def pin_path(path: Path) -> PinnedDirectory:
-    """A directory by a path of whoever runs this: links in it are followed now, and never again."""
+    """Open a path of the current user. Links are resolved once."""
     try:
         return PinnedDirectory(path.resolve())
-    except (OSError, RuntimeError):  # links that lead in a circle
+    except (OSError, RuntimeError):  # a loop of links
         raise NotFound(f"There is no directory '{path}' on this machine.") from None
 
 
 @asynccontextmanager
 async def open_pinned(work: Callable[[], PinnedDirectory]) -> AsyncIterator[PinnedDirectory]:
-    """What a thread opens, until the block is left; who is cancelled meanwhile leaves nothing open."""
+    """Open a directory in a thread, until the block ends. A cancellation leaves nothing open."""
     opening = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         pinned = await asyncio.shield(opening)

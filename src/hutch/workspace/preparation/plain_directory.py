@@ -1,8 +1,8 @@
-"""A look at a directory without git, which would be copied whole.
+"""Summarizes a directory without git before it is copied whole.
 
-A repository holds what somebody has committed. Any other directory may hold what
-nobody meant to show: keys, passwords, or simply far too much. So whoever names one
-is told what is in it, by names and sizes, before anything is copied.
+A repository contains what was committed. Any other directory may contain keys,
+passwords, or simply too much. So the user gets a summary with names and sizes before
+anything is copied.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hutch.jail.limits.limit_hits import size
 from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import Walk
 
-MAX_ENTRIES = 20_000  # that are looked at
+MAX_ENTRIES = 20_000  # that are counted
 MAX_NAMES_SHOWN = 5
 SECRETS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks"),
@@ -28,27 +28,27 @@ HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.md")
 
 @dataclass(frozen=True, slots=True)
 class DirectorySummary:
-    """What is in a directory, as far as it was looked at."""
+    """Counts of a directory, up to the limit."""
 
     files: int
     bytes: int
-    secrets: tuple[str, ...]  # paths whose names are those of secrets
-    cut: bool  # there is more than that
+    secrets: tuple[str, ...]  # paths with names typical of secrets
+    cut: bool  # the limit was reached
 
     def __str__(self) -> str:
         more = "more than " if self.cut else ""
-        told = f"{more}{self.files:,} file{'s' if self.files != 1 else ''}, {size(self.bytes)}"
+        text = f"{more}{self.files:,} file{'s' if self.files != 1 else ''}, {size(self.bytes)}"
         if not self.secrets:
-            return told
+            return text
         named = ", ".join(ascii(path)[1:-1] for path in self.secrets[:MAX_NAMES_SHOWN])
         rest = (
             f" and {len(self.secrets) - MAX_NAMES_SHOWN} more" if len(self.secrets) > MAX_NAMES_SHOWN else ""
         )
-        return f"{told}, among them what is named like a secret: {named}{rest}"
+        return f"{text}, including names typical of secrets: {named}{rest}"
 
 
 def summarize_directory(directory: Directory) -> DirectorySummary:
-    """Count what is there. Nothing is opened but directories, and no link is followed. Blocks."""
+    """Count the content. Opens only directories and follows no links. Blocks."""
     seen = files = total = 0
     secrets: list[str] = []
     try:
@@ -59,7 +59,7 @@ def summarize_directory(directory: Directory) -> DirectorySummary:
             files, total = files + 1, total + entry.size
             if has_secret_name(entry.path.rpartition("/")[2]):
                 secrets.append(entry.path)
-    except HutchError:  # a part that we may not read: copying it says why
+    except HutchError:  # not readable: copying it reports the reason
         return DirectorySummary(files, total, tuple(secrets), cut=True)
     return DirectorySummary(files, total, tuple(secrets), cut=seen == MAX_ENTRIES)
 

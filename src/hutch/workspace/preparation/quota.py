@@ -1,9 +1,9 @@
-"""How much a workspace may take, in bytes and in files.
+"""The quota of a workspace, in bytes and files.
 
-What counts is what the workspace itself adds to the disk: the whole tree of a
-copy, the changes of one in layers. In memory the kernel holds the line. On disk
-the jail's watcher does, told how much room there is, and the host asks before it
-writes; a walk tells the truth, and is made only when it could matter.
+It covers what the workspace adds to the disk: the whole tree of a copy, or the changes
+of an overlay. In memory the kernel enforces it. On disk the jail's watcher enforces it
+for commands, and the host checks it before each write. The tree is measured only when
+the result could matter.
 """
 
 import os
@@ -18,31 +18,31 @@ from hutch.jail.policy import Policy
 from hutch.workspace.preparation.record import Record
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
-MAX_AGE_S = 5.0  # for how long a measure is good while there is plenty of room
+MAX_AGE_S = 5.0  # of a measurement, while there is enough space
 PLENTY = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a workspace takes."""
+    """The disk usage of a workspace."""
 
     bytes: int
     files: int
 
 
 class Quota:
-    """The limits of one open workspace, and how near it is to them."""
+    """The quota and the usage of one open workspace."""
 
     def __init__(self, opened: WorkspaceMount) -> None:
         self.record = opened.record
         self._directory = opened.upper or opened.directory
         self._use = Usage(0, 0)
         self._measured = 0.0  # never
-        self._granted = Usage(0, 0)  # since then
-        self._taken = Usage(0, 0)  # of the whole file system, at that moment
+        self._granted = Usage(0, 0)  # since the measurement
+        self._taken = Usage(0, 0)  # of the whole file system, at the measurement
 
     def measure_usage(self) -> Usage:
-        """What it takes now. Walks the tree; blocks."""
+        """Measure the usage. Walks the tree; blocks."""
         self._taken = self._file_system()
         if self.record.storage == "memory":
             self._use = self._taken
@@ -57,7 +57,7 @@ class Quota:
         return self._use
 
     def check_space(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
-        """Refuse what would be too much, before it is written. Blocks."""
+        """Refuse a write that would exceed the quota. Blocks."""
         if self._is_stale() or not self._fits(more_bytes, more_files, PLENTY):
             self.measure_usage()
         if not self._fits(more_bytes, more_files, 1.0):
@@ -65,36 +65,36 @@ class Quota:
         self._granted = Usage(self._granted.bytes + more_bytes, self._granted.files + more_files)
 
     def cap_policy(self, policy: Policy) -> Policy:
-        """The policy for a jail here: it may add what there is room for. Walks the tree; blocks."""
+        """The policy limited to the remaining quota. Walks the tree; blocks."""
         used, limits = self.measure_usage(), policy.limits
-        room_bytes = max(0, self.record.quota_bytes - used.bytes)
-        room_files = max(0, self.record.quota_files - used.files)
+        free_bytes = max(0, self.record.quota_bytes - used.bytes)
+        free_files = max(0, self.record.quota_files - used.files)
         return replace(
             policy,
             limits=replace(
                 limits,
-                workspace_growth_bytes=min(limits.workspace_growth_bytes, room_bytes),
-                workspace_growth_files=min(limits.workspace_growth_files, room_files),
+                workspace_growth_bytes=min(limits.workspace_growth_bytes, free_bytes),
+                workspace_growth_files=min(limits.workspace_growth_files, free_files),
             ),
         )
 
     def explain(self, hit: LimitHit, policy: Policy) -> LimitReached:
-        """The error for a limit that stopped a command of a jail with this policy. Walks the tree; blocks."""
-        asked, held = policy.limits, self.cap_policy(policy).limits
+        """The error for a limit that stopped a command. Walks the tree; blocks."""
+        before, capped = policy.limits, self.cap_policy(policy).limits
         is_ours = {
-            "workspace_growth_bytes": held.workspace_growth_bytes < asked.workspace_growth_bytes,
-            "workspace_growth_files": held.workspace_growth_files < asked.workspace_growth_files,
+            "workspace_growth_bytes": capped.workspace_growth_bytes < before.workspace_growth_bytes,
+            "workspace_growth_files": capped.workspace_growth_files < before.workspace_growth_files,
         }
         return quota_error(self.record, self._use, hit.limit) if is_ours.get(hit.limit) else hit.error()
 
     def _is_stale(self) -> bool:
-        """Whether so much was written on this file system meanwhile, by whomever, that it could matter."""
+        """Whether enough was written to this file system since the measurement to matter."""
         if time.monotonic() - self._measured > MAX_AGE_S:
             return True
         now, then = self._file_system(), self._taken
-        room_bytes = self.record.quota_bytes - self._use.bytes
-        room_files = self.record.quota_files - self._use.files
-        return 4 * (now.bytes - then.bytes) > room_bytes or 4 * (now.files - then.files) > room_files
+        free_bytes = self.record.quota_bytes - self._use.bytes
+        free_files = self.record.quota_files - self._use.files
+        return 4 * (now.bytes - then.bytes) > free_bytes or 4 * (now.files - then.files) > free_files
 
     def _file_system(self) -> Usage:
         about = os.fstatvfs(self._directory.fd)
@@ -107,7 +107,7 @@ class Quota:
 
 
 def quota_error(record: Record, usage: Usage, hit: str = "") -> LimitReached:
-    """The refusal: what is used, what the limit is, and what to do."""
+    """The error with the usage, the limit and a hint."""
     if usage.bytes > record.quota_bytes or (
         hit == "workspace_growth_bytes" and usage.files <= record.quota_files
     ):

@@ -1,4 +1,4 @@
-"""What is written down about a workspace, and where workspaces and their bases are kept."""
+"""The stored record of a workspace, and the directories of workspaces and bases."""
 
 import json
 import os
@@ -18,20 +18,20 @@ FILE = "workspace.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A workspace as it was prepared."""
+    """How a workspace was prepared."""
 
     id: str
     source: str  # the address or path it came from, without credentials; "" for starter files
     mode: Mode
-    mode_reason: str  # why this mode, for people
+    mode_reason: str  # the reason for the mode, for users
     storage: Storage = "disk"
-    base: str | None = None  # the key of the base it stands on
+    base: str | None = None  # the key of its base
     commit: str | None = None
     branch: str | None = None
     created: str  # ISO 8601, UTC
     quota_bytes: int
     quota_files: int
-    notes: tuple[str, ...] = ()  # what was left out on the way, for people
+    notes: tuple[str, ...] = ()  # what was skipped, for users
 
     def write(self, directory: Path) -> None:
         text = json.dumps(asdict(self), indent=1, ensure_ascii=True)
@@ -40,10 +40,10 @@ class Record:
     @classmethod
     def read(cls, directory: Path) -> Self:
         try:
-            told = json.loads((directory / FILE).read_text())
+            fields_read = json.loads((directory / FILE).read_text())
             known = {field.name for field in fields(cls)}
-            told["notes"] = tuple(told.get("notes", ()))
-            return cls(**{name: value for name, value in told.items() if name in known})
+            fields_read["notes"] = tuple(fields_read.get("notes", ()))
+            return cls(**{name: value for name, value in fields_read.items() if name in known})
         except FileNotFoundError:
             raise NotFound(f"There is no workspace '{directory.name}'. Prepare it first.") from None
         except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -54,7 +54,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The directory under which everything about workspaces is kept."""
+    """The data directory of workspaces."""
 
     data: Path
 
@@ -71,16 +71,16 @@ class Home:
         return self.data / "workspaces"
 
     def workspace(self, id: str) -> Path:
-        """Where a workspace is kept, if there is one."""
+        """The directory of a workspace, which may not exist."""
         return self.workspaces / check_id(id)
 
     def make(self) -> None:
-        """Have the directories there, for their owner alone."""
+        """Create the directories, private to their owner."""
         for directory in (self.data, self.bases, self.repositories, self.workspaces):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def records(self) -> list[Record]:
-        """Every workspace there is; one that is being removed or made is none."""
+        """The records of all complete workspaces."""
         try:
             names = sorted(os.listdir(self.workspaces))  # noqa: PTH208
         except FileNotFoundError:
@@ -96,7 +96,7 @@ class Home:
 
 
 def check_id(id: str) -> str:
-    """An id that is safe in paths, or a refusal."""
+    """Return an id that is safe in paths. Refuses others."""
     if not ID.fullmatch(id):
         raise BadRequest(f"{id[:80]!a} cannot be a workspace's id. Use up to 64 letters, digits, - and _.")
     return id

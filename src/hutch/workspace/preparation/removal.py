@@ -1,8 +1,8 @@
-"""Taking away what is no longer wanted, also after a crash in the middle.
+"""Removes workspaces, bases and mirrors, also after a crash.
 
-What is made or removed has a name that tells so, and which process was at it. A
-workspace gets such a name in one step and is gone from then on; the files may
-follow slowly. What a dead process has left is found by the next `remove_leftovers`.
+Directories that are being created or removed have a temporary name with the id of the
+process. A workspace is removed by a rename to such a name; its files are deleted
+afterwards. `remove_leftovers` deletes what dead processes left.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from hutch.workspace.preparation.record import Home
 
 NEW, TRASH = ".new", ".trash"
 DAY_S = 86_400.0
-MIN_AGE_S = 600.0  # somebody may be about to use what was used so recently
+MIN_AGE_S = 600.0  # recently used bases may be used again soon
 LOCK = "lock"
 
 
 def temporary_name(name: str) -> str:
-    """The name of something that is being made; it is swept away when this process is gone."""
+    """A temporary name, which `remove_leftovers` recognizes after this process has ended."""
     return f"{NEW}-{own_mark()}-{os.urandom(4).hex()}-{name}"
 
 
 def discard(path: Path) -> None:
-    """Remove a directory of ours with all that is in it, whatever a jail has done there. Blocks."""
+    """Remove a directory with its content, whatever a jail did in it. Blocks."""
     with _open_parent(path) as above:
         try:
             remove_entry(above, path.name)
@@ -43,14 +43,14 @@ def discard(path: Path) -> None:
 
 
 def move_to_trash(path: Path) -> Path:
-    """Rename something to a name under which it is gone for everybody else."""
+    """Rename a directory, so that it no longer exists for other processes."""
     aside = path.with_name(f"{TRASH}-{own_mark()}-{os.urandom(4).hex()}-{path.name}")
     path.rename(aside)
     return aside
 
 
 async def remove_workspace(home: Home, id: str) -> None:
-    """Remove a workspace and all that belongs to it. It must not be open."""
+    """Remove a workspace with its data. It must not be open."""
     place = home.workspace(id)
     try:
         held = try_lock(place / LOCK)
@@ -66,16 +66,16 @@ async def remove_workspace(home: Home, id: str) -> None:
 
 
 def remove_leftovers(home: Home) -> list[str]:
-    """Remove what dead processes have left half made or half removed. Blocks."""
-    swept = []
+    """Remove what dead processes left unfinished. Blocks."""
+    removed = []
     for directory in (home.workspaces, home.bases, home.repositories):
         with contextlib.suppress(FileNotFoundError):
             for path in sorted(directory.iterdir()):
                 kind, _, rest = path.name.partition("-")
                 if kind in (NEW, TRASH) and is_left_over(rest.partition("-")[0]):
                     discard(path)
-                    swept.append(path.name)
-    return swept
+                    removed.append(path.name)
+    return removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,14 @@ class _CacheEntry:
 
 
 def remove_unused(home: Home, *, max_bytes: int, max_days: float) -> list[str]:
-    """Remove bases and mirrors that nobody used for so long, and the oldest of those beyond a size. Blocks.
+    """Remove bases and mirrors unused for `max_days`, and the oldest beyond `max_bytes`. Blocks.
 
-    A base that a workspace stands on stays, and so does what is in use at this moment.
+    Bases of existing workspaces and entries in use are not removed.
     """
     now, removed = time.time(), []
-    kept = sorted([*_bases(home), *_mirrors(home)], key=lambda each: each.used)
-    total = sum(each.bytes for each in kept)
-    for each in kept:
+    entries = sorted([*_bases(home), *_mirrors(home)], key=lambda each: each.used)
+    total = sum(each.bytes for each in entries)
+    for each in entries:
         is_old = now - each.used > max_days * DAY_S
         is_too_much = total > max_bytes and now - each.used > MIN_AGE_S
         if (is_old or is_too_much) and _remove_unused(home, each):
@@ -103,16 +103,16 @@ def remove_unused(home: Home, *, max_bytes: int, max_days: float) -> list[str]:
     return removed
 
 
-def _remove_unused(home: Home, kept: _CacheEntry) -> bool:
-    held = try_lock(kept.lock)
+def _remove_unused(home: Home, entry: _CacheEntry) -> bool:
+    held = try_lock(entry.lock)
     if held is None:
         return False
     try:
-        # Asked only now that nobody else can begin to stand on it.
-        if any(record.base == kept.path.name for record in home.records()):
+        # Checked under the lock, so that no workspace can start to use it.
+        if any(record.base == entry.path.name for record in home.records()):
             return False
-        aside = move_to_trash(kept.path)
-        kept.lock.unlink()
+        aside = move_to_trash(entry.path)
+        entry.lock.unlink()
     finally:
         os.close(held)
     discard(aside)

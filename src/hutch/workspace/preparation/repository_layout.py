@@ -1,8 +1,8 @@
-"""A directory that a user names: whether it is a repository, and at which commit.
+"""Detects whether a directory is a repository, and its commit.
 
-Only names and a few short files are read here, relative to the directory and
-never through a link; git itself reads such a repository only inside a jail. When
-a base of that commit exists already, that is all there is to do.
+Reads only names and a few short files, relative to the directory and never through a
+link; git reads such a repository only inside a jail. If a base of that commit exists,
+nothing else is needed.
 """
 
 import errno
@@ -24,17 +24,17 @@ MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a repository's parts are."""
+    """The directories of a repository."""
 
-    root: Path  # the directory that was named
+    root: Path  # the named directory
     bare: bool
-    external: tuple[Path, ...] = ()  # directories of git's outside of it, as a linked worktree has them
-    # Descriptors of `root` and of `external`, if they are held open; see `pinned`.
+    external: tuple[Path, ...] = ()  # git directories outside of it, for a linked worktree
+    # Descriptors of `root` and `external`, if they are open; see `pinned_directory`.
     held: tuple[int, ...] = field(default=(), compare=False)
 
 
 def find_repository(root: Path) -> Layout | None:
-    """How the repository at `root` is laid out; None when there is none. Reads names and two short files."""
+    """The layout of the repository at `root`; None if it is none. Reads names and two short files."""
     with Directory.at(root) as directory:
         layout, opened = find_layout(root, directory)
         for each in opened:
@@ -43,7 +43,7 @@ def find_repository(root: Path) -> Layout | None:
 
 
 def find_layout(root: Path, directory: Directory) -> tuple[Layout | None, list[Directory]]:
-    """The same of a directory that is held open, with the directories elsewhere, which the caller closes."""
+    """The layout of an open directory, and the external directories, which the caller closes."""
     kind = _kind(directory, ".git")
     if kind is not None and stat.S_ISLNK(kind):
         raise BadRequest(f"'{root / '.git'}' is a link. Name the directory of the repository itself.")
@@ -66,22 +66,22 @@ def _kind(directory: Directory, name: str) -> int | None:
 
 
 def _find_main_repository(root: Path, directory: Directory) -> tuple[Directory, Path]:
-    """The main repository's git directory; only of one that knows the linked worktree as its own."""
+    """The git directory of the main repository. Refuses one that does not list the linked worktree."""
     dot_git = root / ".git"
     try:
-        told = _line(directory, ".git").removeprefix("gitdir:").strip()
+        line = _line(directory, ".git").removeprefix("gitdir:").strip()
     except (HutchError, OSError) as error:
         raise BadRequest(f"'{dot_git}' cannot be read: {error}. Name another directory.") from None
     refusal = BadRequest(
-        f"'{dot_git}' points to '{ascii(told)[1:-1]}', which does not point back. "
+        f"'{dot_git}' points to '{ascii(line)[1:-1]}', which does not point back. "
         "Name the directory of the main repository instead."
     )
     try:
-        own = (root / told).resolve()
+        own = (root / line).resolve()
         path = own.parent.parent
         if own.parent.name != "worktrees":
             raise refusal
-        # From here on by descriptor: what is read is of the very directory that is used.
+        # By descriptor from here on: what is checked is what is used.
         with ExitStack() as stack:
             common = stack.enter_context(Directory.without_links(path))
             back = (own / _line(common, f"worktrees/{own.name}/gitdir")).resolve()
@@ -95,11 +95,11 @@ def _find_main_repository(root: Path, directory: Directory) -> tuple[Directory, 
 
 
 def _line(directory: Directory, path: str) -> str:
-    """The first line of a plain file; a pipe in its place would hold us for ever."""
+    """The first line of a regular file; reading a pipe would block forever."""
     fd = directory.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return os.fsdecode(os.read(fd, MAX_LINE_BYTES)).split("\n")[0]
     finally:
         os.close(fd)
@@ -107,15 +107,15 @@ def _line(directory: Directory, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a local repository says of the commit that was asked for."""
+    """The commit and branch that a local repository reports."""
 
     commit: str
     branch: str | None
-    origin: str | None  # the address that it was cloned from, without credentials
+    origin: str | None  # the address of its remote, without credentials
 
 
 def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] | None:
-    """The commit, and the branch, if plain files tell; None when git has to be asked."""
+    """Commit and branch, if regular files contain them; None if git is needed."""
     if revision is not None and COMMIT.fullmatch(revision):
         return revision, None
     if layout.external:
@@ -125,14 +125,14 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
             if revision is not None:
                 ref = revision if revision.startswith("refs/") else f"refs/heads/{revision}"
             else:
-                told = _read(git, "HEAD")
-                if COMMIT.fullmatch(told):
-                    return told, None
-                ref = told.removeprefix("ref: ")
+                line = _read(git, "HEAD")
+                if COMMIT.fullmatch(line):
+                    return line, None
+                ref = line.removeprefix("ref: ")
             if not ref.startswith("refs/heads/"):
                 return None
             commit = _ref(git, ref)
-    except (HutchError, OSError):  # a directory or a device where a file should be; git will say what it is
+    except (HutchError, OSError):  # not a regular file; git will report the reason
         return None
     return (commit, ref.removeprefix("refs/heads/")) if commit else None
 
@@ -145,13 +145,13 @@ def _root(layout: Layout) -> Directory:
 
 def _ref(git: Directory, ref: str) -> str | None:
     if git.exists(ref):
-        told = _read(git, ref)
-        return told if COMMIT.fullmatch(told) else None
+        commit = _read(git, ref)
+        return commit if COMMIT.fullmatch(commit) else None
     if git.exists("packed-refs"):
-        wanted = os.fsencode(f" {ref}")
+        suffix = os.fsencode(f" {ref}")
         for line in _content(git, "packed-refs", MAX_PACKED_REFS_BYTES).split(b"\n"):
-            if line.endswith(wanted) and COMMIT.fullmatch(line[:40].decode(errors="replace")):
-                return line[:40].decode() if line[40:] == wanted else None
+            if line.endswith(suffix) and COMMIT.fullmatch(line[:40].decode(errors="replace")):
+                return line[:40].decode() if line[40:] == suffix else None
     return None
 
 
@@ -159,9 +159,9 @@ def _read(git: Directory, path: str) -> str:
     return os.fsdecode(_content(git, path, MAX_LINE_BYTES)).split("\n")[0].strip()
 
 
-def _content(git: Directory, path: str, most: int) -> bytes:
+def _content(git: Directory, path: str, max_bytes: int) -> bytes:
     fd = git.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        return os.read(fd, most)
+        return os.read(fd, max_bytes)
     finally:
         os.close(fd)

@@ -1,8 +1,8 @@
-"""What somebody has changed and not committed, put onto a workspace of the commit.
+"""Copies uncommitted changes of a user's directory into a workspace.
 
-The list of paths comes from git in a jail and the files from a directory that
-may change meanwhile, so nothing is taken for granted: every path is resolved
-beneath the two directories, and what is found decides what is done.
+The list of paths comes from git in a jail, and the directory may change in the meantime.
+So nothing is assumed: every path is resolved below both directories, and the entries
+found decide what is done.
 """
 
 import os
@@ -16,12 +16,14 @@ from hutch.workspace.files.tree_copy import CopyResult, copy_entry, copy_tree
 OnCopied = Callable[[CopyResult], None]
 
 
-def copy_changes(source: Directory, target: Directory, paths: Sequence[str], tell: OnCopied) -> CopyResult:
-    """Make these paths in `target` what they are in `source`: there, gone, or something else now."""
+def copy_changes(
+    source: Directory, target: Directory, paths: Sequence[str], on_copied: OnCopied
+) -> CopyResult:
+    """Make these paths in `target` equal to those in `source`, including deletions."""
     copied = CopyResult()
     present = []
     paths = _drop_covered(paths)
-    # Whatever is to be replaced goes first: a file may stand where a directory has to come.
+    # Remove replaced entries first: a file may be in the way of a directory.
     for path in paths:
         name = path.rstrip("/")
         kind = _kind(source, name)
@@ -45,15 +47,15 @@ def copy_changes(source: Directory, target: Directory, paths: Sequence[str], tel
                     if not copy_entry(from_fd, to_fd, leaf, target, copied):
                         copied.skipped.append(name)
             except NotFound:
-                continue  # gone since it was listed
+                continue  # removed since it was listed
             copied.files += 1
-        tell(copied)
+        on_copied(copied)
     _remove_empty(target, paths)
     return copied
 
 
 def _drop_covered(paths: Sequence[str]) -> list[str]:
-    """What left the index but not the disk is listed as gone and as new, or lies in what is listed whole."""
+    """Drop duplicates, and paths below a directory that is listed whole."""
     whole = {path for path in paths if path.endswith("/")}
 
     def is_covered(path: str) -> bool:
@@ -64,7 +66,7 @@ def _drop_covered(paths: Sequence[str]) -> list[str]:
 
 
 def _kind(directory: Directory, path: str) -> int | None:
-    """What is at a path that goes through real directories only; None when there is no such thing."""
+    """The mode of a path without links in its parents; None if it does not exist."""
     if not path or path.startswith("/") or ".." in path.split("/"):
         raise BadRequest(f"git listed {path[:80]!a} as a change, which is no path inside the repository.")
     names = path.split("/")
@@ -78,7 +80,7 @@ def _kind(directory: Directory, path: str) -> int | None:
 
 
 def _remove_blocking_file(target: Directory, above: str) -> None:
-    """Remove a file or link of the commit that stands where the changes have a directory."""
+    """Remove a file or link where the changes have a directory."""
     names = above.split("/")
     for count in range(1, len(names) + 1):
         part = "/".join(names[:count])
@@ -90,7 +92,7 @@ def _remove_blocking_file(target: Directory, above: str) -> None:
 
 
 def _remove_empty(target: Directory, paths: Sequence[str]) -> None:
-    """Directories that the changes have emptied go too, as git does not know empty ones."""
+    """Remove emptied directories, because git has no empty ones."""
     for above in sorted({path.rstrip("/").rpartition("/")[0] for path in paths}, key=len, reverse=True):
         while above:
             try:

@@ -1,11 +1,10 @@
-"""A workspace opened: a descriptor for the host, a place for a jail.
+"""Opens a workspace: a descriptor for the host, and a location for a jail.
 
-A copy is opened as it lies there. A large repository is not copied but layered:
-its base below, never written to; what is changed above. The layers are mounted in
-namespaces of their own, so nothing of it shows on the host, an ordinary user can
-do it, and it is gone with the last descriptor, whatever crashes. Overlayfs takes
-its notes in extended attributes that the jail can neither see nor set through the
-mount; it is told to follow none that would lead elsewhere.
+A copy is opened directly. A large repository is not copied but mounted as an overlay:
+the read-only base below, the changes above. The overlay is mounted in its own
+namespaces, so it is invisible on the host, needs no root, and disappears with the last
+descriptor, even after a crash. Overlayfs stores metadata in extended attributes that
+the jail can neither see nor set through the mount. Redirects are disabled.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ from hutch.workspace.preparation.removal import LOCK, discard
 UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-SPARE_INODES = 16  # of the layers themselves
+SPARE_INODES = 16  # for the layers themselves
 MOUNT_OPTIONS = "redirect_dir=nofollow,metacopy=off,index=off"
 # Run in the data directory, so that no path needs quoting.
 Result = TypeVar("Result")
@@ -58,26 +57,26 @@ exec cat
 
 @dataclass(slots=True)
 class WorkspaceMount:
-    """A workspace in use. Close it after the jails that work on it."""
+    """An open workspace. Close it after the jails on it."""
 
     record: Record
-    directory: Directory  # the whole content
-    upper: Directory | None  # in overlay mode, what differs from the base, as overlayfs writes it
+    directory: Directory  # all files
+    upper: Directory | None  # in overlay mode, the changes in overlayfs's format
     place: JailLocation
-    _home: Path  # where it is kept
+    _home: Path  # where it is stored
     _lock: int
 
     @property
     def attributes(self) -> str | None:
-        """How the names begin under which overlayfs takes notes in `upper`; a jail can set the other kind."""
+        """The prefix of overlayfs's attributes in `upper`; a jail can set only the other prefix."""
         if self.upper is None:
             return None
         return "trusted.overlay." if os.geteuid() == KERNEL_ROOT else "user.overlay."
 
     def close(self) -> None:
-        """Give everything back; what was in memory is written to disk first. Safe to call again. Blocks.
+        """Release everything, after writing memory to disk. Can be called again. Blocks.
 
-        When layers are unmounted, the kernel writes out what the disk still owes, which may take a while.
+        Unmounting layers flushes pending writes, which may take a while.
         """
         if self._lock < 0:
             return
@@ -98,7 +97,7 @@ class WorkspaceMount:
             self._lock = -1
 
     def save(self) -> None:
-        """Write what is in memory to disk, where the next opening finds it. Nothing else may write now."""
+        """Write changes in memory to disk, for the next opening. Nothing else may write meanwhile."""
         saved, namespaces = self._home / "upper.saved", self.place.namespaces
         assert namespaces is not None
         if saved.exists():
@@ -115,7 +114,7 @@ class WorkspaceMount:
 
 
 async def open_workspace(home: Home, id: str) -> WorkspaceMount:
-    """Open a workspace that was prepared; nobody else may have it open."""
+    """Open a workspace. No other process may have it open."""
     directory = home.workspace(id)
     record = await asyncio.to_thread(Record.read, directory)
     opening = asyncio.ensure_future(asyncio.to_thread(mount_directory, home, directory, record))
@@ -129,10 +128,10 @@ async def open_workspace(home: Home, id: str) -> WorkspaceMount:
 
 
 def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMount:
-    """The same for one that lies elsewhere under the data directory, as while it is made. Blocks."""
+    """Open a workspace at any path below the data directory, such as an unfinished one. Blocks."""
     lock = try_lock(directory / LOCK)
     if lock is None:
-        raise Conflict(f"The workspace '{record.id}' is open already. Close it there first.")
+        raise Conflict(f"The workspace '{record.id}' is already open. Close it there first.")
     try:
         if record.mode != "overlay":
             tree = directory / "tree"
@@ -141,7 +140,7 @@ def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMou
         lower = tree_path(home, record.base)
         if not lower.is_dir():
             raise NotFound(
-                f"The base '{record.base}' of the workspace '{record.id}' is gone. Prepare it anew."
+                f"The base '{record.base}' of the workspace '{record.id}' was removed. Prepare it again."
             )
         _repair_layers(directory)
         layered = _as_root if os.geteuid() == KERNEL_ROOT else _as_user
@@ -152,12 +151,12 @@ def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMou
 
 
 def _repair_layers(directory: Path) -> None:
-    """Have the directories of the layers there, in the state that a mount needs, whatever crashed before."""
+    """Create or repair the directories of the layers after a crash."""
     if (directory / "work").exists():
-        discard(directory / "work")  # overlayfs left it to another user, or died over it
+        discard(directory / "work")  # it may belong to another user or be incomplete
     (directory / "work").mkdir(mode=0o700)
     (directory / "memory").mkdir(mode=0o700, exist_ok=True)
-    if not (directory / "upper").exists():  # between two renames of `save`
+    if not (directory / "upper").exists():  # a crash between two renames of `save`
         (directory / "upper.saved").rename(directory / "upper")
     for name in ("upper.before", "upper.saved"):
         if (directory / name).exists():
@@ -165,7 +164,7 @@ def _repair_layers(directory: Path) -> None:
 
 
 def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
-    """A process of its own mounts in namespaces of its own, is asked for descriptors, and goes."""
+    """Mount in the namespaces of a helper process, which ends once its descriptors are opened."""
     inside, below = directory.relative_to(home.data), lower.relative_to(home.data)
     changes, size = _memory_options(record)
     layers = f"lowerdir={below},upperdir={inside}/{changes}upper,workdir={inside}/{changes}work"
@@ -198,9 +197,9 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
         assert holder.stdout and holder.stderr
         try:
             if holder.stdout.read(8) != b"mounted\n":
-                said = holder.stderr.read().decode(errors="replace").strip().splitlines()
+                lines = holder.stderr.read().decode(errors="replace").strip().splitlines()
                 raise Unavailable(
-                    f"No layers can be mounted here: {said[-1] if said else 'no reason given'}."
+                    f"No layers can be mounted here: {lines[-1] if lines else 'no reason given'}."
                 )
             proc = Path(f"/proc/{holder.pid}")
             for name in ("ns/user", "ns/mnt"):
@@ -221,7 +220,7 @@ def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int
 
 
 def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> WorkspaceMount:
-    """The layers are shown to the jail's user as its own; on disk they stay the owner's."""
+    """Mount with mapped ids: the jail's user owns the layers there, and the owner does on disk."""
     identity = claim_identity()
     try:
         fds = _in_own_thread(lambda: _mount_as_root(directory, lower, record, identity))
@@ -236,8 +235,8 @@ def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int
 
 def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Identity) -> list[int]:
     owner = directory.stat()
-    # What root itself makes there, as overlayfs does to note that a file is gone, needs an owner on disk as
-    # well, and the same one every time: what belongs to nobody whom the mount knows cannot be removed.
+    # Files that root creates, such as the whiteouts of overlayfs, need a fixed owner on disk, too: files of
+    # an unmapped owner cannot be removed.
     uids = [(owner.st_uid, identity.uid), (HOST_ON_DISK, KERNEL_ROOT)]
     gids = [(owner.st_gid, identity.gid), (HOST_ON_DISK, KERNEL_ROOT)]
     changes, size = _memory_options(record)
@@ -259,7 +258,7 @@ def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Ident
             mount("overlay", stage / "workspace", f"{layers},{MOUNT_OPTIONS}")
             fds.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
             fds.append(os.open(stage / "workspace", PATH_ONLY))
-            # What lies on disk is looked at as the disk has it, for others than the jail.
+            # The host uses the unmapped owners.
             fds.append(os.open(above / "upper" if size else directory / "upper", PATH_ONLY))
             return fds
     except BaseException:
@@ -276,37 +275,37 @@ def _save_as_root(mounts: int) -> None:
 
 
 def _memory_options(record: Record) -> tuple[str, str]:
-    """Where the changes are, below the workspace's own directory, and the size of memory for them, if any."""
+    """The directory of the changes, and the tmpfs options if they are in memory."""
     if record.storage == "disk":
         return "", ""
     return "memory/", f"size={record.quota_bytes},nr_inodes={record.quota_files + SPARE_INODES},mode=0755"
 
 
 def _host_path_of_changes(directory: Path, record: Record, upper: int) -> Path:
-    """Where the host finds what was written: memory has no other name here than the descriptor's."""
+    """The host path of the changes; for memory, only the descriptor has a path."""
     return directory / "upper" if record.storage == "disk" else Path(f"/proc/self/fd/{upper}")
 
 
 def _copy_layer(source: Path, target: Path, prefix: Sequence[str] = ()) -> None:
-    """Copy an upper layer with all that overlayfs has noted in it."""
+    """Copy an upper layer with the attributes of overlayfs."""
     words = [*prefix, "/bin/cp", "-a", "--", f"{source}/.", f"{target}/"]
     ran = subprocess.run(words, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if ran.returncode != 0:
-        said = ran.stderr.decode(errors="replace").strip().splitlines() or ["cp did not say why"]
-        raise Unavailable(f"What was in memory cannot be copied: {said[-1]}. Free some room and try again.")
+        lines = ran.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise Unavailable(f"Changes in memory cannot be copied: {lines[-1]}. Free disk space and retry.")
 
 
 def _in_own_thread(work: Callable[[], Result]) -> Result:
-    """Do something in a thread that nobody uses afterwards: it changes what a thread sees of the machine."""
-    answer: Future[Result] = Future()
+    """Run work in a new thread, because it changes the namespaces of its thread."""
+    result: Future[Result] = Future()
 
     def run() -> None:
         try:
-            answer.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (raised where the answer is awaited)
-            answer.set_exception(error)
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (raised by `result`)
+            result.set_exception(error)
 
     thread = threading.Thread(target=run, name="hutch-mount")
     thread.start()
     thread.join()
-    return answer.result()
+    return result.result()
