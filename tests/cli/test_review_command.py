@@ -62,7 +62,7 @@ def test_blockers_are_an_exit_code_and_comments_are_kept(desk: Desk) -> None:
 def test_what_cannot_be_reviewed(desk: Desk) -> None:
     for target, code, why in (
         ("chg_none", 2, "There is no change"),
-        ("https://github.com/ada/shop", 2, "is no pull request"),
+        ("https://github.com/ada/shop", 2, "is not a pull request"),
         ("https://github.com/ada/shop/pull/7", 2, "There is no token"),
     ):
         ran = desk.hutch("review", target, "--model", desk.cassette(*FINE))

@@ -64,7 +64,7 @@ def test_the_signing_key_stays_out_of_reach(place: Path, below: str) -> None:
     home = with_keys(place / "work" / "home")
     (home / "data" / "workspaces").mkdir()
     ran = run(place / "work" / below, *STEAL, home=home)
-    assert refused(ran, "Hutch keeps")
+    assert refused(ran, "Hutch's")
 
 
 def test_a_place_where_keys_will_be_is_as_bad(place: Path) -> None:

@@ -122,5 +122,5 @@ def test_addresses_of_pull_requests(url: str, wanted: tuple[str, int] | None) ->
     if wanted:
         assert parse_pull_url(url) == wanted
     else:
-        with pytest.raises(BadRequest, match="is no pull request"):
+        with pytest.raises(BadRequest, match="is not a pull request"):
             parse_pull_url(url)

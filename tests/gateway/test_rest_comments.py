@@ -82,8 +82,8 @@ async def test_a_comment_is_made_listed_and_dealt_with(api: Api, repository: Pat
         ({"path": "a\x00b", "line": 1}, 400, "no file"),
         ({"path": "a.txt", "line": 0}, 422, ""),
         ({"path": "a.txt", "line": 1, "severity": "fatal"}, 422, ""),
-        ({"path": "a.txt", "line": 1, "commit": "0" * 40}, 409, "Look again"),
-        ({"path": "a.txt", "line": 1, "body": "\x07"}, 400, "says nothing"),
+        ({"path": "a.txt", "line": 1, "commit": "0" * 40}, 409, "Read it again"),
+        ({"path": "a.txt", "line": 1, "body": "\x07"}, 400, "is empty"),
     ],
 )
 async def test_a_place_that_is_not_there_is_refused(

@@ -465,7 +465,7 @@ async def test_nobody_agrees_to_what_nobody_has_asked(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who, session_id, asked = await careful(server, model)
         for call_id in ("call_2_0", "x"):
-            with pytest.raises(Conflict, match="No open question"):
+            with pytest.raises(Conflict, match="No question"):
                 await sessions.give(server.services, who, session_id, inputs.Approve(call_id=call_id))
         await sessions.give(server.services, who, session_id, inputs.Approve(call_id=asked.call_id))
         await until(server, session_id, "approval.given")

@@ -305,7 +305,7 @@ async def test_without_a_token_a_member_is_told_who_sets_which(told: Story) -> N
         answered = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"})
         result = answered.json()
         assert result["outcome"] == "failed", result
-        for words in ("no token", "runs the server", "set-secret github_enterprise_token"):
+        for words in ("no token", "operator", "set-secret github_enterprise_token"):
             assert words in result["message"]
         assert "--no-pr" not in result["message"]
         owner = await code(api, told)  # may use what the account has, which is nothing here

@@ -23,7 +23,9 @@ async def find_question(services: Services, reader: Reader, session: Session, ca
     if session.state in ("running", "waiting"):
         asked = await _find_question(services, reader, session, call_id)
         if asked is None:
-            raise Conflict(f"No open question {echo(call_id, 80)} in the session {session.id}.")
+            raise Conflict(
+                f"No question {echo(call_id, 80)} waits for an answer in the session {session.id}."
+            )
         session = await _once_waiting(services, session)
     if asked is None or session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
