@@ -119,9 +119,8 @@ class Jailed:
         timeout_hit = LimitHit("command_timeout_s", f"{timeout_s:g} s")
         try:
             async with asyncio.timeout(timeout_s):
-                await (
-                    self._wait_until_startable()
-                )  # before the mark: limits hit until then belong to other commands
+                # Before the mark: limits hit until then belong to other commands.
+                await self._wait_until_startable()
                 mark, starts = self._meter.mark(), self._starts
                 is_first = not any(command.is_active for command in self._commands)
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)

@@ -22,10 +22,7 @@ from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
 MAX_DEPTH = 200  # a deeper tree counts as over any limit; no project needs one
 WALK_INTERVAL_S = 1.0  # between walks without a reason: space freed by others hides growth
-CONFIRM_ATTEMPTS, CONFIRM_DELAY_S = (
-    5,
-    0.02,
-)  # checks of a condition that may be temporary, and the delay between them
+CONFIRM_ATTEMPTS, CONFIRM_DELAY_S = 5, 0.02  # checks of a condition that may be temporary
 MAX_LINKED = 200_000  # hard-linked files to remember
 FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE, which the kernel stamps files with
 PAUSE_FACTOR = 50  # a walk that costs a second of processor time runs at most every 50 seconds

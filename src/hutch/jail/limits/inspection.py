@@ -34,10 +34,7 @@ from hutch.jail.policy import HOME, Limits
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
 SLACK = 20  # a 20th more is allowed after a hit, as space for cleaning up
-MAX_HITS, MAX_FACTOR = (
-    3,
-    2,
-)  # after so many hits, and so many times over, the workspace must be cleaned from outside
+MAX_HITS, MAX_FACTOR = 3, 2  # after so many hits and so many times over, only cleaning from outside helps
 
 
 @dataclass(frozen=True, slots=True)

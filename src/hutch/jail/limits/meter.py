@@ -62,9 +62,7 @@ class Meter:
             # With a cgroup this limit is higher than the cgroup's, since only the cgroup reports refusals.
             processes = limits.processes + (SPARE_PROCESSES if self.has_cgroup else 0)
             values[resource.RLIMIT_NPROC] = (processes, processes)
-            if (
-                not self.has_cgroup
-            ):  # one process that allocates everything at once is faster than the watcher
+            if not self.has_cgroup:  # a process that allocates all at once is faster than the watcher
                 values[resource.RLIMIT_DATA] = (2 * limits.memory_bytes, 2 * limits.memory_bytes)
         if limits.memory_bytes < self.limits.memory_bytes:
             data_bytes = limits.memory_bytes + RESERVED_BYTES

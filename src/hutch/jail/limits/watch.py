@@ -74,9 +74,8 @@ class Watch:
             )
         if self.inspector.exhausted_limit() is not None:
             async with self._settling:
-                await self._run_in_thread(
-                    self.inspector.record_leftovers
-                )  # files may have been deleted by now
+                # Files may have been deleted meanwhile.
+                await self._run_in_thread(self.inspector.record_leftovers)
                 if (hit := self.inspector.exhausted_limit()) is not None:
                     raise LimitReached(
                         f"The workspace exceeded {hit} repeatedly; no more commands run in it. "
@@ -160,9 +159,7 @@ class Watch:
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
         self._thread_work = future
-        future.add_done_callback(
-            self._unset_stale
-        )  # after any work, since the next inspection may be far off
+        future.add_done_callback(self._unset_stale)  # after any work: the next inspection may be far off
         return await asyncio.shield(future)
 
     def _unset_stale(self, _: "asyncio.Future[T]") -> None:

@@ -185,9 +185,7 @@ class ReplyParser:
                 return Reply(int(match[2] or match[4]), int(match[3] or match[5]))
             if partial < 0 and len(buffer) - end < MAX_REPORT_BYTES:
                 partial = start  # the rest may follow
-            start = buffer.find(
-                reply_prefix, start + 1
-            )  # skip the traces of our own lines by `set -x` and `set -v`
+            start = buffer.find(reply_prefix, start + 1)  # skip traces of our lines by `set -x` and `set -v`
         self._scanned = partial if partial >= 0 else max(0, len(buffer) - len(reply_prefix) + 1)
         if len(buffer) > self._max_bytes:
             self.flooded = True
