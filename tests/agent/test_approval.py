@@ -50,7 +50,7 @@ class Person:
         return self.answers.pop(0)
 
 
-async def worked(setup: RunSetup) -> tuple[Sequence[events.AnyEvent], list[events.ToolReturned]]:
+async def run_to_end(setup: RunSetup) -> tuple[Sequence[events.AnyEvent], list[events.ToolReturned]]:
     await begin(setup, "run_1", "Go.")
     log = [entry.event for entry in await entries(setup.recorder)]
     return log, [event for event in log if isinstance(event, events.ToolReturned)]
@@ -60,7 +60,7 @@ async def test_without_a_user_an_ask_is_denied_with_a_reason(tmp_path: Path) -> 
     folder = own_persona(tmp_path, "ask bash git push")
     options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder)
     async with open_setup(tmp_path, options) as setup:
-        log, returned = await worked(setup)
+        log, returned = await run_to_end(setup)
     assert not returned[0].ok
     assert returned[0].text.startswith(
         "This needs a user's approval (ask bash git push), and no user is here to give it."
@@ -73,11 +73,11 @@ async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask bash git push")
     options = SetupOptions({"a": b""}, replies({**PUSH, "times": 2}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        log, returned = await worked(setup)
+        log, returned = await run_to_end(setup)
     grant = (Rule("allow", "bash", "git push"),)
     assert person.asked == [("git push origin main", "ask bash git push", grant)] * 2
-    given = [event for event in log if isinstance(event, ApprovalGiven)]
-    assert [(each.allowed, each.scope, each.by) for each in given] == [
+    answers = [event for event in log if isinstance(event, ApprovalGiven)]
+    assert [(each.allowed, each.scope, each.by) for each in answers] == [
         (True, "once", "ada"),
         (False, "once", "ada"),
     ]
@@ -95,7 +95,7 @@ async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Pa
     )
     async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
-        _, returned = await worked(setup)
+        _, returned = await run_to_end(setup)
         log = await entries(setup.recorder)
     [asked] = [entry.event for entry in log if isinstance(entry.event, ApprovalAsked)]
     assert len(person.asked) == 1 and asked.covers == ("bash git push",)
@@ -113,7 +113,7 @@ async def test_scope_always_is_saved(log: SqlLog, tmp_path: Path) -> None:
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
     options = SetupOptions({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        _, returned = await worked(replace(setup, save_rules=saved.add))
+        _, returned = await run_to_end(replace(setup, save_rules=saved.add))
     assert await saved.rules() == (Rule("allow", "write_file", "uv.lock"),) and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
 
@@ -131,9 +131,9 @@ async def test_an_answer_that_cannot_be_saved_holds_for_the_session_with_a_warni
         approve=person,
     )
     async with open_setup(tmp_path, options) as setup:
-        events, returned = await worked(replace(setup, save_rules=saved.add))
-    said = [event.message for event in events if isinstance(event, StepReached)]
-    [warning] = [message for message in said if message.startswith("warning: ")]
+        events, returned = await run_to_end(replace(setup, save_rules=saved.add))
+    messages = [event.message for event in events if isinstance(event, StepReached)]
+    [warning] = [message for message in messages if message.startswith("warning: ")]
     assert warning.startswith("warning: This is allowed for this session only; later sessions ask again: ")
     assert "too many permanent approvals" in warning
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
@@ -152,7 +152,7 @@ async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_agains
         options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
         async with open_setup(home, options) as setup:
             policy = setup.policy.granted(await saved.rules())
-            events, returned = await worked(replace(setup, policy=policy, save_rules=saved.add))
+            events, returned = await run_to_end(replace(setup, policy=policy, save_rules=saved.add))
         scopes = [event.scope for event in events if isinstance(event, ApprovalGiven)]
         return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
 
@@ -168,7 +168,7 @@ async def test_without_a_store_scope_always_becomes_session(tmp_path: Path) -> N
     folder = own_persona(tmp_path, "ask bash git push")
     options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        log, _ = await worked(setup)
+        log, _ = await run_to_end(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
 
 
@@ -180,7 +180,7 @@ async def test_questions_are_asked_one_by_one_and_an_answer_covers_the_next(tmp_
         {"a": b"x"}, replies({"calls": [read, read, read]}, FINISH), folder=folder, approve=person
     )
     async with open_setup(tmp_path, options) as setup:
-        _, returned = await worked(setup)
+        _, returned = await run_to_end(setup)
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 4
 
 
@@ -190,7 +190,7 @@ async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None
     unclear = {"calls": [call("bash", command="X=true; $X git push")], "times": 2}
     options = SetupOptions({"a": b""}, replies(unclear, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        log, _ = await worked(setup)
+        log, _ = await run_to_end(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["once", "once"]
 
 
@@ -199,7 +199,7 @@ async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "deny bash git push", "ask bash")
     options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        _, returned = await worked(setup)
+        _, returned = await run_to_end(setup)
     assert person.asked == []
     assert returned[0].text.startswith("A rule denies this: deny bash git push. Find another way")
 
@@ -217,7 +217,7 @@ async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "args"),
     [
         ("write_file", '{"path": "secrets/a", "content": ""}'),
         ("write_file", '{"path": "./secrets/a", "content": ""}'),
@@ -230,35 +230,35 @@ async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path)
         ("apply_patch", '{"patch": "--- a/secrets/a\\n+++ b/secrets/a\\n@@ -1 +1 @@\\n-a\\n+b\\n"}'),
     ],
 )
-async def test_rules_compare_normalised_paths(tool: str, given: str) -> None:
+async def test_rules_compare_normalised_paths(tool: str, args: str) -> None:
     policy = Policy((parse_rule("deny * secrets/**"),))
-    arguments = Toolbox(TOOLS).parse(tool, given)
+    arguments = Toolbox(TOOLS).parse(tool, args)
     assert decide(policy, tool, arguments).action == "deny"
 
 
 async def test_other_tasks_run_while_a_command_is_parsed() -> None:
-    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
-    assert isinstance(given, Arguments)
+    args = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
+    assert isinstance(args, Arguments)
     approvals = Approvals(Policy((parse_rule("deny bash git push"),)))
-    checking = asyncio.ensure_future(approvals.check(Call("call_1", "bash", ""), given, nothing))
+    checking = asyncio.ensure_future(approvals.check(Call("call_1", "bash", ""), args, nothing))
     turns = 0
     while not checking.done():
         await asyncio.sleep(0.01)
         turns += 1
     refusal = checking.result()
-    assert turns > 1  # it takes half a second of computing before it is given up
+    assert turns > 1  # it takes half a second of computing before it is abandoned
     assert refusal and "the command is unclear" in refusal.text
 
 
 async def test_commands_that_wait_for_the_parser_take_no_thread_from_others() -> None:
-    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
-    assert isinstance(given, Arguments)
+    args = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
+    assert isinstance(args, Arguments)
     approvals = Approvals(Policy((parse_rule("deny bash git push"),)))
     checks = [
-        asyncio.ensure_future(approvals.check(Call(f"call_{number}", "bash", ""), given, nothing))
+        asyncio.ensure_future(approvals.check(Call(f"call_{number}", "bash", ""), args, nothing))
         for number in range(50)
     ]
-    await asyncio.sleep(0.01)  # all have begun to wait
+    await asyncio.sleep(0.01)  # all are waiting
     assert await asyncio.to_thread(lambda: "free") == "free"
     assert not any(check.done() for check in checks[20:])
     for check in checks:
@@ -301,7 +301,7 @@ async def test_no_text_that_the_agent_reads_lifts_a_rule(tmp_path: Path) -> None
     }
     options = SetupOptions(files, OBEDIENT, folder=own_persona(tmp_path, "deny bash git push"))
     async with open_setup(tmp_path, options) as setup:
-        log, returned = await worked(setup)
+        log, returned = await run_to_end(setup)
         session_id, before = setup.recorder.session_id, setup.policy
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
     assert commands == ["cat notes.txt"]
@@ -349,7 +349,7 @@ async def test_a_rule_about_paths_holds_for_links_and_for_searches(
         tree = setup.context.workspace.place.directory
         for name, target in (("link", "secrets"), ("name", "link/key.txt"), ("away", "/workspace/secrets")):
             (tree / name).symlink_to(target)
-        _, returned = await worked(setup)
+        _, returned = await run_to_end(setup)
         assert (tree / "secrets" / "key.txt").read_text() == "hidden\n"
         assert [path.name for path in (tree / "secrets").iterdir()] == ["key.txt"]
     assert "hidden" not in returned[0].text and "key.txt" not in returned[0].text
@@ -363,15 +363,15 @@ async def test_a_search_does_not_show_files_that_need_approval(tmp_path: Path) -
     person = Person(Answer(True, "once", "ada"))
     options = SetupOptions(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
-        _, returned = await worked(setup)
+        _, returned = await run_to_end(setup)
     assert returned[0].text == "a"
     assert returned[1].text.startswith("secrets/key.txt")
 
 
 def test_a_long_command_is_shown_by_both_ends_and_the_omitted_length() -> None:
-    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
-    assert isinstance(given, Arguments)
-    told = summary(given)
-    assert told.startswith("begin ") and told.endswith(" end") and "12,010 characters in between" in told
+    args = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
+    assert isinstance(args, Arguments)
+    text = summary(args)
+    assert text.startswith("begin ") and text.endswith(" end") and "12,010 characters in between" in text
     short = Toolbox(TOOLS).parse("bash", json.dumps({"command": "y" * 5000 + "; rm -rf ."}))
     assert isinstance(short, Arguments) and summary(short).endswith("; rm -rf .")

@@ -60,9 +60,9 @@ async def test_long_output_is_shown_by_both_ends_and_saved_to_a_file(tmp_path: P
         # A trap in the place of the next one is not followed.
         await env.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
         await env.use("bash", command="seq 100000")
-        kept = await env.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
+        replaced = await env.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
     assert again.text == "50000\n100001"
-    assert kept.text == "x\nreplaced"
+    assert replaced.text == "x\nreplaced"
 
 
 @pytest.mark.parametrize("stream", ["", " >&2"])
@@ -78,12 +78,12 @@ async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, s
         env.redact(Redactor())
         result = await env.use("bash", command=command)
         waiting = f"until test -e go; do sleep 0.05; done; {command}"  # so that all of it is printed later
-        begun = await env.use("bash", command=waiting, yield_s=0)
+        started = await env.use("bash", command=waiting, yield_s=0)
         await env.use("write_file", path="go", content="")
-        later = await env.use("bash_output", id=begun.data["id"], wait_s=60)
+        later = await env.use("bash_output", id=started.data["id"], wait_s=60)
         file = await env.use("bash", command="head -c 5100 /tmp/hutch-output-1.txt")
-    for told in (result, later, file):
-        shown = f"{told.text} {told.data}"
+    for each in (result, later, file):
+        shown = f"{each.text} {each.data}"
         assert "K3y" not in shown and "sk-ant" not in shown and "[redacted" in shown
 
 
@@ -224,10 +224,10 @@ async def test_half_a_secret_is_held_back_while_its_command_runs(
     command = f"printf 'one Zq7-KvRwt'; until test -e go; do sleep 0.05; done; printf '{rest}'"
     async with open_tool_env(tmp_path, {"a": b""}) as env:
         env.redact(redactor)
-        begun = await env.use("bash", command=command, yield_s=0.5)
-        seen = [begun.data["stdout"], (await env.use("bash_output", id=begun.data["id"])).data["output"]]
+        started = await env.use("bash", command=command, yield_s=0.5)
+        seen = [started.data["stdout"], (await env.use("bash_output", id=started.data["id"])).data["output"]]
         await env.use("write_file", path="go", content="")
-        seen.append((await env.use("bash_output", id=begun.data["id"], wait_s=60)).data["output"])
+        seen.append((await env.use("bash_output", id=started.data["id"], wait_s=60)).data["output"])
     assert "Zq7" not in "".join(seen[:2])
     assert "".join(seen) == f"one {shown}"
 

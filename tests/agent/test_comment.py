@@ -20,8 +20,8 @@ PATCH = parse_patch(
 )
 
 
-def said(**given: Any) -> CommentArguments:
-    return CommentArguments(**{"path": "a.py", "line": 2, "severity": "should", "body": "Why?", **given})
+def comment_arguments(**changes: Any) -> CommentArguments:
+    return CommentArguments(**{"path": "a.py", "line": 2, "severity": "should", "body": "Why?", **changes})
 
 
 def test_only_a_review_has_it() -> None:
@@ -32,13 +32,13 @@ async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
         box = Toolbox([Comment(PATCH)])
         for path, line in (("a.py", 2), ("./a.py", 1), ("/workspace/a.py", 3)):
-            result = await box.use("comment", said(path=path, line=line), env.context)
+            result = await box.use("comment", comment_arguments(path=path, line=line), env.context)
             assert (result.ok, result.text) == (True, f"Noted on a.py:{line}.")
         assert result.data == {"path": "a.py", "line": 3, "severity": "should", "body": "Why?"}
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("changes", "words"),
     [
         ({"path": "b.py"}, "There is no file 'b.py'. The change touches: a.py, gone.py."),
         ({"path": "gone.py", "line": 7}, "The change deletes 'gone.py'."),
@@ -50,16 +50,16 @@ async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
     ],
 )
 async def test_a_line_that_does_not_exist_is_refused_with_a_hint(
-    tmp_path: Path, given: dict[str, Any], words: str
+    tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
-        result = await Toolbox([Comment(PATCH)]).use("comment", said(**given), env.context)
+        result = await Toolbox([Comment(PATCH)]).use("comment", comment_arguments(**changes), env.context)
     assert not result.ok and words in result.text
 
 
 async def test_the_number_of_comments_is_limited_also_after_a_resume(tmp_path: Path) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
         box = Toolbox([Comment(PATCH, MAX_COMMENTS - 1)])
-        assert (await box.use("comment", said(), env.context)).ok
-        last = await box.use("comment", said(), env.context)
+        assert (await box.use("comment", comment_arguments(), env.context)).ok
+        last = await box.use("comment", comment_arguments(), env.context)
     assert not last.ok and "into the summary of finish" in last.text

@@ -143,9 +143,9 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
     model = FunctionModel(think)
     async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
         setup.inbox.append(UserMessage("Mind the gap."))
-        worked = await begin(setup, "run_1", "Go.")
+        finished = await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
-    assert (worked.ended.outcome, len(model.seen)) == ("done", 51)
+    assert (finished.ended.outcome, len(model.seen)) == ("done", 51)
     stable = [
         later.messages[: len(earlier.messages)] == earlier.messages and heads(later) == heads(earlier)
         for earlier, later in zip(model.seen, model.seen[1:], strict=False)
@@ -182,9 +182,9 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
     options = SetupOptions({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
     async with open_setup(tmp_path, options) as setup:
         setup.inbox.append(UserMessage("Use tabs."))
-        worked = await begin(setup, "run_1", "The task itself.")
+        finished = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     (made_short,) = [each.event for each in log if isinstance(each.event, events.ContextCompacted)]
     assert made_short.summary.startswith(
         "The task itself.\n\n[Hutch replaced the conversation so far by this summary.]"
@@ -200,7 +200,7 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
     assert model.seen[-1].messages[0] == FromUser(made_short.summary)
     # It was paid for, and is counted when the log is taken up again.
     replies = [each.event for each in log if isinstance(each.event, events.ModelReplied)]
-    assert worked.ended.input_tokens == sum(each.input_tokens for each in replies) + 100
+    assert finished.ended.input_tokens == sum(each.input_tokens for each in replies) + 100
     rebuilt = Conversation()
     for entry in log:
         rebuilt.apply(entry.event, entry.seq)
@@ -215,8 +215,8 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
 async def test_without_a_summary_the_last_replies_replace_it(tmp_path: Path, answer: Turn) -> None:
     model = FunctionModel(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
-        worked = await begin(setup, "run_1", "The task itself.")
-    assert worked.ended.outcome == "done"
+        finished = await begin(setup, "run_1", "The task itself.")
+    assert finished.ended.outcome == "done"
     summary = model.seen[-1].messages[0]
     assert isinstance(summary, FromUser) and "I decide for plan B.\nthought 1" in summary.text
 
@@ -225,20 +225,20 @@ async def test_without_a_summary_the_last_replies_replace_it(tmp_path: Path, ans
 async def test_a_scripted_model_continues_after_a_compaction(
     tmp_path: Path,
 ) -> None:
-    said = [
+    script = [
         {"text": f"Turn {turn}.", "calls": [call("bash", command=f"seq {turn} 2000")]} for turn in range(4)
     ]
     done = {"when": {"tool": "bash", "contains": "2000"}, "text": "Done."}
-    options = SetupOptions({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*said, done]}))
+    options = SetupOptions({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*script, done]}))
     async with open_setup(tmp_path, options) as setup:
         session_id = setup.recorder.session_id
-        worked = await begin(setup, "run_1", "The task itself.")
+        finished = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
     short = [each.seq for each in log if isinstance(each.event, events.ContextCompacted)]
     assert short
     replies = [each.event.text for each in log if isinstance(each.event, events.ModelReplied)]
     assert replies == ["Turn 0.", "Turn 1.", "Turn 2.", "Turn 3.", "Done."]
-    assert worked.summary == "Done."
+    assert finished.summary == "Done."
     async with open_setup(tmp_path, options, session_id) as setup:
         again = await go_on(setup, "run_1", [each for each in log if each.seq <= short[0]])
     assert (again.summary, again.ended.turns) == ("Done.", 5)
@@ -254,9 +254,9 @@ async def test_a_conversation_that_the_provider_finds_too_long_is_compacted(tmp_
 
     model = FunctionModel(think)
     async with open_setup(tmp_path, SetupOptions({"f": b"0\n"}, "[]", model=model)) as setup:
-        worked = await begin(setup, "run_1", "The task itself.")
+        finished = await begin(setup, "run_1", "The task itself.")
         log = await entries(setup.recorder)
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert sum(isinstance(each.event, events.ContextCompacted) for each in log) == 1
 
 
@@ -278,13 +278,13 @@ async def test_a_concluded_run_does_not_ask_the_model_again(tmp_path: Path, last
 
 
 def test_a_model_does_not_see_messages_for_some_users_only() -> None:
-    said = [
+    messages = [
         events.RunStarted(run_id="r", prompt="Work.", persona="coder", model="m"),
         events.MessageSent(author="user", text="hidden tests: 3 failed", audience="owner"),
         events.MessageSent(author="user", text="for everyone"),
     ]
     made = Conversation()
-    for number, event in enumerate(said, 1):
+    for number, event in enumerate(messages, 1):
         made.apply(event, number)
     assert made.messages == [FromUser("Work."), FromUser("for everyone")]
     assert (made.user_messages, made.seq) == (["for everyone"], 3)

@@ -28,8 +28,8 @@ def test_the_line_that_describes_the_error(output: str, line: str) -> None:
     assert error_line(output) == line
 
 
-def report(**given: object) -> Report:
-    return Report(**{"runner": "r", "command": "c", "counts": None, "exit_code": 1, **given})  # type: ignore[arg-type]
+def report(**fields: object) -> Report:
+    return Report(**{"runner": "r", "command": "c", "counts": None, "exit_code": 1, **fields})  # type: ignore[arg-type]
 
 
 def test_without_counts_a_reason_has_a_remedy() -> None:

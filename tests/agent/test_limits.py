@@ -60,13 +60,13 @@ def test_the_reached_limit_is_named() -> None:
 
 
 def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") -> list[tuple[bool, bool]]:
-    told = [guard.record("edit_file", '{"a": 1, "b": 2}', text, ok=ok) for _ in range(times)]
-    return [(bool(word), stop) for word, stop in told]
+    warned = [guard.record("edit_file", '{"a": 1, "b": 2}', text, ok=ok) for _ in range(times)]
+    return [(bool(word), stop) for word, stop in warned]
 
 
 def test_the_same_failing_call_is_warned_about_then_stopped() -> None:
     seen = repeat(LoopGuard(), FAILING_STOPPED)
-    assert next(place for place, (told, _) in enumerate(seen, 1) if told) == FAILING_WARNED
+    assert next(place for place, (warned, _) in enumerate(seen, 1) if warned) == FAILING_WARNED
     assert [stop for _, stop in seen] == [False] * (FAILING_STOPPED - 1) + [True]
 
 
@@ -91,8 +91,8 @@ def entries_of(*events: Event) -> list[Entry]:
     return [Entry(id_, seq, seq * 1_000_000, event, "") for seq, event in enumerate(events, start=1)]
 
 
-def reply(**given: object) -> ModelReplied:
-    return ModelReplied(run_id="r", turn=1, input_tokens=10, output_tokens=5, duration_s=2, **given)  # type: ignore[arg-type]
+def reply(**fields: object) -> ModelReplied:
+    return ModelReplied(run_id="r", turn=1, input_tokens=10, output_tokens=5, duration_s=2, **fields)  # type: ignore[arg-type]
 
 
 def test_the_usage_of_a_run_is_read_from_its_log() -> None:
@@ -127,8 +127,10 @@ async def test_a_limit_ends_a_run_and_a_higher_one_resumes_it(
     tmp_path: Path, limits: RunLimits, words: str, turns: int
 ) -> None:
     def think(request: Request) -> Turn:
-        said = sum(isinstance(message, FromModel) for message in request.messages)
-        calls = (call("finish", title="Done") if said == 5 else call("bash", command=f"echo {said} >> ran"),)
+        turns = sum(isinstance(message, FromModel) for message in request.messages)
+        calls = (
+            call("finish", title="Done") if turns == 5 else call("bash", command=f"echo {turns} >> ran"),
+        )
         return Turn(calls=calls, usage=Usage(input=1000, output=100))
 
     # One whose price is known, at 3 and 15 dollars for a million: each turn is 0.0045.
@@ -141,7 +143,7 @@ async def test_a_limit_ends_a_run_and_a_higher_one_resumes_it(
     assert ended.cost_usd == pytest.approx(0.0045 * turns)
     options.limits = DEFAULT_LIMITS
     async with open_setup(tmp_path, options, session_id) as setup:
-        worked = await go_on(setup, "run_1", await entries(setup.recorder))
+        finished = await go_on(setup, "run_1", await entries(setup.recorder))
         ran = await setup.context.workspace.read_small("ran")
-    assert (worked.ended.outcome, worked.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")
-    assert worked.ended.cost_usd == pytest.approx(0.0045 * 6)
+    assert (finished.ended.outcome, finished.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")
+    assert finished.ended.cost_usd == pytest.approx(0.0045 * 6)

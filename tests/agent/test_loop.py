@@ -40,12 +40,12 @@ MENDING = replies(
 
 async def test_a_failing_test_is_fixed(tmp_path: Path) -> None:
     async with open_setup(tmp_path, SetupOptions(BROKEN, MENDING)) as setup:
-        worked = await begin(setup, "run_1", "Make the test pass.")
+        finished = await begin(setup, "run_1", "Make the test pass.")
         log = [entry.event for entry in await entries(setup.recorder)]
-        assert (worked.ended.outcome, worked.ended.turns) == ("done", 4)
-        assert (worked.title, worked.summary) == ("Add, not subtract", "The sign was wrong.")
-        assert worked.changed
-        patch, _ = await setup.context.workspace.patch(worked.first.id, worked.last.id)
+        assert (finished.ended.outcome, finished.ended.turns) == ("done", 4)
+        assert (finished.title, finished.summary) == ("Add, not subtract", "The sign was wrong.")
+        assert finished.changed
+        patch, _ = await setup.context.workspace.patch(finished.first.id, finished.last.id)
     assert b"-    return a - b\n+    return a + b\n" in patch
     assert [(e.passed, e.failed) for e in log if isinstance(e, events.RanTests)] == [(0, 1), (1, 0)]
     assert [e.path for e in log if isinstance(e, events.FileChanged)] == ["adding.py"]
@@ -63,9 +63,9 @@ async def test_the_tests_decide_the_outcome(tmp_path: Path) -> None:
     wrong = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a * b"}]}
     cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Make the test pass.")
-    assert worked.ended.outcome == "tests_failing"
-    assert worked.tests is not None and "1 failed" in worked.tests.text()
+        finished = await begin(setup, "run_1", "Make the test pass.")
+    assert finished.ended.outcome == "tests_failing"
+    assert finished.tests is not None and "1 failed" in finished.tests.text()
 
 
 WRITES = b"import unittest\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        pass\n\n"
@@ -92,10 +92,13 @@ async def test_files_that_tests_change_are_tested_or_reported(
     files = {"mod.py": b"def f(): return 1\n", "test_mod.py": WRITES + then}
     cassette = replies({"calls": [call("write_file", path="x", content="x"), call("run_tests")]}, FINISH)
     async with open_setup(tmp_path, SetupOptions(files, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Work.")
+        finished = await begin(setup, "run_1", "Work.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert (worked.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (outcome, runs)
-    assert ("are untested" in worked.ended.reason) == (outcome != "done")
+    assert (finished.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (
+        outcome,
+        runs,
+    )
+    assert ("are untested" in finished.ended.reason) == (outcome != "done")
 
 
 async def test_changes_after_the_tests_are_not_delivered_untested(tmp_path: Path) -> None:
@@ -123,27 +126,27 @@ async def test_changes_after_the_tests_are_not_delivered_untested(tmp_path: Path
                     time.sleep(0.02)
 
         setup.recorder.listeners.append(note)
-        worked = await begin(replace(setup, on_delta=meanwhile), "run_1", "Work.")
-    assert worked.ended.outcome == "tests_failing"
-    assert worked.tests is not None and not worked.tests.ok
+        finished = await begin(replace(setup, on_delta=meanwhile), "run_1", "Work.")
+    assert finished.ended.outcome == "tests_failing"
+    assert finished.tests is not None and not finished.tests.ok
 
 
 async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
     async with open_setup(tmp_path, SetupOptions(BROKEN, replies({"text": "It subtracts."}))) as setup:
-        worked = await begin(setup, "run_1", "What does it do?")
-    assert (worked.ended.outcome, worked.changed, worked.tests) == ("done", False, None)
-    assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
+        finished = await begin(setup, "run_1", "What does it do?")
+    assert (finished.ended.outcome, finished.changed, finished.tests) == ("done", False, None)
+    assert (finished.title, finished.summary) == ("What does it do?", "It subtracts.")
 
 
 async def test_deeply_nested_arguments_get_an_error_result(tmp_path: Path) -> None:
-    wanted = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
-    deep = {"calls": wanted}
+    calls = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
+    deep = {"calls": calls}
     async with open_setup(tmp_path, SetupOptions(BROKEN, replies(deep, FINISH))) as setup:
-        worked = await begin(setup, "run_1", "Try.")
+        finished = await begin(setup, "run_1", "Try.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
-    assert ["nested too deep" in text for text in told] == [True, True]
-    assert worked.ended.outcome == "done"
+    errors = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
+    assert ["nested too deep" in text for text in errors] == [True, True]
+    assert finished.ended.outcome == "done"
 
 
 async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
@@ -155,12 +158,12 @@ async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
         await begin(setup, "run_1", "Try.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
-    assert "There is no tool 'telepathy'" in told[0]
-    assert "the arguments are not JSON" in told[1]
-    assert "`path` is missing; `file` is unknown" in told[2]
-    assert "leads out of the workspace" in told[3]
-    assert "'nothing.py' does not exist" in told[4]
+    errors = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
+    assert "There is no tool 'telepathy'" in errors[0]
+    assert "the arguments are not JSON" in errors[1]
+    assert "`path` is missing; `file` is unknown" in errors[2]
+    assert "leads out of the workspace" in errors[3]
+    assert "'nothing.py' does not exist" in errors[4]
 
 
 @pytest.mark.parametrize(
@@ -174,25 +177,25 @@ async def test_invalid_calls_get_error_results(tmp_path: Path) -> None:
 async def test_a_limit_ends_a_run_with_a_reason(tmp_path: Path, limits: RunLimits, words: str) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 0.3; date +%N")], "times": 1000})
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, limits=limits)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
-    assert worked.ended.outcome == "limit_reached"
-    assert words in worked.ended.reason
+        finished = await begin(setup, "run_1", "Go.")
+    assert finished.ended.outcome == "limit_reached"
+    assert words in finished.ended.reason
 
 
 async def test_a_model_that_repeats_itself_is_stopped(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("read_file", path="nothing.py")], "times": 1000})
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
-    assert (worked.ended.outcome, worked.ended.turns) == ("limit_reached", 6)
-    assert "repeated itself" in worked.ended.reason
+        finished = await begin(setup, "run_1", "Go.")
+    assert (finished.ended.outcome, finished.ended.turns) == ("limit_reached", 6)
+    assert "repeated itself" in finished.ended.reason
 
 
 async def test_an_unavailable_model_fails_the_run(tmp_path: Path) -> None:
     cassette = replies({"fault": {"status": 529}, "times": 9})
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
-    assert worked.ended.outcome == "failed"
-    assert "Tried 3 times" in worked.ended.reason
+        finished = await begin(setup, "run_1", "Go.")
+    assert finished.ended.outcome == "failed"
+    assert "Tried 3 times" in finished.ended.reason
 
 
 async def test_cancelling_kills_all_processes_and_is_logged(tmp_path: Path) -> None:
@@ -221,13 +224,13 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
     async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "Print hunter2-hunter2.")
         log = await entries(setup.recorder)
-        kept = [entry for entry in log if "hunter2" in repr(entry.event)]
-    assert kept == []
+        leaked = [entry for entry in log if "hunter2" in repr(entry.event)]
+    assert leaked == []
 
 
 async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: Path) -> None:
-    wanted = [{**call("hunter2-hunter2"), "id": "hunter2-hunter2"}, {**call("x" * 190 + "hunter2-hunter2")}]
-    options = SetupOptions(BROKEN, replies({"calls": wanted}, FINISH), secrets=["hunter2-hunter2"])
+    calls = [{**call("hunter2-hunter2"), "id": "hunter2-hunter2"}, {**call("x" * 190 + "hunter2-hunter2")}]
+    options = SetupOptions(BROKEN, replies({"calls": calls}, FINISH), secrets=["hunter2-hunter2"])
     async with open_setup(tmp_path, options) as setup:
         await begin(setup, "run_1", "Go.")
         log = await entries(setup.recorder)
@@ -257,9 +260,9 @@ async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     async with open_setup(tmp_path, options, session_id) as setup:
-        worked = await go_on(setup, "run_1", await entries(setup.recorder))
+        finished = await go_on(setup, "run_1", await entries(setup.recorder))
         changed = [e for e in await entries(setup.recorder) if isinstance(e.event, events.FileChanged)]
-        assert worked.ended.outcome == "done"
+        assert finished.ended.outcome == "done"
         assert len(changed) == 1  # the edit was not made again
 
 
@@ -269,12 +272,12 @@ async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path
         session_id = setup.recorder.session_id
         await begin(setup, "run_1", "Make the test pass.")
         log = await entries(setup.recorder)
-    begun = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
+    last_call = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
     nothing_more = SetupOptions(BROKEN, replies({"text": "I was not to be asked."}))
     async with open_setup(tmp_path, nothing_more, session_id) as setup:
-        worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= begun])
+        finished = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= last_call])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
-    assert (worked.ended.outcome, worked.title) == ("done", "Add, not subtract")
+    assert (finished.ended.outcome, finished.title) == ("done", "Add, not subtract")
     assert [event.type for event in more if event.type in ("tool.called", "model.replied")] == []
     assert [event.text for event in more if isinstance(event, events.ToolReturned)] == ["Done."]
 
@@ -282,20 +285,20 @@ async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path
 async def test_an_invalid_patch_gets_an_error_result(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
+        finished = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert [event.ok for event in log if isinstance(event, events.ToolReturned)] == [False, True]
 
 
 async def test_after_a_cut_off_reply_the_model_is_asked_to_continue(tmp_path: Path) -> None:
     cassette = replies({"text": "I was just", "finish": "length"}, {"text": "saying."})
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
+        finished = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert (worked.summary, worked.ended.turns) == ("saying.", 2)
-    (said,) = [event for event in log if isinstance(event, events.MessageSent)]
-    assert (said.author, said.text.startswith("Your reply was cut off.")) == ("hutch", True)
+    assert (finished.summary, finished.ended.turns) == ("saying.", 2)
+    (message,) = [event for event in log if isinstance(event, events.MessageSent)]
+    assert (message.author, message.text.startswith("Your reply was cut off.")) == ("hutch", True)
 
 
 async def test_a_refusal_of_the_model_fails_the_run_with_its_text(tmp_path: Path) -> None:
@@ -324,14 +327,14 @@ async def test_a_bug_in_hutch_is_logged_and_raised(tmp_path: Path) -> None:
 
 
 async def test_lone_surrogates_are_replaced_before_they_are_logged(tmp_path: Path) -> None:
-    said = iter(
+    turns = iter(
         [Turn("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
     )
-    model = FunctionModel(lambda request: next(said, Turn("Done.")))
+    model = FunctionModel(lambda request: next(turns, Turn("Done.")))
     async with open_setup(tmp_path, SetupOptions(BROKEN, "[]", model=model)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
+        finished = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert next(event.text for event in log if isinstance(event, events.ModelReplied)) == "\U0001f600 \ufffd"
 
 
@@ -343,8 +346,8 @@ async def test_a_message_during_finish_reaches_the_model(tmp_path: Path) -> None
         return Turn(calls=(call("finish", title="Done"),))
 
     async with open_setup(tmp_path, SetupOptions(BROKEN, "[]", model=FunctionModel(think))) as setup:
-        worked = await begin(setup, "run_1", "Go.")
-    assert (worked.summary, worked.ended.turns) == ("That too.", 2)
+        finished = await begin(setup, "run_1", "Go.")
+    assert (finished.summary, finished.ended.turns) == ("That too.", 2)
 
 
 async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path) -> None:
@@ -357,22 +360,22 @@ async def test_waiting_for_a_user_does_not_count_as_working_time(tmp_path: Path)
         waited_s = time.monotonic() - began
         return "Yes."
 
-    said = replies(
+    script = replies(
         {"calls": [call("ask_user", question="May I?")]},
         {"calls": [call("finish", title="Done")]},
     )
     for limit_s in (2.0, 8.0, 32.0):
-        async with open_setup(tmp_path / str(limit_s), SetupOptions(BROKEN, said)) as setup:
+        async with open_setup(tmp_path / str(limit_s), SetupOptions(BROKEN, script)) as setup:
             asking = replace(
                 setup,
                 context=replace(setup.context, ask=slow),
                 limits=replace(DEFAULT_LIMITS, timeout_s=limit_s),
             )
             began = time.monotonic()
-            worked = await begin(asking, "run_1", "Ask first.")
+            finished = await begin(asking, "run_1", "Ask first.")
         if time.monotonic() - began - waited_s < limit_s:
             break  # else the work alone took longer on this machine
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
 
 
 async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> None:
@@ -395,9 +398,9 @@ async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> N
         raise AssertionError(f"{text} was asked again as {call_id!r}")
 
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, ask=nobody), session_id) as setup:
-        worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= answered])
+        finished = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= answered])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert [event.text for event in more if isinstance(event, events.ToolReturned)] == [
         "The user answers: No."
     ]

@@ -165,8 +165,8 @@ def test_an_answer_does_not_cover_another_command(shown: str, other: str) -> Non
     granted = rules.granted(rules.decide("bash", command=shown).covers)
     asked = granted.decide("bash", command=other)
     assert asked.action == "ask"
-    kept = policy(*(str(rule) for rule in rules.decide("bash", command=shown).covers), default="ask")
-    assert kept.decide("bash", command=other).action == "ask"
+    covered = policy(*(str(rule) for rule in rules.decide("bash", command=shown).covers), default="ask")
+    assert covered.decide("bash", command=other).action == "ask"
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,11 @@ def started(command: str) -> CommandStarted:
 async def test_reports_are_written_before_the_next_event_and_after_the_output(recorder: Recorder) -> None:
     ended = CommandEnded(shell="main", command="ls", cwd="/work", exit_code=0, duration_s=1.0)
     printed = ShellPrinted(shell="main", stream="stdout", text="a\n")
-    said = MessageSent(author="user", text="Go on.")
+    message = MessageSent(author="user", text="Go on.")
     recorder.report(started("ls"))
     recorder.report(ended)
-    seq = await recorder.append([said], output=[printed])
-    assert await logged(recorder) == [printed, started("ls"), ended, said]
+    seq = await recorder.append([message], output=[printed])
+    assert await logged(recorder) == [printed, started("ls"), ended, message]
     assert seq == recorder.last_seq == 5
 
 
@@ -86,33 +86,33 @@ async def test_reports_hold_neither_secrets_nor_lone_surrogates(recorder: Record
 
 
 async def test_listeners_get_events_that_are_in_the_log(recorder: Recorder) -> None:
-    heard: list[tuple[Sequence[Event], Sequence[Event]]] = []
+    received: list[tuple[Sequence[Event], Sequence[Event]]] = []
 
     async def hear(events: Sequence[Event]) -> None:
-        heard.append((list(events), await logged(recorder)))
+        received.append((list(events), await logged(recorder)))
 
     recorder.listeners.append(hear)
     recorder.report(started("ls"))
-    said = MessageSent(author="user", text="Go on.")
-    await recorder.append([said])
-    assert heard == [([started("ls"), said], [started("ls"), said])]
+    message = MessageSent(author="user", text="Go on.")
+    await recorder.append([message])
+    assert received == [([started("ls"), message], [started("ls"), message])]
 
 
 async def test_a_caller_that_is_cancelled_waits_until_its_events_are_written(recorder: Recorder) -> None:
-    heard = asyncio.Event()
+    received = asyncio.Event()
 
     async def hear(events: Sequence[Event]) -> None:
-        heard.set()
+        received.set()
 
     recorder.listeners.append(hear)
-    said = MessageSent(author="user", text="Go on.")
-    appending = asyncio.ensure_future(recorder.append([said]))
+    message = MessageSent(author="user", text="Go on.")
+    appending = asyncio.ensure_future(recorder.append([message]))
     await asyncio.sleep(0)
     appending.cancel()
     async with asyncio.timeout(DEADLINE_S):
         await asyncio.wait([appending])
-    assert appending.cancelled() and heard.is_set()
-    assert await logged(recorder) == [said]
+    assert appending.cancelled() and received.is_set()
+    assert await logged(recorder) == [message]
 
 
 async def test_reports_after_the_end_of_a_log_are_dropped(recorder: Recorder) -> None:

@@ -42,8 +42,8 @@ async def kill_and_resume(home: Path, moment: str, number: int) -> bool:
             return False
         before = {entry.event.call_id for entry in log if isinstance(entry.event, ToolReturned)}
         if not any(isinstance(entry.event, RunEnded) for entry in log):
-            worked = await go_on(setup, "run_1", log)
-            assert worked.ended.outcome == "done"
+            finished = await go_on(setup, "run_1", log)
+            assert finished.ended.outcome == "done"
         log = await entries(setup.recorder)
         ran = ((await setup.context.workspace.read_small("ran.txt")) or b"").decode().split()
     check(log, ran, before)
@@ -57,9 +57,9 @@ def check(log: list[Entry], ran: list[str], before: set[str]) -> None:
     returned = {event.call_id: event for event in events if isinstance(event, ToolReturned)}
     # Every turn happened once, and every call got exactly one result.
     assert [reply.turn for reply in replies] == list(range(1, TURNS + 2))
-    wanted = [call.id for reply in replies for call in reply.calls]
-    assert sorted(returned) == sorted(wanted)
-    assert sum(isinstance(event, ToolReturned) for event in events) == len(wanted)
+    call_ids = [call.id for reply in replies for call in reply.calls]
+    assert sorted(returned) == sorted(call_ids)
+    assert sum(isinstance(event, ToolReturned) for event in events) == len(call_ids)
     # No call was made twice.
     assert sorted(called) == sorted(set(called)) and before <= set(called)
     # Interrupted calls are reported as such. They were made once or not at all, the others once.

@@ -43,8 +43,8 @@ anyio = pytest.mark.anyio
 @anyio
 async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path) -> None:
     key = "sk-ant-" + "K3y" * 20
-    said = "." * (int(SHOWN_CHARS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
-    test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({said!r})\n"
+    message = "." * (int(SHOWN_CHARS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
+    test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({message!r})\n"
     async with open_tool_env(tmp_path, {"test_x.py": test.encode()}) as env:
         env.redact(Redactor())
         result = await env.use("run_tests")
@@ -309,7 +309,7 @@ async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path
         failed = await env.use("run_tests")
         env.context = replace(env.context, test_command="python3 flood.py")
         flooded = await env.use("run_tests")
-    for told in (failed, flooded):
-        assert "characters omitted" in told.text and "[redacted:secret]" in told.text
-        shown = f"{told.text} {told.data}"
+    for result in (failed, flooded):
+        assert "characters omitted" in result.text and "[redacted:secret]" in result.text
+        shown = f"{result.text} {result.data}"
         assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown

@@ -24,7 +24,7 @@ MAX_TOKENS = 3000
 CHARS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
 
 
-def told(toolbox: Toolbox) -> str:
+def specs_json(toolbox: Toolbox) -> str:
     return json.dumps(
         [
             {"name": each.name, "description": each.description, "parameters": each.parameters}
@@ -42,7 +42,7 @@ async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> No
         system = system_prompt(
             persona, env.context.workspace, jail_path="/workspace", network=(), notes=notes
         )
-    tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / CHARS_PER_TOKEN
+    tokens = len(system + specs_json(Toolbox(TOOLS).only(persona.tools))) / CHARS_PER_TOKEN
     assert 300 < tokens < MAX_TOKENS
 
 
@@ -66,8 +66,8 @@ def test_the_schemas_are_exact_and_small() -> None:
     assert [word for word in ("$ref", "$defs", '"title"', "anyOf", '"null"', "default") if word in text] == []
     for name, schema in schemas.items():
         assert schema["additionalProperties"] is False, name
-    wanted = {name: sorted(schema.get("required", [])) for name, schema in schemas.items()}
-    assert wanted == {
+    required = {name: sorted(schema.get("required", [])) for name, schema in schemas.items()}
+    assert required == {
         "read_file": ["path"],
         "write_file": ["content", "path"],
         "edit_file": ["edits", "path"],
@@ -160,7 +160,7 @@ class Meeting:
     arguments: ClassVar[type[Arguments]] = Nothing
     parallel: ClassVar[bool] = True
 
-    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+    async def __call__(self, args: Nothing, context: Context) -> ToolResult:
         await self.barrier.wait()
         return ToolResult("met")
 
@@ -171,7 +171,7 @@ class Long:
     arguments: ClassVar[type[Arguments]] = Nothing
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+    async def __call__(self, args: Nothing, context: Context) -> ToolResult:
         return ToolResult("first\n" + "\udcff" * MAX_CHARS + "\nlast")
 
 
@@ -181,9 +181,9 @@ async def test_reading_tools_run_concurrently_and_return_in_order(tmp_path: Path
     async with open_setup(tmp_path, SetupOptions({"a": b"x"}, cassette)) as setup:
         setup = replace(setup, toolbox=Toolbox([Meeting(asyncio.Barrier(3)), Long()]))
         async with asyncio.timeout(DEADLINE_S):
-            worked = await begin(setup, "run_1", "Meet.")
+            finished = await begin(setup, "run_1", "Meet.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert [each.type for each in log if each.type.startswith("tool.")] == [
         *["tool.called"] * 3,
         *["tool.returned"] * 3,
@@ -206,7 +206,7 @@ class Leaky:
     arguments: ClassVar[type[Arguments]] = Nothing
     parallel: ClassVar[bool] = False
 
-    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+    async def __call__(self, args: Nothing, context: Context) -> ToolResult:
         data = {
             "text": SECRET,
             "nested": [{"deep": ("x", f"a {SECRET} b"), SECRET: 1}],
@@ -225,9 +225,9 @@ async def test_a_changed_file_whose_name_is_not_utf_8_is_logged(tmp_path: Path) 
     patch = '--- /dev/null\n+++ "b/caf\\351"\n@@ -0,0 +1 @@\n+x\n'
     cassette = replies({"calls": [call("apply_patch", patch=patch)]}, {"text": "Done."})
     async with open_setup(tmp_path, SetupOptions({"a": b"x"}, cassette)) as setup:
-        worked = await begin(setup, "run_1", "Go.")
+        finished = await begin(setup, "run_1", "Go.")
         log = [entry.event for entry in await entries(setup.recorder)]
-    assert worked.ended.outcome == "done"
+    assert finished.ended.outcome == "done"
     assert [each.path for each in log if isinstance(each, FileChanged)] == ["caf\\xe9"]
 
 
@@ -235,9 +235,9 @@ async def test_a_changed_file_whose_name_is_not_utf_8_is_logged(tmp_path: Path) 
 async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None:
     toolbox = Toolbox([Leaky()], Redactor([SECRET]))
     async with open_tool_env(tmp_path, {"a": b""}) as env:
-        given = toolbox.parse("leak", "{}")
-        assert isinstance(given, Arguments)
-        result = await toolbox.use("leak", given, env.context)
+        args = toolbox.parse("leak", "{}")
+        assert isinstance(args, Arguments)
+        result = await toolbox.use("leak", args, env.context)
     mark = "[redacted:secret]"
     assert result == ToolResult(
         mark,
@@ -259,10 +259,10 @@ async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None
 def test_no_half_of_a_secret_is_left_where_a_wrong_argument_is_cut() -> None:
     key = "sk-ant-" + "K3y" * 12
     toolbox = Toolbox(TOOLS, Redactor())
-    for letters in range(40, 200, 5):
-        for given in (
-            {"command": ["x" * letters + " " + key + " " + "y" * 300]},
-            {"x" * letters + " " + key: 1},
+    for padding in range(40, 200, 5):
+        for args in (
+            {"command": ["x" * padding + " " + key + " " + "y" * 300]},
+            {"x" * padding + " " + key: 1},
         ):
-            told = toolbox.parse("bash", json.dumps(given))
-            assert isinstance(told, ToolResult) and "K3y" not in told.text
+            result = toolbox.parse("bash", json.dumps(args))
+            assert isinstance(result, ToolResult) and "K3y" not in result.text

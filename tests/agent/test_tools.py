@@ -55,7 +55,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "words"),
     [
         ({"path": "empty"}, "(the file is empty)"),
         ({"path": "src/app.py", "start_line": 9}, "'src/app.py' has 2 lines, so there is no line 9."),
@@ -69,10 +69,10 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
     ],
 )
 async def test_content_that_cannot_be_shown_is_described(
-    tmp_path: Path, given: dict[str, object], words: str
+    tmp_path: Path, arguments: dict[str, object], words: str
 ) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
-        result = await env.use("read_file", **given)
+        result = await env.use("read_file", **arguments)
     assert words in result.text
     assert len(result.text) < 1000
 
@@ -91,8 +91,8 @@ async def test_no_path_leads_out_of_the_workspace(tmp_path: Path, path: str) -> 
             "edit_file": {"path": path, "edits": [{"insert_line": 0, "new": "x\n"}]},
             "apply_patch": {"patch": f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch"},
         }
-        for tool, given in calls.items():
-            result = await env.use(tool, **given)
+        for tool, arguments in calls.items():
+            result = await env.use(tool, **arguments)
             assert not result.ok and result.changes == (), tool
             assert "root:" not in result.text, tool
         for tool in ("glob", "grep"):
@@ -117,7 +117,7 @@ async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "content", "after", "kept"),
+    ("before", "content", "after", "note"),
     [
         (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "The file keeps its CRLF line ends."),
         (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n", "The file keeps its byte order mark."),
@@ -129,17 +129,17 @@ async def test_a_file_is_written_and_described(tmp_path: Path) -> None:
             "The file keeps its byte order mark and its CRLF line ends.",
         ),
         (b"a\r\nb\n", "x\ny\n", b"x\ny\n", ""),  # mixed: nothing to keep
-        (b"a\nb\n", "x\r\n", b"x\r\n", ""),  # said in so many words
+        (b"a\nb\n", "x\r\n", b"x\r\n", ""),  # CRLF written explicitly
         (b"a\r\nb", "x\r\ny\n", b"x\r\ny\n", ""),
     ],
 )
 async def test_a_rewritten_file_keeps_its_encoding_and_line_ends(
-    tmp_path: Path, before: bytes, content: str, after: bytes, kept: str
+    tmp_path: Path, before: bytes, content: str, after: bytes, note: str
 ) -> None:
     async with open_tool_env(tmp_path, {"file.txt": before}) as env:
         written = await env.use("write_file", path="file.txt", content=content)
         assert (await env.context.workspace.read_range("file.txt")).data == after
-    assert written.text.partition("lines).")[2].strip() == kept
+    assert written.text.partition("lines).")[2].strip() == note
 
 
 async def test_a_quote_may_begin_with_the_byte_order_mark_that_the_file_keeps(tmp_path: Path) -> None:
@@ -160,10 +160,10 @@ async def test_a_file_changed_since_it_was_read_is_not_overwritten_by_accident(t
         await env.use("read_file", path="src/app.py")
         await env.use("bash", command="echo '# mine' >> src/app.py")
         refused = await env.use("write_file", path="src/app.py", content="gone\n")
-        kept = await env.use("bash", command="tail -1 src/app.py")
+        tail = await env.use("bash", command="tail -1 src/app.py")
         again = await env.use("write_file", path="src/app.py", content="meant\n")
     assert not refused.ok and "was changed by something else since you read it. Read it again" in refused.text
-    assert kept.text == "# mine" and again.ok
+    assert tail.text == "# mine" and again.ok
 
 
 async def test_an_edit_shows_its_result_and_a_refusal_has_a_hint(tmp_path: Path) -> None:
@@ -333,10 +333,10 @@ async def test_a_user_is_asked_if_one_is_connected(tmp_path: Path) -> None:
     async with open_tool_env(tmp_path, FILES) as env:
         alone = await env.use("ask_user", question="Tabs or spaces?")
         env.context = replace(env.context, ask=answer)
-        heard = await env.use("ask_user", question="Tabs or spaces?")
-    assert (alone.ok, heard.ok) == (False, True)
+        answered = await env.use("ask_user", question="Tabs or spaces?")
+    assert (alone.ok, answered.ok) == (False, True)
     assert alone.text.startswith("No user is here to answer. Decide for yourself")
-    assert heard.text == "The user answers: You asked: Tabs or spaces?"
+    assert answered.text == "The user answers: You asked: Tabs or spaces?"
 
 
 async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:

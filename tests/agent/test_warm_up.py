@@ -47,5 +47,5 @@ async def test_the_agents_shell_starts_during_the_first_request(tmp_path: Path) 
     async with open_setup(tmp_path, SetupOptions({"a.txt": b"a\n"}, "", model=model)) as setup:
         assert isinstance(setup.context.jail, Jailed)
         model.jail = setup.context.jail
-        worked = await begin(setup, "run_1", "Look.")
-    assert (worked.ended.outcome, model.shells) == ("done", 1)
+        finished = await begin(setup, "run_1", "Look.")
+    assert (finished.ended.outcome, model.shells) == ("done", 1)
