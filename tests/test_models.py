@@ -79,8 +79,8 @@ def test_addresses_and_retries_come_from_the_settings(home: Path) -> None:
         openai_compatible_base_url = "http://127.0.0.1:8000/v1"
         openai_protocol = "chat"
         attempts = 2
-        longest_wait_s = 5
-        silence_s = 30
+        max_retry_wait_s = 5
+        idle_timeout_s = 30
         """,
     )
     granted = access(found, {})
@@ -90,7 +90,7 @@ def test_addresses_and_retries_come_from_the_settings(home: Path) -> None:
     }
     assert granted.base_url("anthropic") == "https://api.anthropic.com"
     assert granted.openai_protocol == "chat"
-    assert granted.retry_policy == RetryPolicy(attempts=2, max_wait_s=5, silence_s=30)
+    assert granted.retry_policy == RetryPolicy(attempts=2, max_wait_s=5, idle_timeout_s=30)
 
 
 @pytest.mark.parametrize(

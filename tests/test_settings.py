@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.settings import LoadedSettings, Paths, Settings, find_paths, load
-from hutch.settings.model import FIELDS, environment_variable
+from hutch.settings.model import FIELDS, RENAMED, environment_variable
 
 GIB = 1024**3
 REFERENCE = Path(__file__).parent.parent / "scripts" / "settings_reference.py"
@@ -183,6 +183,11 @@ def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.M
             "Did you mean HUTCH_JAIL__MEMORY_BYTES?",
         ),
         (
+            {"HUTCH_SESSIONS__KEEP_DAYS": "3"},
+            "HUTCH_SESSIONS__KEEP_DAYS (from the environment) has a new name: "
+            "HUTCH_SESSIONS__FILE_RETENTION_DAYS. Rename it there.",
+        ),
+        (
             {"HUTCH_ZZZ": "1"},
             "HUTCH_ZZZ (from the environment) is not a setting. "
             "Remove it; `hutch config show --defaults` lists all settings.",
@@ -217,6 +222,10 @@ def test_a_wrong_variable_is_refused_by_name(place: Place, variables: dict[str, 
         ("jail = 5", "jail (from {}) is a section: it contains settings, and has no value itself."),
         ("[jail]\nprocesess = 3", "jail.procesess (from {}) is not a setting. Did you mean jail.processes?"),
         ("processes = 30", "processes (from {}) is not a setting. Did you mean jail.processes?"),
+        *(
+            (f"{old} = 30", f"{old} (from {{}}) has a new name: {new}. Rename it there.")
+            for old, new in RENAMED.items()
+        ),
         (
             '"a\\nb" = 1',
             "'a\\nb' (from {}) is not a setting. "
@@ -227,6 +236,10 @@ def test_a_wrong_variable_is_refused_by_name(place: Place, variables: dict[str, 
 def test_a_wrong_line_in_the_users_file_is_refused_by_name(place: Place, toml: str, message: str) -> None:
     place.user_file.write_text(toml)
     assert place.refusal() == message.format(place.user_file)
+
+
+def test_renamed_settings_lead_to_settings_that_exist() -> None:
+    assert set(RENAMED.values()) <= FIELDS.keys() and not RENAMED.keys() & FIELDS.keys()
 
 
 def test_all_problems_are_reported_at_once_also_overridden_ones(place: Place) -> None:

@@ -47,7 +47,7 @@ from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.workspace import Workspace, open_mounted
 
-QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, silence_s=5)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, idle_timeout_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
 BROKEN = {
     "adding.py": b"def add(a, b):\n    return a - b\n",

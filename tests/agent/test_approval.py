@@ -17,7 +17,7 @@ from hutch.agent.tools.interface import Arguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
-from hutch.domain.events import ApprovalAsked, ApprovalGiven, StepReached
+from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached
 from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.interface import Call
 from hutch.store.approval_rules import MAX_RULES
@@ -45,7 +45,7 @@ class Person:
         self.answers = list(answers)
         self.asked: list[tuple[str, str, tuple[Rule, ...]]] = []
 
-    async def __call__(self, asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+    async def __call__(self, asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         self.asked.append((asked.summary, asked.rule, covers))
         return self.answers.pop(0)
 
@@ -76,7 +76,7 @@ async def test_scope_once_holds_for_one_call(tmp_path: Path) -> None:
         log, returned = await run_to_end(setup)
     grant = (Rule("allow", "bash", "git push"),)
     assert person.asked == [("git push origin main", "ask bash git push", grant)] * 2
-    answers = [event for event in log if isinstance(event, ApprovalGiven)]
+    answers = [event for event in log if isinstance(event, ApprovalAnswered)]
     assert [(each.allowed, each.scope, each.by) for each in answers] == [
         (True, "once", "ada"),
         (False, "once", "ada"),
@@ -97,7 +97,7 @@ async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Pa
         session_id = setup.recorder.session_id
         _, returned = await run_to_end(setup)
         log = await entries(setup.recorder)
-    [asked] = [entry.event for entry in log if isinstance(entry.event, ApprovalAsked)]
+    [asked] = [entry.event for entry in log if isinstance(entry.event, ApprovalRequested)]
     assert len(person.asked) == 1 and asked.covers == ("bash git push",)
     assert [event.ok for event in returned] == [True] * 4
     # As if it had been killed after the second of three.
@@ -153,7 +153,7 @@ async def test_scope_always_holds_in_later_runs_until_withdrawn_and_never_agains
         async with open_setup(home, options) as setup:
             policy = setup.policy.granted(await saved.rules())
             events, returned = await run_to_end(replace(setup, policy=policy, save_rules=saved.add))
-        scopes = [event.scope for event in events if isinstance(event, ApprovalGiven)]
+        scopes = [event.scope for event in events if isinstance(event, ApprovalAnswered)]
         return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
 
     assert await run("one", "ask bash git push") == (False, "always", "1")
@@ -169,7 +169,7 @@ async def test_without_a_store_scope_always_becomes_session(tmp_path: Path) -> N
     options = SetupOptions({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
         log, _ = await run_to_end(setup)
-    assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
+    assert [event.scope for event in log if isinstance(event, ApprovalAnswered)] == ["session"]
 
 
 async def test_questions_are_asked_one_by_one_and_an_answer_covers_the_next(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_an_answer_without_rules_to_add_holds_once(tmp_path: Path) -> None
     options = SetupOptions({"a": b""}, replies(unclear, FINISH), folder=folder, approve=person)
     async with open_setup(tmp_path, options) as setup:
         log, _ = await run_to_end(setup)
-    assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["once", "once"]
+    assert [event.scope for event in log if isinstance(event, ApprovalAnswered)] == ["once", "once"]
 
 
 async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_a_deny_is_never_asked_about(tmp_path: Path) -> None:
 
 
 async def test_a_failing_question_fails_the_run_with_its_message(tmp_path: Path) -> None:
-    async def broken(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+    async def broken(asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         raise Unavailable("The terminal is gone.")
 
     read = call("read_file", path="a")

@@ -51,9 +51,9 @@ some_events = st.one_of(
         ok=st.booleans(),
         text=texts,
     ),
-    st.builds(events.ApprovalAsked, call_id=ids, tool=texts, summary=texts, rule=texts),
+    st.builds(events.ApprovalRequested, call_id=ids, tool=texts, summary=texts, rule=texts),
     st.builds(
-        events.ApprovalGiven,
+        events.ApprovalAnswered,
         call_id=ids,
         allowed=st.booleans(),
         scope=st.sampled_from(["once", "session", "always"]),

@@ -30,7 +30,9 @@ def told(one: Conversation, seq: int, type_: str, **fields: Any) -> list[Any]:
 
 def asked(**fields: Any) -> Conversation:
     one = talk()
-    told(one, 1, "approval.asked", call_id="c1", tool="bash", summary="git push", rule="ask bash", **fields)
+    told(
+        one, 1, "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask bash", **fields
+    )
     return one
 
 
@@ -89,7 +91,7 @@ def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() ->
 
 def test_somebody_else_may_have_answered() -> None:
     one = asked()
-    told(one, 2, "approval.given", call_id="c1", allowed=True)
+    told(one, 2, "approval.answered", call_id="c1", allowed=True)
     assert one.line("y") == Said("message", {"text": "y"})
 
 
@@ -106,9 +108,9 @@ def test_what_happened_before_comes_in_one_go_and_only_the_last_of_it() -> None:
 
 def test_a_question_of_long_ago_that_was_answered_is_not_asked_again() -> None:
     one = talk(head=3)
-    told(one, 1, "approval.asked", call_id="c1")
+    told(one, 1, "approval.requested", call_id="c1")
     assert one.asked is None
-    told(one, 2, "approval.given", call_id="c1")
+    told(one, 2, "approval.answered", call_id="c1")
     told(one, 3, "run.ended", outcome="done")
     assert one.asked is None
 
@@ -122,7 +124,7 @@ def test_the_run_that_somebody_waits_for() -> None:
     for event in (
         {"type": "run.queued", "run_id": "r1"},
         {"type": "run.ended", "run_id": "r1", "outcome": "done"},
-        {"type": "input.taken", "input": 4, "kind": "prompt"},
+        {"type": "input.processed", "input": 4, "kind": "prompt"},
         {"type": "run.queued", "run_id": "r2"},
     ):
         assert prompt.ended(event) is None

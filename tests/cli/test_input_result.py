@@ -39,13 +39,13 @@ def test_what_is_sent_is_delivered_or_has_a_place(house: House) -> None:
     first = house.hutch("sessions", "send", id, "Begin").stdout
     assert first in (
         f"Delivered: {name} has taken it up as a prompt.\n",
-        "Queued as a prompt, at place 1 in the queue.\n",
+        "Queued as a prompt, at position 1 in the queue.\n",
     )
     house.until(id, "running")
     heard = f"the agent of {name} is running, and hears it before its next step.\n"
     for place in (1, 2):
         told = house.hutch("sessions", "send", id, "Hurry").stdout
-        assert told == f"Queued, at place {place} of what waits for it: {heard}"
+        assert told == f"Queued, at position {place} of what waits for it: {heard}"
     assert house.hutch("sessions", "send", id, "--prompt", "Later").stdout == (
         f"Queued as a prompt, behind what {name} does now.\n"
     )

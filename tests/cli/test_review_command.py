@@ -47,7 +47,7 @@ def test_blockers_are_an_exit_code_and_comments_are_kept(desk: Desk) -> None:
         ("adding.py", 2, "blocker")
     ]
     types = [each["event"]["type"] for each in events if each["type"] == "event"]
-    assert types[-1] == "review.given" and "tests.run" in types
+    assert types[-1] == "review.submitted" and "tests.run" in types
     listed = desk.hutch("changes", "comments").stdout
     assert "changes requested by hutch" in listed and "adding.py:2  blocker" in listed
     assert git(desk.work, "for-each-ref") == before

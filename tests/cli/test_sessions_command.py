@@ -163,7 +163,7 @@ def test_a_list_fits_the_terminal() -> None:
     session = {
         "id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh",
         "state": "queued",
-        "place": 12,
+        "queue_position": 12,
         "created_ms": 0,
         "owner": "usr_1",
         "owner_name": "ada",

@@ -449,7 +449,7 @@ def test_a_server_inside_is_reached_past_the_proxy(place: Path) -> None:
 def test_a_host_that_can_never_be_reached_is_refused_at_the_start(place: Path, host: str) -> None:
     ran = run(place, "--net", host, "--", "touch", "started")
     assert (ran.returncode, ran.stdout, list((place / "work").iterdir())) == (2, b"", [])
-    assert f"Allowed host '{host}' is a ".encode() in ran.stderr and b"jail.network_also" in ran.stderr
+    assert f"Allowed host '{host}' is a ".encode() in ran.stderr and b"jail.private_networks" in ran.stderr
 
 
 def test_a_private_registry_is_reached_when_its_network_is_exempted(place: Path) -> None:
@@ -460,9 +460,9 @@ def test_a_private_registry_is_reached_when_its_network_is_exempted(place: Path)
         get = ("--net", host, "--", "/usr/bin/python3", "-c", GET, f"http://{host}/")
         ran = run(place, *get)
         assert ran.returncode == 2
-        named = re.search(rb"set (jail\.network_also) to (127\.0\.0\.2/32) in your settings", ran.stderr)
+        named = re.search(rb"set (jail\.private_networks) to (127\.0\.0\.2/32) in your settings", ran.stderr)
         assert named
-        ran = run(place, *get, env={"HUTCH_JAIL__NETWORK_ALSO": named[2].decode()})
+        ran = run(place, *get, env={"HUTCH_JAIL__PRIVATE_NETWORKS": named[2].decode()})
         assert (ran.returncode, ran.stderr) == (0, b"")
     finally:
         server.shutdown()
@@ -471,7 +471,7 @@ def test_a_private_registry_is_reached_when_its_network_is_exempted(place: Path)
 
 def test_a_repository_cannot_exempt_a_network(place: Path) -> None:
     (place / "work" / ".hutch").mkdir()
-    (place / "work" / ".hutch" / "config.toml").write_text('jail.network_also = ["127.0.0.0/8"]\n')
+    (place / "work" / ".hutch" / "config.toml").write_text('jail.private_networks = ["127.0.0.0/8"]\n')
     ran = run(place, "--net", "127.0.0.2:80", "--", "true")
     assert ran.returncode == 2
     assert b"a repository may not set it" in ran.stderr and b"may not reach" in ran.stderr

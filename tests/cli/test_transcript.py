@@ -70,7 +70,7 @@ def test_a_model_that_broke_off_begins_anew() -> None:
 def test_who_waits_for_what() -> None:
     told = Told()
     told.event(
-        "approval.asked", call_id="c1", tool="bash", summary="git push", rule="ask", covers=["bash git"]
+        "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask", covers=["bash git"]
     )
     told.event("question.asked", call_id="c2", text="Why?")
     assert told.transcript.state == "waiting"
@@ -78,7 +78,7 @@ def test_who_waits_for_what() -> None:
         OpenQuestion("approval", "c1", "bash: git push", ("bash git",)),
         OpenQuestion("question", "c2", "Why?"),
     ]
-    told.event("approval.given", call_id="c1", allowed=True)
+    told.event("approval.answered", call_id="c1", allowed=True)
     assert list(told.transcript.waiting) == ["c2"]
     told.event("run.ended", outcome="cancelled")
     assert told.transcript.waiting == {}
@@ -100,7 +100,7 @@ def test_a_long_result_is_cut_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", ["", "run.ended", "approval.asked", "tests.run", "model.replied", "a.new.one"]
+    "type_", ["", "run.ended", "approval.requested", "tests.run", "model.replied", "a.new.one"]
 )
 def test_an_event_that_is_not_as_expected_breaks_nothing(type_: str) -> None:
     Told().event(type_)
@@ -127,7 +127,7 @@ def test_arguments_in_a_line(given: str, line: str) -> None:
 def test_what_is_asked_for_approval_drives_no_terminal() -> None:
     told = Told()
     evil = "\x1b[2J\nforged"
-    shown = told.event("approval.asked", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil])
+    shown = told.event("approval.requested", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil])
     asked = told.transcript.waiting["c1"]
     lines = [line.text for line in shown if isinstance(line, Line)]
     assert all(text.isprintable() for text in (*lines, asked.text, *asked.covers))
@@ -145,7 +145,7 @@ def test_what_became_of_a_delivery_is_told_with_the_command_that_repeats_it() ->
     assert told.event("delivery.ended", **failed, failing=True)[1:] == [
         Line("hutch changes propose run_1", lead="all the same: ")
     ]
-    assert told.event("delivery.asked", **RUN, by="usr_2", failing=True) == [
+    assert told.event("delivery.requested", **RUN, by="usr_2", failing=True) == [
         Line("bob wants it delivered, though its tests fail", "dim")
     ]
     told.event("run.started", **RUN, deliver=False)  # a review: there is nothing to deliver once more

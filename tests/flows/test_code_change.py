@@ -104,7 +104,7 @@ async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) ->
 async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def approve(event: events.ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+    async def approve(event: events.ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         asked.append(event.summary)
         return Answer(allowed=True, scope="session")
 

@@ -39,7 +39,7 @@ def test_who_may_not_write_is_quoted() -> None:
 @pytest.mark.parametrize(
     ("happened", "headline"),
     [
-        ([], "Queued at place 3."),
+        ([], "Queued at position 3."),
         ([events.RunStarted(run_id="run_1", prompt="", persona="", model="")], "Working on it."),
         ([ENDED], "Delivering."),
         (
@@ -66,11 +66,11 @@ def test_who_may_not_write_is_quoted() -> None:
             ],
             "No model is connected where Hutch runs, so nothing was done.",
         ),
-        ([events.RunEnded(run_id="run_2", outcome="failed")], "Queued at place 3."),
+        ([events.RunEnded(run_id="run_2", outcome="failed")], "Queued at position 3."),
     ],
 )
 def test_the_comment_says_how_it_goes(happened: list[events.Event], headline: str) -> None:
-    progress = Progress("run_1", place=3)
+    progress = Progress("run_1", queue_position=3)
     progress.apply(happened)
     text = told(progress)
     assert text.startswith(headline) and has_own_marker(text) and "@model" not in text and "@you" not in text

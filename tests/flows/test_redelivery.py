@@ -1,13 +1,13 @@
 """What a log says of a run that is to be handed over once more."""
 
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, Event, RunEnded, SessionRewound
+from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, Event, RunEnded, SessionRewound
 from hutch.domain.ids import SessionId
 from hutch.flows.redelivery import RunRecord, read
 
 ENDED = RunEnded(run_id="run_1", outcome="tests_failing")
 FAILED = DeliveryEnded(run_id="run_1", outcome="failed", failing=True)
-ASKED = DeliveryAsked(run_id="run_1", by="usr_1")
-KNOWN = DeliveryAsked(run_id="run_1", by="usr_1", failing=True)
+ASKED = DeliveryRequested(run_id="run_1", by="usr_1")
+KNOWN = DeliveryRequested(run_id="run_1", by="usr_1", failing=True)
 
 
 def told(*events: Event) -> RunRecord:
@@ -34,6 +34,6 @@ def test_who_cancels_takes_the_word_back() -> None:
 
 
 def test_other_runs_and_what_was_undone_do_not_count() -> None:
-    other = DeliveryAsked(run_id="run_2", by="usr_1", failing=True)
+    other = DeliveryRequested(run_id="run_2", by="usr_1", failing=True)
     assert told(ENDED, other) == RunRecord(ENDED)
     assert told(ENDED, KNOWN, FAILED, SessionRewound(to_seq=0, snapshot=1)) == RunRecord()

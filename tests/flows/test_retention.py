@@ -113,7 +113,10 @@ async def test_any_other_session_is_kept_for_days_and_what_waits_is_never_remove
 
 async def test_zero_keeps_them_for_good(tmp_path: Path) -> None:
     async with serving(
-        tmp_path / "home", sessions__idle_s=1, sessions__keep_days=0, sessions__keep_code_hours=0
+        tmp_path / "home",
+        sessions__idle_s=1,
+        sessions__file_retention_days=0,
+        sessions__code_retention_hours=0,
     ) as server:
         who = await owner(server)
         one = await sessions.create(server.services, who, NewSession(purpose="one"))

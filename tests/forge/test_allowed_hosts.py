@@ -68,7 +68,7 @@ async def test_the_attack_works_where_nobody_looks_and_not_where_somebody_does(i
     "spelling", ["http://{}/a/b", "https://{}:8443/a/b", "ssh://git@{}/a/b", "git@{}:a/b"]
 )
 async def test_private_addresses_in_every_spelling(host: str, spelling: str) -> None:
-    with pytest.raises(Denied, match=r"server\.allowed_hosts"):
+    with pytest.raises(Denied, match=r"server\.repository_hosts"):
         await reach().pin(parse_repo_url(spelling.format(host)))
 
 

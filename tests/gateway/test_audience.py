@@ -360,7 +360,7 @@ async def test_a_request_for_code_tells_nothing_that_is_withheld(api: Api, tmp_p
                     result = ToolReturned(
                         run_id=run_id, call_id="x", tool="bash", ok=True, text=word, audience=audience
                     )
-                    step = StepReached(step="looking", message=word, audience=audience)
+                    step = StepReached(step="inspecting", message=word, audience=audience)
                     await api.server.log.append(session_id, [result, step])
                 given = {"type": "answer", "call_id": frame["callId"], "text": "This."}
                 assert (await api.post(frame["answerUrl"], json=given)).status_code == 202

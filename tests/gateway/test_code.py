@@ -86,8 +86,8 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
     ids, types = [id for id, _ in told], [frame["type"] for _, frame in told]
     assert ids == sorted(set(ids))
     statuses = [frame["step"] for _, frame in told if frame["type"] == "status"]
-    assert statuses == ["cloning", "looking", "working", "branching", "committing", "pushing", "opening"]
-    looked = next(frame["message"] for _, frame in told if frame.get("step") == "looking")
+    assert statuses == ["cloning", "inspecting", "working", "branching", "committing", "pushing", "opening"]
+    looked = next(frame["message"] for _, frame in told if frame.get("step") == "inspecting")
     assert looked == "Looked at the repository: 1 file, Python (1); no tests found."
     assert types[0] == "status" and types[-3:] == ["diff", "pull_request", "done"]
     calls = [(frame["tool"], frame["input"]) for _, frame in told if frame["type"] == "tool_call"]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain.events import (
-    DeliveryAsked,
     DeliveryEnded,
+    DeliveryRequested,
     Entry,
     Event,
     MessageSent,
@@ -24,11 +24,11 @@ SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 ENDED = RunEnded(run_id="run_1", outcome="done")
 FAILED = DeliveryEnded(run_id="run_1", outcome="failed", reason="It was down.")
 PROPOSED = DeliveryEnded(run_id="run_1", outcome="proposed", url="https://forge.example/1")
-ASKED = DeliveryAsked(run_id="run_1", by="ada")
+ASKED = DeliveryRequested(run_id="run_1", by="ada")
 OTHERS = (
     RunEnded(run_id="run_2", outcome="done"),
     DeliveryEnded(run_id="run_2", outcome="failed"),
-    DeliveryAsked(run_id="run_2", by="ada"),
+    DeliveryRequested(run_id="run_2", by="ada"),
     MessageSent(author="user", text="Hello."),
 )
 
@@ -62,8 +62,8 @@ def attempts_after(entries: Sequence[Entry], place: int) -> bool:
         if getattr(event, "run_id", "") == "run_1":
             if isinstance(event, DeliveryEnded):
                 return True
-            if isinstance(event, DeliveryAsked | RunEnded):
-                asked = isinstance(event, DeliveryAsked)
+            if isinstance(event, DeliveryRequested | RunEnded):
+                asked = isinstance(event, DeliveryRequested)
     return asked
 
 

@@ -137,7 +137,7 @@ async def test_what_was_allowed_always_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=replies) as api:
         session = (await api.new_session(persona="pair", prompt="Push"))["id"]
         await api.until(session, "waiting")
-        [asked] = [each for each in await api.events(session) if each["type"] == "approval.asked"]
+        [asked] = [each for each in await api.events(session) if each["type"] == "approval.requested"]
         approve = {"type": "approve", "call_id": asked["call_id"], "scope": "always"}
         assert (await api.post(f"{V1}/sessions/{session}/inputs", json=approve)).status_code == 202
         await api.until(session, "idle", "parked")

@@ -32,7 +32,7 @@ async def test_a_session_is_told_as_by_rest(api: Api) -> None:
     session_id = await api.ready_session(purpose="as by REST", network=["docs.example.com"])
     by_rest = (await api.get(f"{V1}/sessions/{session_id}")).json()
     query = """query ($id: ID!) { session(id: $id) { id ownerId owner { name } purpose state network
-               createdMs updatedMs place head { seq hash atMs } limits { turns costUsd } } }"""
+               createdMs updatedMs queuePosition head { seq hash atMs } limits { turns costUsd } } }"""
     told = (await data(api, query, id=session_id))["session"]
     assert told == {
         "id": session_id,
@@ -43,7 +43,7 @@ async def test_a_session_is_told_as_by_rest(api: Api) -> None:
         "network": ["docs.example.com"],
         "createdMs": by_rest["created_ms"],
         "updatedMs": by_rest["updated_ms"],
-        "place": None,
+        "queuePosition": None,
         "head": {
             "seq": by_rest["head"]["seq"],
             "hash": by_rest["head"]["hash"],

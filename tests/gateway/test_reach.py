@@ -26,7 +26,7 @@ async def test_nobody_names_private_machines(api: Api, url: str) -> None:
             await who.post("/api/code", json={"repoUrl": url, "prompt": "x"}),
             await who.post(f"{V1}/sessions", json={"repository": url}),
         ):
-            assert answered.status_code == 403 and "server.allowed_hosts" in answered.text
+            assert answered.status_code == 403 and "server.repository_hosts" in answered.text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ async def test_what_is_allowed_works_and_was_not_asked_before(tmp_path: Path) ->
         async with serving(tmp_path / "one") as api:
             assert (await api.post(f"{V1}/sessions", json={"repository": url})).status_code == 403
             assert server.asked == []
-        async with serving(tmp_path / "two", server={"allowed_hosts": ["127.0.0.0/8"]}) as api:
+        async with serving(tmp_path / "two", server={"repository_hosts": ["127.0.0.0/8"]}) as api:
             session = await api.ready_session(repository=url)
             listed = (await api.get(f"{V1}/sessions/{session}/files")).json()
             assert [each["path"] for each in listed["items"]] == ["a"]

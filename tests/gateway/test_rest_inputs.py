@@ -23,11 +23,11 @@ async def test_a_prompt_is_taken_up_and_what_comes_of_it_is_in_the_log(api: Api)
     assert (given.json()["run_id"], run["input"]) == (run["id"], 1)
     await api.until(session, "idle")
     events = await api.events(session)
-    taken = [each for each in events if each["type"] == "input.taken"]
+    taken = [each for each in events if each["type"] == "input.processed"]
     assert [(each["input"], each["kind"]) for each in taken] == [(1, "prompt")]
     assert [each["outcome"] for each in events if each["type"] == "run.ended"] == ["done"]
     [kept] = (await api.get(f"{V1}/sessions/{session}/inputs")).json()["items"]
-    assert (kept["taken"], kept["input"]["text"], kept["run_id"]) == (True, "Go on", run["id"])
+    assert (kept["processed"], kept["input"]["text"], kept["run_id"]) == (True, "Go on", run["id"])
 
 
 async def test_who_sends_a_prompt_again_hears_of_the_same_run(api: Api) -> None:
@@ -142,7 +142,7 @@ async def test_an_approval_is_asked_for_and_given(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=replies) as api:
         session = (await api.new_session(persona="pair", prompt="Say hello in a file"))["id"]
         await api.until(session, "waiting")
-        asked = [each for each in await api.events(session) if each["type"] == "approval.asked"]
+        asked = [each for each in await api.events(session) if each["type"] == "approval.requested"]
         await api.give(session, type="approve", call_id=asked[0]["call_id"], scope="once")
         await api.until(session, "idle")
         assert (await api.get(f"{V1}/sessions/{session}/files/said")).content == b"hello\n"
@@ -160,12 +160,12 @@ async def test_what_is_allowed_always_is_the_users_own_in_every_session(tmp_path
             session = (await user.new_session(persona="pair", prompt="Make the file"))["id"]
             await user.until(session, "waiting", "idle")
             events = await user.events(session)
-            return session, [each["call_id"] for each in events if each["type"] == "approval.asked"]
+            return session, [each["call_id"] for each in events if each["type"] == "approval.requested"]
 
         session, [call_id] = await begin(ada)
         await ada.give(session, type="approve", call_id=call_id, scope="always")
         await ada.until(session, "idle")
-        given = [each for each in await ada.events(session) if each["type"] == "approval.given"]
+        given = [each for each in await ada.events(session) if each["type"] == "approval.answered"]
         assert [(each["allowed"], each["scope"]) for each in given] == [(True, "always")]
         session, asked = await begin(ada)
         assert asked == []
@@ -196,7 +196,7 @@ async def test_what_a_guest_allows_always_is_kept_for_the_guest(tmp_path: Path) 
         session = (await ada.new_session(persona="pair", prompt="Make the file"))["id"]
         await ada.until(session, "waiting")
         await ada.put(f"{V1}/sessions/{session}/shares/guest", json={"role": "member"})
-        [asked] = [each for each in await ada.events(session) if each["type"] == "approval.asked"]
+        [asked] = [each for each in await ada.events(session) if each["type"] == "approval.requested"]
         await guest.give(session, type="approve", call_id=asked["call_id"], scope="always")
         await ada.until(session, "idle")
         kept = [(await each.get(f"{V1}/me/approvals")).json()["items"] for each in (ada, guest)]

@@ -17,7 +17,7 @@ from tests.sessions.hosting import call, repository
 pytestmark = pytest.mark.anyio
 
 ROUTES = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())["paths"]
-PROJECTED = ("projections", "refolds", "usage", "usage_sessions", "usage_runs")  # they follow logs
+PROJECTED = ("projections", "stale_projections", "usage", "usage_sessions", "usage_runs")  # they follow logs
 UNSTEADY = ("logs", "statements", "tokens", *PROJECTED)
 QUERIES = {"grep": {"pattern": "yes"}, "glob": {"pattern": "**"}, "search": {"q": "yes"}}
 
@@ -112,7 +112,7 @@ async def test_ending_a_session_that_was_only_read_does_not_park_it_again(api: A
     await api.until(session, "ended")
     ended = await seen(api, session)
     types = [each["type"] for each in ended[1][len(before[1]) :]]
-    assert types == ["input.taken", "session.ended"]
+    assert types == ["input.processed", "session.ended"]
     answers = await read_all(observer, session)
     await close(api, session)
     assert (await read_all(observer, session))["snapshots"] == answers["snapshots"]

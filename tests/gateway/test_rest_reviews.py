@@ -59,7 +59,7 @@ async def reviewed(api: Api, change: dict[str, Any], model: str, **how: Any) -> 
 
     async def over() -> list[dict[str, Any]] | None:
         events = await api.events(session)
-        last = [each for each in events if each["type"] in ("review.given", "delivery.ended")]
+        last = [each for each in events if each["type"] in ("review.submitted", "delivery.ended")]
         return events if last else None
 
     return list(await eventually(over))
@@ -84,7 +84,7 @@ async def test_what_a_reviewer_finds_is_kept_with_the_change(
         FINISH,
     )
     events = await reviewed(api, change, model, instructions="Mind the umlauts.")
-    [given] = by_type(events, "review.given")
+    [given] = by_type(events, "review.submitted")
     assert (given["verdict"], given["title"], given["change_id"]) == (
         "changes_requested",
         "It loses letters.",
@@ -106,7 +106,7 @@ async def test_what_a_reviewer_finds_is_kept_with_the_change(
     [review] = (await api.get(f"{url}/reviews")).json()["items"]
     assert (review["commit"], review["body"]) == (change["commit"], "See the comments.")
     again = cassette(tmp_path / "d.json", call("finish", title="Fine now.", summary=""))
-    [given] = by_type(await reviewed(api, change, again), "review.given")
+    [given] = by_type(await reviewed(api, change, again), "review.submitted")
     assert given["verdict"] == "commented"
     assert (await api.get(f"{url}/comments")).json()["items"] == []
     [review] = (await api.get(f"{url}/reviews")).json()["items"]
@@ -132,7 +132,7 @@ async def test_what_the_agent_asked_for_is_answered_by_its_next_review(
     refused = await api.post(f"{url}/merge", json={})
     assert refused.status_code == 409 and "the agent's review asked for changes" in refused.text
     clean = cassette(tmp_path / "c.json", call("finish", title="Fine now.", summary=""))
-    [given] = by_type(await reviewed(api, change, clean), "review.given")
+    [given] = by_type(await reviewed(api, change, clean), "review.submitted")
     assert given["verdict"] == "commented"
     merged = await api.post(f"{url}/merge", json={})
     assert (merged.status_code, merged.json().get("overridden")) == (200, []), merged.text
@@ -188,7 +188,7 @@ async def test_a_reviewer_that_falls_for_it_can_still_do_nothing(
     assert [each["ok"] for each in returned[3:6]] == [False, False, False]
     assert all("deny bash git" in each["text"] for each in returned[3:6]), [each["text"] for each in returned]
     assert "`verdict` is unknown" in returned[7]["text"]
-    [given] = by_type(events, "review.given")
+    [given] = by_type(events, "review.submitted")
     assert given["verdict"] == "commented"
     assert by_type(events, "change.proposed") == by_type(events, "delivery.ended") == []
     assert git(repository, "for-each-ref") == before
@@ -259,7 +259,7 @@ async def test_a_fork_of_a_review_is_none(api: Api, repository: Path, tmp_path: 
         return by_type(await api.events(forked), "run.ended")
 
     await eventually(over)
-    assert by_type(await api.events(forked), "review.given") == []
+    assert by_type(await api.events(forked), "review.submitted") == []
     assert len((await api.get(f"{V1}/changes/{change['id']}/reviews")).json()["items"]) == 1
 
 
@@ -283,7 +283,7 @@ async def test_a_review_goes_on_after_its_server_ended(repository: Path, tmp_pat
     async with serving(tmp_path / "server", replies=WRITES) as api:
 
         async def over() -> list[dict[str, Any]]:
-            return by_type(await api.events(session), "review.given")
+            return by_type(await api.events(session), "review.submitted")
 
         [given] = await eventually(over)
         assert (given["verdict"], given["blockers"], given["shoulds"]) == ("changes_requested", 1, 1)

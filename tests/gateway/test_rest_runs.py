@@ -78,7 +78,7 @@ async def test_failing_tests_are_proposed_once_on_somebodys_word(api: Api, tmp_p
     assert refused.status_code == 409 and "force" in refused.json()["detail"]
     events = await api.events(run["session_id"])
     me = (await api.get(f"{V1}/me")).json()["user"]["id"]
-    words = [each for each in events if each["type"] == "delivery.asked"]
+    words = [each for each in events if each["type"] == "delivery.requested"]
     assert words and all((each["by"], each["failing"]) == (me, True) for each in words)
     assert [each["outcome"] for each in events if each["type"] == "delivery.ended"] == ["failed", "proposed"]
     assert [each["type"] for each in events].count("change.proposed") == 1
@@ -105,7 +105,7 @@ async def test_who_may_not_work_in_a_session_gives_no_word(api: Api, tmp_path: P
     assert (await (await api.as_nobody()).post(path, json=KNOWN)).status_code == 401
     for wrong in ({"failing": "perhaps"}, {"falling": True}, [True]):
         assert (await api.post(path, json=wrong)).status_code == 422
-    assert "delivery.asked" not in [each["type"] for each in await api.events(run["session_id"])]
+    assert "delivery.requested" not in [each["type"] for each in await api.events(run["session_id"])]
     assert branches(tmp_path) == ["main"]
     await deliver(api, run, KNOWN)
     noted = (await api.get(f"{V1}/audit")).json()["items"]
@@ -145,7 +145,7 @@ async def test_a_word_that_was_given_holds_until_it_is_delivered(api: Api, tmp_p
     [of_list] = [each for each in listed if each["id"] == run["session_id"]]
     assert of_list["delivered"]["outcome"] == "proposed"
     events = await api.events(run["session_id"])
-    assert [each["failing"] for each in events if each["type"] == "delivery.asked"] == [True, False]
+    assert [each["failing"] for each in events if each["type"] == "delivery.requested"] == [True, False]
 
 
 async def test_who_cancels_what_waits_to_be_delivered_takes_the_word_back(api: Api, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_who_cancels_what_waits_to_be_delivered_takes_the_word_back(api: A
     assert branches(tmp_path) == ["main"]
     assert (await deliver(api, run, KNOWN))["delivered"]["outcome"] == "proposed"
     events = await api.events(run["session_id"])
-    assert len([each for each in events if each["type"] == "delivery.asked"]) == 2, json.dumps(events)
+    assert len([each for each in events if each["type"] == "delivery.requested"]) == 2, json.dumps(events)
     assert [each["outcome"] for each in events if each["type"] == "run.ended"] == ["tests_failing"]
 
 

@@ -226,7 +226,7 @@ async def test_a_models_name_with_a_line_break_at_an_end_is_refused(
 async def test_what_is_not_there_is_told_only_to_who_may_name_it(tmp_path: Path) -> None:
     (tmp_path / "git").mkdir()
     server = {"repository_roots": [str(tmp_path / "git")]}
-    async with serving(tmp_path, server=server, jail={"network_also": ["10.1.2.0/24"]}) as api:
+    async with serving(tmp_path, server=server, jail={"private_networks": ["10.1.2.0/24"]}) as api:
         member = await api.as_user("mallory")
         for path, status in ((tmp_path / "git/none", 400), (tmp_path / "none", 403), (tmp_path, 403)):
             refused = await member.post(f"{V1}/sessions", json={"repository": str(path)})
@@ -279,7 +279,7 @@ async def test_a_session_that_waits_has_a_place_in_the_queue(tmp_path: Path) -> 
 
         async def places() -> list[int | None]:
             shown = [(await api.get(f"{V1}/sessions/{each['id']}")).json() for each in waiting]
-            return [each["place"] for each in shown]
+            return [each["queue_position"] for each in shown]
 
         async def settled() -> bool:
             return await places() == [1, 2]

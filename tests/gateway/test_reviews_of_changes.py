@@ -37,7 +37,7 @@ async def reviewed(made: Story, api: Api, number: int, *replies: dict[str, Any],
     session = str(begun.json()["session_id"])
 
     async def given() -> bool:
-        return any(each["type"] == "review.given" for each in await api.events(session))
+        return any(each["type"] == "review.submitted" for each in await api.events(session))
 
     await eventually(given)
     return session
@@ -48,7 +48,7 @@ async def test_a_blocker_holds_the_merge_back(told: tuple[Story, Api]) -> None:
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     session = await reviewed(made, api, change["number"], FINDS, call("finish", title="No.", summary=""))
-    [given] = [each for each in await api.events(session) if each["type"] == "review.given"]
+    [given] = [each for each in await api.events(session) if each["type"] == "review.submitted"]
     assert (given["change_id"], given["verdict"]) == (change["id"], "changes_requested")
     [comment] = (await api.get(f"{url}/comments")).json()["items"]
     assert comment["body"] == "Loses letters."
@@ -76,7 +76,7 @@ async def test_who_may_not_work_on_a_change_neither_lifts_an_objection_nor_makes
     await reviewed(made, api, change["number"], FINDS, call("finish", title="Not yet.", summary=""))
     for stranger in (bob, eve):
         session = await reviewed(made, stranger, change["number"], FINE, again=True)
-        [given] = [each for each in await stranger.events(session) if each["type"] == "review.given"]
+        [given] = [each for each in await stranger.events(session) if each["type"] == "review.submitted"]
         assert given["change_id"] == ""
     [kept] = (await api.get(f"{url}/reviews")).json()["items"]
     assert (kept["verdict"], kept["title"]) == ("changes_requested", "Not yet.")

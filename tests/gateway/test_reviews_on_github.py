@@ -75,7 +75,7 @@ async def reviewed(world: World, model: str, **how: Any) -> list[dict[str, Any]]
 async def end_of(world: World, session: str) -> list[dict[str, Any]]:
     async def over() -> list[dict[str, Any]] | None:
         events = await world.api.events(session)
-        last = {"review.given", "delivery.ended", "run.ended"}
+        last = {"review.submitted", "delivery.ended", "run.ended"}
         done = [each for each in events if each["type"] in last]
         return (
             events if done and (done[-1]["type"] != "run.ended" or done[-1]["outcome"] == "failed") else None
@@ -97,7 +97,7 @@ async def test_one_review_with_comments_on_lines_and_the_rest_in_its_text(
     world: World, tmp_path: Path
 ) -> None:
     events = await reviewed(world, model(tmp_path / "c.json"))
-    [given] = [each for each in events if each["type"] == "review.given"]
+    [given] = [each for each in events if each["type"] == "review.submitted"]
     assert (given["verdict"], given["blockers"], given["commit"]) == ("changes_requested", 1, world.head)
     [posted] = world.pull["reviews"]
     assert given["url"].endswith(f"#review-{posted['id']}")
@@ -120,15 +120,15 @@ async def test_without_a_model_nothing_is_posted_and_the_commit_is_not_reviewed(
     events = await reviewed(world, f"scripted:{OFFLINE}")
     assert (events[-1]["type"], events[-1]["outcome"]) == ("run.ended", "failed")
     assert events[-1]["reason"].startswith("No model is connected to the server, so nothing was done.")
-    assert world.pull["reviews"] == [] and "review.given" not in {each["type"] for each in events}
+    assert world.pull["reviews"] == [] and "review.submitted" not in {each["type"] for each in events}
     events = await reviewed(world, model(tmp_path / "c.json"))
-    assert events[-1]["type"] == "review.given" and len(world.pull["reviews"]) == 1
+    assert events[-1]["type"] == "review.submitted" and len(world.pull["reviews"]) == 1
 
 
 async def test_lines_that_the_forge_refuses_are_told_in_the_text(world: World, tmp_path: Path) -> None:
     world.hub.fault(r"POST .*/reviews", 422, message="Line could not be resolved", times=1)
     events = await reviewed(world, model(tmp_path / "c.json"))
-    assert events[-1]["type"] == "review.given"
+    assert events[-1]["type"] == "review.submitted"
     [posted] = world.pull["reviews"]
     assert posted["comments"] == []
     assert "`a.py:41` **blocker**: It says:" in posted["body"]
@@ -138,7 +138,7 @@ async def test_a_review_whose_answer_was_lost_is_found_again(world: World, tmp_p
     world.hub.fault(r"POST .*/reviews", 502, after=True)
     events = await reviewed(world, model(tmp_path / "c.json"))
     [posted] = world.pull["reviews"]
-    assert events[-1]["type"] == "review.given" and events[-1]["url"].endswith(f"#review-{posted['id']}")
+    assert events[-1]["type"] == "review.submitted" and events[-1]["url"].endswith(f"#review-{posted['id']}")
 
 
 async def test_who_cancels_while_a_review_is_posted_comes_too_late(world: World, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_who_cancels_while_a_review_is_posted_comes_too_late(world: World,
     await world.api.give(session, type="cancel")
     events = await end_of(world, session)
     [posted] = world.pull["reviews"]
-    [given] = [each for each in events if each["type"] == "review.given"]
+    [given] = [each for each in events if each["type"] == "review.submitted"]
     assert given["url"] == posted["html_url"]
 
 
@@ -199,7 +199,7 @@ async def test_what_is_pushed_while_it_is_read_is_not_what_its_comments_are_on(
 
     await eventually(started)
     push(world, {"a.py": "harmless = 1\n" * 60})
-    [given] = [each for each in await end_of(world, session) if each["type"] == "review.given"]
+    [given] = [each for each in await end_of(world, session) if each["type"] == "review.submitted"]
     [posted] = world.pull["reviews"]
     assert given["commit"] == posted["commit_id"] == world.head
     assert posted["comments"] == [] and "`a.py:41` **blocker**" in posted["body"]

@@ -148,10 +148,10 @@ async def test_a_pass_opens_one_door_once(tmp_path: Path) -> None:
         ):
             assert (await mine.get(name, "/", wrong)).status_code == 401, wrong
         assert (await mine.get(other, "/", kept)).status_code == 401
-        entering = re.sub("pass=", "pass=x", target)
+        entering = re.sub("token=", "token=x", target)
         assert (await mine.get(name, entering)).status_code == 401
         assert (
-            await mine.get(name, f"/.hutch/enter?{kept.replace('hutch_preview', 'pass')}")
+            await mine.get(name, f"/.hutch/enter?{kept.replace('hutch_preview', 'token')}")
         ).status_code == 401
 
 

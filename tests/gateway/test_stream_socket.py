@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.flows.users import Accounts
-from hutch.gateway.stream.streams import streams_of
+from hutch.gateway.stream.streams import Streams, streams_of
 from tests.gateway.api import Api, eventually, serving
 from tests.gateway.streaming import ended, frames_until, next_frame, say, socket
 
@@ -111,6 +111,15 @@ async def test_bytes_that_are_no_text_close_the_connection(tmp_path: Path) -> No
         async with socket(api, f"{path}?after={seq}") as connection:
             await say(connection, type="ping")
             assert (await next_frame(connection))["type"] == "pong"
+
+
+async def test_a_quiet_stream_has_heartbeats(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        api.app.state.streams = Streams(tick_s=0.05, heartbeat_s=0.2)
+        _, path, seq = await ready(api)
+        async with socket(api, f"{path}?after={seq}") as connection:
+            for _ in range(2):
+                assert await next_frame(connection) == {"type": "heartbeat", "seq": seq}
 
 
 async def refused(api: Api, path: str, **options: Any) -> tuple[int, dict[str, Any]]:

@@ -105,7 +105,7 @@ async def test_several_write_and_those_who_only_watch_do_not(tmp_path: Path) -> 
             await bobs.type("echo bobs-$((2 + 2))\n")
             for each in (mine, eves):
                 await each.see(r"bobs-4\r\n")
-            for frame in (b"touch pwned\n", '{"type":"resize","columns":9,"rows":9}', '{"type":"take"}'):
+            for frame in (b"touch pwned\n", '{"type":"resize","columns":9,"rows":9}', '{"type":"take_over"}'):
                 await eves.connection.send(frame)
                 refusal = await eves.hear("error")
                 assert refusal["code"] == "denied"
@@ -129,7 +129,7 @@ async def test_one_writes_until_another_takes_over(tmp_path: Path) -> None:
                 }
                 await bobs.type("echo no\n")
                 assert "Only owner types here" in (await bobs.hear("error"))["detail"]
-                await say(bobs.connection, type="take")
+                await say(bobs.connection, type="take_over")
                 while (await mine.hear("writer"))["you"]:
                     pass
                 await mine.type("echo no\n")

@@ -101,7 +101,7 @@ async def test_the_same_delivery_is_one_run_under_whatever_name_it_comes(world: 
     reused = await deliver(api, "issues", labeled(made.hub.url("acme/project"), 2), id="one")
     assert reused.json()["state"] == "known"
     [row] = await settled(api)
-    assert (row["state"], row["reason"], row["wish"]) == ("ended", "", "")
+    assert (row["state"], row["reason"], row["request"]) == ("ended", "", "")
     assert len(await sessions(api)) == len(made.pulls()) == 1
     assert (await deliver(api, "issues", told, id="later")).json()["state"] == "known"
 

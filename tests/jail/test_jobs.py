@@ -11,7 +11,7 @@ import pytest
 from hutch.jail import open_shell
 from hutch.jail.jail import Jailed
 from hutch.jail.jobs import has_jobs
-from hutch.jail.shell.result import JobsEnded, JobsLeft, ShellEvent
+from hutch.jail.shell.result import JobsDetached, JobsEnded, ShellEvent
 from hutch.jail.shell.shell import Shell
 from hutch.jail.terminal import open_terminal
 from tests.deadline import DEADLINE_S
@@ -45,10 +45,10 @@ async def test_a_shell_reports_its_jobs_until_they_end(workspace: Path, program:
         await shell.run("true")
         assert not _about_jobs(events)
         await shell.run(job)
-        assert _about_jobs(events) == [JobsLeft("main")]
+        assert _about_jobs(events) == [JobsDetached("main")]
         await shell.run("true")
         (workspace / "go").touch()
-        await wait_for(lambda: _about_jobs(events) == [JobsLeft("main"), JobsEnded("main")])
+        await wait_for(lambda: _about_jobs(events) == [JobsDetached("main"), JobsEnded("main")])
 
 
 def _write_process(proc: Path, pid: int, parent: int, state: str, children: str = "") -> None:
@@ -85,7 +85,7 @@ def test_a_job_is_found_while_its_parent_ends(tmp_path: Path, state: str) -> Non
 
 
 def _about_jobs(events: list[ShellEvent]) -> list[ShellEvent]:
-    return [event for event in events if isinstance(event, JobsLeft | JobsEnded)]
+    return [event for event in events if isinstance(event, JobsDetached | JobsEnded)]
 
 
 async def test_a_command_in_the_background_is_no_job(workspace: Path) -> None:

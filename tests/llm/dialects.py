@@ -14,7 +14,7 @@ from hutch.llm.retry import RetryPolicy
 from tests.llm.wire import Wire, event
 
 KEY = "key-of-a-test-1234567890"
-QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=30.0, silence_s=30.0)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=30.0, idle_timeout_s=30.0)
 GO = Request("You help.", (FromUser("go"),))
 
 Calls = Sequence[tuple[str, str, str]]  # id, tool, arguments

@@ -7,7 +7,7 @@ from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 from tests.llm import dialects
 
-QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=1.0, silence_s=0.05)
+QUICK = RetryPolicy(attempts=3, first_wait_s=0.001, max_wait_s=1.0, idle_timeout_s=0.05)
 
 
 def scripted(text: str) -> ScriptedModel:

@@ -86,7 +86,7 @@ async def test_a_reply_that_is_cut_in_the_middle_of_a_call_is_retried(dialect: D
 
 
 async def test_a_stalled_stream_is_retried(dialect: Dialect) -> None:
-    impatient = RetryPolicy(attempts=2, first_wait_s=0.001, silence_s=0.5)
+    impatient = RetryPolicy(attempts=2, first_wait_s=0.001, idle_timeout_s=0.5)
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:2], ending="stall"), Act(whole)) as wire:
         got = await reply(dialect.open(wire, retry_policy=impatient))

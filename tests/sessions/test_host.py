@@ -12,10 +12,10 @@ from hutch.domain import inputs
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, WorkWouldBeLost
 from hutch.domain.events import (
-    ApprovalAsked,
+    ApprovalRequested,
     DeliveryEnded,
     Entry,
-    InputTaken,
+    InputProcessed,
     MessageSent,
     RunEnded,
     RunQueued,
@@ -70,7 +70,7 @@ async def test_a_prompt_is_worked_on_and_the_next_one_follows_it(tmp_path: Path)
             ("Are you sure?", "done"),
             ("Mend slugs.", "done"),
         ]
-        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
+        assert [each.processed for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_others_do_not_see_it(tmp_path: Path) -> None:
@@ -95,16 +95,16 @@ async def test_an_approval_is_waited_for_and_given(tmp_path: Path) -> None:
         session = await sessions.create(server.services, who, new)
         with pytest.raises(Conflict, match="waits for an answer"):
             await sessions.give(server.services, who, session.id, inputs.Approve(call_id="x"))
-        events = await until(server, session.id, "approval.asked")
+        events = await until(server, session.id, "approval.requested")
         asked = events[-1]
-        assert isinstance(asked, ApprovalAsked)
+        assert isinstance(asked, ApprovalRequested)
         assert await state(server, who, session.id, "waiting")
         await sessions.give(server.services, who, session.id, inputs.Approve(call_id=asked.call_id))
         rest = await until(server, session.id, "run.ended", after=len(events))
-        assert [event.by for event in rest if event.type == "approval.given"] == [who.user.id]  # type: ignore[attr-defined]
+        assert [event.by for event in rest if event.type == "approval.answered"] == [who.user.id]  # type: ignore[attr-defined]
         assert await server.host.call(session.id, requests.StatFile("asked-for"))
         assert await state(server, who, session.id, "idle")
-        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
+        assert [each.processed for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_cancel_ends_a_run_and_leaves_the_session(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_is_said_meanwhile_is_heard_by_the_run(tmp_path: Path) -> Non
         said = [event for event in events if isinstance(event, MessageSent) and event.author == "user"]
         assert [(event.text, event.by, event.input) for event in said] == [("Use tabs.", who.user.id, 1)]
         await state(server, who, session.id, "idle")
-        assert [each.taken for each in await sessions.inputs(server.services, who, session.id)] == [True]
+        assert [each.processed for each in await sessions.inputs(server.services, who, session.id)] == [True]
 
 
 async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ async def test_an_undo_that_was_taken_late_does_not_remove_what_came_since(tmp_p
         await server.host.call(session.id, requests.WriteFile("notes.txt", b"mine"), by=who.user.id)
         head = await server.log.head(session.id)
         await server.host.input(session.id)
-        taken = (await until(server, session.id, "input.taken", after=head.seq))[-1]
-        assert isinstance(taken, InputTaken) and "notes.txt" in taken.refused
+        taken = (await until(server, session.id, "input.processed", after=head.seq))[-1]
+        assert isinstance(taken, InputProcessed) and "notes.txt" in taken.refused
         assert (await server.host.call(session.id, requests.ReadFile("notes.txt"))).data == b"mine"
 
 
@@ -286,7 +286,7 @@ async def read_all(server: Server, session_id: SessionId) -> list[Entry]:
 async def eventually_taken(server: Server, session_id: SessionId) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while True:
-            if not await Inputs(server.rows).page(session_id, untaken=True):
+            if not await Inputs(server.rows).page(session_id, unprocessed=True):
                 return
             await asyncio.sleep(0.02)
 
@@ -417,7 +417,7 @@ async def test_what_was_done_is_delivered_step_by_step(tmp_path: Path) -> None:
         session = await sessions.create(server.services, who, new)
         events = await until(server, session.id, "delivery.ended")
         steps = [event.step for event in events if isinstance(event, StepReached)]
-        assert steps == ["cloning", "looking", "branching", "committing", "pushing", "opening"]
+        assert steps == ["cloning", "inspecting", "branching", "committing", "pushing", "opening"]
         ended = events[-1]
         assert isinstance(ended, DeliveryEnded) and ended.outcome == "proposed"
         shown = await asyncio.to_thread(
@@ -444,7 +444,7 @@ async def test_a_prompt_that_changes_nothing_proposes_nothing(tmp_path: Path) ->
 CAREFUL = "---\npolicy:\n  rules: [ask bash]\n---\nBe careful.\n"
 
 
-async def careful(server: Server, model: str) -> tuple[Caller, SessionId, ApprovalAsked]:
+async def careful(server: Server, model: str) -> tuple[Caller, SessionId, ApprovalRequested]:
     """A session whose agent waits for an approval."""
     folder = Path(server.loaded.paths.config_file).parent / "personas"
     folder.mkdir(parents=True, exist_ok=True)
@@ -452,8 +452,8 @@ async def careful(server: Server, model: str) -> tuple[Caller, SessionId, Approv
     who = await owner(server)
     new = NewSession(model=model, persona="careful", prompt="Do it.")
     session = await sessions.create(server.services, who, new)
-    asked = (await until(server, session.id, "approval.asked"))[-1]
-    assert isinstance(asked, ApprovalAsked)
+    asked = (await until(server, session.id, "approval.requested"))[-1]
+    assert isinstance(asked, ApprovalRequested)
     await state(server, who, session.id, "waiting")
     return who, session.id, asked
 
@@ -468,7 +468,7 @@ async def test_nobody_agrees_to_what_nobody_has_asked(tmp_path: Path) -> None:
             with pytest.raises(Conflict, match="No question"):
                 await sessions.give(server.services, who, session_id, inputs.Approve(call_id=call_id))
         await sessions.give(server.services, who, session_id, inputs.Approve(call_id=asked.call_id))
-        await until(server, session_id, "approval.given")
+        await until(server, session_id, "approval.answered")
         await sessions.give(server.services, who, session_id, inputs.Cancel())
 
 
@@ -476,7 +476,7 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
-        for number in range(sessions.MAX_UNTAKEN - 1):
+        for number in range(sessions.MAX_UNPROCESSED - 1):
             await server.rows.change(
                 lambda db, number=number: add_input(  # type: ignore[misc]
                     db, session_id, who.user.id, f'{{"type":"message","text":"{number}"}}'
@@ -489,7 +489,7 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
         events = await until(server, session_id, "session.ended")
         await state(server, who, session_id, "ended")
         # The next one was begun after the cancelled one, and none after that while the session ended.
-        runs = await Runs(server.rows).page(session_ids=[session_id], limit=sessions.MAX_UNTAKEN)
+        runs = await Runs(server.rows).page(session_ids=[session_id], limit=sessions.MAX_UNPROCESSED)
         assert sum(run.started_ms > 0 for run in runs) <= 2
         queued = [event.run_id for event in events if isinstance(event, RunQueued)]
         ended_runs = [event.run_id for event in events if isinstance(event, RunEnded)]
@@ -502,7 +502,7 @@ async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
         who, session_id, _ = await careful(server, model)
         body = '{"type":"message","text":"more"}'
         await server.rows.change(
-            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MAX_UNTAKEN)]
+            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MAX_UNPROCESSED)]
         )
         with pytest.raises(LimitReached, match="already wait in session"):
             await sessions.give(server.services, who, session_id, inputs.Message(text="one more"))
@@ -519,7 +519,7 @@ async def test_those_that_stop_are_bounded_too(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
-        most = sessions.MAX_UNTAKEN + sessions.MORE_TO_STOP
+        most = sessions.MAX_UNPROCESSED + sessions.MORE_TO_STOP
         body = '{"type":"message","text":"more"}'
         await server.rows.change(
             lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(most)]

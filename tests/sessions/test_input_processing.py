@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.domain.events import Event, InputTaken, RunEnded, RunQueued, SessionOpened, SessionPaused
+from hutch.domain.events import Event, InputProcessed, RunEnded, RunQueued, SessionOpened, SessionPaused
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
@@ -43,7 +43,7 @@ async def _session(
         ),
     )
     for seq in range(1, taken + 1):
-        await live.inputs.mark_taken(session.id, seq)
+        await live.inputs.mark_processed(session.id, seq)
     return live, run
 
 
@@ -58,7 +58,7 @@ PAST = RunEnded(run_id="run_before", outcome="cancelled")
 
 
 async def test_a_cancel_after_the_clock_was_set_back_is_not_taken_for_an_earlier_one(log: SqlLog) -> None:
-    events = [PAST, InputTaken(input=1, kind="cancel", by="ada")]
+    events = [PAST, InputProcessed(input=1, kind="cancel", by="ada")]
     live, run = await _session(log, events, [CANCEL, CANCEL], taken=1)
     await _set_back(log)
     await process_inputs(live)
@@ -67,7 +67,7 @@ async def test_a_cancel_after_the_clock_was_set_back_is_not_taken_for_an_earlier
 
 
 async def test_a_pause_after_the_clock_was_set_back_is_not_taken_for_an_earlier_one(log: SqlLog) -> None:
-    events = [SessionPaused(by="ada"), InputTaken(input=1, kind="pause", by="ada")]
+    events = [SessionPaused(by="ada"), InputProcessed(input=1, kind="pause", by="ada")]
     live, _ = await _session(log, events, [PAUSE, PAUSE], taken=1)
     await _set_back(log)
     await process_inputs(live)
@@ -82,7 +82,7 @@ async def test_a_cancel_whose_effect_is_in_the_log_is_not_done_twice(log: SqlLog
         await _set_back(log)
     await process_inputs(live)
     assert (await Runs(log).get(run.id)).state == "queued"
-    assert all(given.taken for given in await live.inputs.page(live.id))
+    assert all(given.processed for given in await live.inputs.page(live.id))
 
 
 async def test_one_effect_stands_for_one_input_also_after_a_second_crash(log: SqlLog) -> None:
@@ -94,7 +94,11 @@ async def test_one_effect_stands_for_one_input_also_after_a_second_crash(log: Sq
 
 
 async def test_a_cancelled_run_that_an_undo_gave_up_is_no_effect_of_a_later_cancel(log: SqlLog) -> None:
-    events = [PAST, InputTaken(input=1, kind="undo", by="ada"), RunQueued(run_id="x", prompt="", by="ada")]
+    events = [
+        PAST,
+        InputProcessed(input=1, kind="undo", by="ada"),
+        RunQueued(run_id="x", prompt="", by="ada"),
+    ]
     live, run = await _session(log, events, ['{"type":"undo"}', CANCEL], taken=1)
     await process_inputs(live)
     assert (await Runs(log).get(run.id)).state == "ended"

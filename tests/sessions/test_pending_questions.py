@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from hutch.agent.approval import Answer
-from hutch.domain.events import ApprovalAsked, Event
+from hutch.domain.events import ApprovalRequested, Event
 from hutch.domain.ids import new_session_id
 from hutch.domain.inputs import Answer as AnswerInput
 from hutch.domain.inputs import Approve, Deny
@@ -32,8 +32,8 @@ def given(seq: int) -> SessionInput:
     return SessionInput(session_id=new_session_id(), seq=seq, by="usr_ada", at_ms=0, body="{}")
 
 
-def question(summary: str) -> ApprovalAsked:
-    return ApprovalAsked(call_id="c1", tool="bash", summary=summary, rule="ask bash")
+def question(summary: str) -> ApprovalRequested:
+    return ApprovalRequested(call_id="c1", tool="bash", summary=summary, rule="ask bash")
 
 
 async def test_a_second_answer_does_not_allow_another_call_with_the_same_id() -> None:

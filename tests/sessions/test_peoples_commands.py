@@ -9,8 +9,8 @@ from hutch.domain.events import (
     Entry,
     Event,
     EventsOmitted,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     RunEnded,
     RunStarted,
     SessionParked,
@@ -44,8 +44,8 @@ def omitted(type_: str) -> Event:
 
 YIELDED = CommandYielded(shell="main", command="x", background_id="b1")
 RUN = RunStarted(run_id="run_1", prompt="", persona="", model="")
-JOBS, NO_JOBS = JobsLeft(shell="main"), JobsEnded(shell="main")
-AGENTS_JOBS = JobsLeft(shell="agent")
+JOBS, NO_JOBS = JobsDetached(shell="main"), JobsEnded(shell="main")
+AGENTS_JOBS = JobsDetached(shell="agent")
 OVER = RunEnded(run_id="run_1", outcome="done")
 BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
 
@@ -82,10 +82,10 @@ BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
             [snap(2), RUN, AGENTS_JOBS, snap(3, f"{BEFORE_COMMAND}agent"), ended("agent"), snap(4)],
             [(3, 9)],
         ),
-        ([snap(3), shown("x&\r\n$ "), snap(4), JobsLeft(terminal="1"), snap(5), snap(6)], [(3, 9)]),
-        ([snap(3), omitted("jobs.left"), snap(4), snap(5), snap(6)], [(3, 9)]),
-        ([snap(1), omitted("jobs.left"), snap(2), RUN, snap(3), snap(4), snap(5)], [(2, 9)]),
-        ([omitted("jobs.left"), SessionParked(reason=""), snap(2), RUN, snap(3), snap(4), snap(5)], []),
+        ([snap(3), shown("x&\r\n$ "), snap(4), JobsDetached(terminal="1"), snap(5), snap(6)], [(3, 9)]),
+        ([snap(3), omitted("jobs.detached"), snap(4), snap(5), snap(6)], [(3, 9)]),
+        ([snap(1), omitted("jobs.detached"), snap(2), RUN, snap(3), snap(4), snap(5)], [(2, 9)]),
+        ([omitted("jobs.detached"), SessionParked(reason=""), snap(2), RUN, snap(3), snap(4), snap(5)], []),
         ([snap(3), omitted("terminal.printed"), snap(4), snap(5), snap(6)], [(3, 5)]),
         ([snap(3), omitted("shell.printed"), snap(4), snap(5), snap(6)], []),
     ],

@@ -18,7 +18,7 @@ import pytest
 from hutch.domain import inputs
 from hutch.domain.events import (
     Event,
-    InputTaken,
+    InputProcessed,
     MessageSent,
     QuestionAsked,
     RunEnded,
@@ -75,14 +75,14 @@ async def _check(server: Server, who: Caller, session_id: SessionId, acknowledge
                 await sessions.give(server.services, who, session_id, inputs.Resume())
             given = {each.seq: each for each in await sessions.inputs(server.services, who, session_id)}
             left = await Runs(server.rows).unfinished(session_id)
-            if now != "paused" and not left and all(each.taken for each in given.values()):
+            if now != "paused" and not left and all(each.processed for each in given.values()):
                 break
             await asyncio.sleep(0.05)
     assert set(acknowledged) <= set(given)
     events = []
     while page := await server.log.read(session_id, after=len(events)):
         events += [entry.event for entry in page]
-    seen = {event.input for event in events if isinstance(event, InputTaken | MessageSent)}
+    seen = {event.input for event in events if isinstance(event, InputProcessed | MessageSent)}
     heard = Counter(event.input for event in events if isinstance(event, MessageSent) and event.input)
     assert all(count == 1 for count in heard.values())
     queued = Counter(event.run_id for event in events if isinstance(event, RunQueued))
@@ -191,7 +191,7 @@ async def test_a_message_that_is_heard_while_the_run_is_cancelled_is_no_prompt_t
         blocking.execute("ROLLBACK")
         blocking.close()
         await stopping
-        await until(server, session.id, "input.taken")
+        await until(server, session.id, "input.processed")
         assert await state(server, who, session.id, *SETTLED) in SETTLED
         events = [entry.event for entry in await server.log.read(session.id)]
         assert [event.text for event in events if isinstance(event, MessageSent)] == ["Listen."]

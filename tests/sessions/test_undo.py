@@ -239,7 +239,7 @@ async def test_a_job_of_a_command_that_could_not_be_recorded_is_named(tmp_path: 
         await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
         told = await until(server, session, "run.ended")
         await state(server, who, session, "idle")
-        assert "jobs.left" in [event.type for event in told]
+        assert "jobs.detached" in [event.type for event in told]
         assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
 
 
@@ -251,7 +251,7 @@ async def test_a_job_that_ended_before_the_run_is_in_nobodys_way(tmp_path: Path)
         session = (await sessions.create(server.services, who, NewSession())).id
         await state(server, who, session, "idle")
         await run(server, session, f"({JOB}) &")
-        await until(server, session, "jobs.left")
+        await until(server, session, "jobs.detached")
         await run(server, session, LET_WRITE, "2")
         await until(server, session, "jobs.ended")
         await sessions.give(server.services, who, session, inputs.Prompt(text="Go"))
@@ -307,7 +307,7 @@ async def test_a_job_of_a_command_that_ended_in_the_background_is_named(tmp_path
         asked = requests.RunCommand(command.replace("; (", "; sleep 0; ("), yield_s=0.1)
         assert (await server.host.call(session, asked, by="usr_x")).running
         await run(server, session, "touch /tmp/go", "2")
-        await until(server, session, "jobs.left")
+        await until(server, session, "jobs.detached")
         await take_snapshots(server, session)
         await let_write(server, session)
         assert "mine.txt" in await lost(server, who, session)

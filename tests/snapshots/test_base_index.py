@@ -145,10 +145,10 @@ def test_an_overlay_and_a_copy_give_the_same_trees(first, steps) -> None:
                 copies = new_snapshots(Path(home) / f"copy{len(states)}", found)
                 copied = copies.take(Content(content.tree), "by walking everything")
                 assert snapshots.storage.whole_tree(taken) == copies.storage.whole_tree(copied)
-                assert (taken.files, taken.bytes, taken.left_out) == (
+                assert (taken.files, taken.bytes, taken.omitted) == (
                     copied.files,
                     copied.bytes,
-                    copied.left_out,
+                    copied.omitted,
                 )
                 states.append((taken.id, describe(tree)))
             for number, described in [*states, *reversed(states)]:

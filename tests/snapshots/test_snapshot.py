@@ -79,7 +79,7 @@ def test_a_snapshot_describes_itself(snapshots: Snapshots, tree: Path) -> None:
     first = take(snapshots, tree, "first")
     (tree / "b").write_text("678")
     second = take(snapshots, tree, "second, with \n 'odd' ü")
-    assert (first.id, first.reason, first.files, first.bytes, first.left_out) == (1, "first", 1, 5, 0)
+    assert (first.id, first.reason, first.files, first.bytes, first.omitted) == (1, "first", 1, 5, 0)
     assert (second.id, second.reason, second.files, second.bytes) == (2, "second, with \\n 'odd' ü", 2, 8)
     assert snapshots.list() == [first, second]
     assert Snapshots(snapshots.storage.git_dir.parent).list() == [first, second]
@@ -119,7 +119,7 @@ def test_everything_but_the_content_of_pipes_and_sockets_is_stored(snapshots: Sn
         server.bind(str(tree / "socket"))
     before = describe(tree)
     taken = take(snapshots, tree)
-    assert taken.left_out == 2
+    assert taken.omitted == 2
     assert isinstance(snapshots.item(1, "pipe"), OmittedEntry)
     with pytest.raises(NotFound, match="fifo"):
         snapshots.read(1, "pipe")
@@ -140,7 +140,7 @@ def test_a_fifo_that_replaces_a_file_is_not_waited_for(snapshots: Snapshots, tre
     take(snapshots, tree)
     (tree / "a").unlink()
     os.mkfifo(tree / "a")
-    assert take(snapshots, tree).left_out == 1
+    assert take(snapshots, tree).omitted == 1
 
 
 def test_contents_are_read_back(snapshots: Snapshots, tree: Path) -> None:
@@ -177,15 +177,15 @@ def test_ignored_files_are_stored_up_to_a_size(tmp_path: Path, tree: Path) -> No
     (tree / "a.tmp").write_bytes(b"a" * 100)
     (tree / "b.tmp").write_bytes(b"b" * 101)
     first = take(snapshots, tree)
-    assert first.left_out == 1
+    assert first.omitted == 1
     assert snapshots.item(1, "b.tmp") == OmittedEntry("ignored, and larger than an ignored file may be", 101)
     (tree / "c.tmp").write_bytes(b"c" * 60)
-    assert take(snapshots, tree).left_out == 2
+    assert take(snapshots, tree).omitted == 2
     (tree / "a.tmp").unlink()
     take(snapshots, tree)
     (tree / "d").write_text("so that there is something new")
     last = take(snapshots, tree)
-    assert last.left_out == 1  # there is space for c.tmp now
+    assert last.omitted == 1  # there is space for c.tmp now
     assert b"".join(snapshots.read(last.id, "c.tmp")) == b"c" * 60
 
 
@@ -215,7 +215,7 @@ def test_huge_sparse_files_are_left_out_and_not_read(tmp_path: Path, tree: Path)
     with (tree / "big").open("wb") as file:
         file.truncate(1 << 21)
     taken = take(snapshots, tree)
-    assert taken.left_out == 2
+    assert taken.omitted == 2
     assert snapshots.item(1, "huge") == OmittedEntry("larger than a file may be", 1 << 42)
     assert snapshots.item(1, "big") == OmittedEntry("more than one snapshot takes in", 1 << 21)
 

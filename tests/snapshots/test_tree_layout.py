@@ -124,7 +124,7 @@ branches = st.builds(
     file_count=st.just(0),
     size=st.just(0),
     ignored_size=st.just(0),
-    left_out=st.just(0),
+    omitted=st.just(0),
 )
 
 
@@ -146,7 +146,7 @@ def test_a_written_layout_is_read_back(items) -> None:
 def test_the_entries_of_a_directory_are_counted(tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     writer = PackWriter(tmp_path)
-    below = EMPTY_BRANCH._replace(files=b"\1" * 20, file_count=3, size=30, ignored_size=5, left_out=1)
+    below = EMPTY_BRANCH._replace(files=b"\1" * 20, file_count=3, size=30, ignored_size=5, omitted=1)
     items = {
         "a": Leaf(0o100644, b"\1" * 20, FILES, 10),
         "b": Leaf(0o100644, b"\1" * 20, IGNORED, 7),
@@ -156,7 +156,7 @@ def test_the_entries_of_a_directory_are_counted(tmp_path: Path) -> None:
     }
     branch = build_branch(items, writer, permissions=0o755, link=None, known=frozenset())
     writer.abandon()
-    assert (branch.file_count, branch.size, branch.ignored_size, branch.left_out) == (4, 40, 12, 2)
+    assert (branch.file_count, branch.size, branch.ignored_size, branch.omitted) == (4, 40, 12, 2)
 
 
 def test_the_notes_of_a_very_large_directory_are_as_those_of_a_small_one(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ lock()
 snapshots = Snapshots(place)
 with Directory.at(tree) as directory:
     taken = snapshots.take(Content(directory), "locked")
-    assert taken.left_out == 0, taken
+    assert taken.omitted == 0, taken
     assert b"".join(snapshots.read(1, "locked/inside/file")) == b"deep"
     assert (tree / "locked").stat().st_mode & 0o777 == 0o100
     assert snapshots.take(Content(directory), "again") == taken

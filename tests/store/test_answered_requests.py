@@ -89,7 +89,7 @@ async def test_an_answer_is_written_with_what_was_asked_for(log: SqlLog, session
     def render(given: SessionInput) -> Answer:
         return Answer(202, {}, str(given.seq).encode())
 
-    given = await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=StoredAnswer(REQUEST, render))
+    given = await Inputs(log).add(session, "ada", "{}", max_unprocessed=9, also=StoredAnswer(REQUEST, render))
     earlier = await begin(log, REQUEST)
     assert given.seq == 1 and earlier and earlier.answer == Answer(202, {}, b"1")
 
@@ -101,7 +101,7 @@ async def test_when_the_answer_fails_nothing_was_done(log: SqlLog, session: Sess
         raise Broken
 
     with pytest.raises(Broken):
-        await Inputs(log).add(session, "ada", "{}", max_untaken=9, also=StoredAnswer(REQUEST, render))
+        await Inputs(log).add(session, "ada", "{}", max_unprocessed=9, also=StoredAnswer(REQUEST, render))
     assert await Inputs(log).page(session) == []
     earlier = await begin(log, REQUEST)
     assert earlier and earlier.answer.status == IN_PROGRESS

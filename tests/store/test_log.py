@@ -167,7 +167,7 @@ async def test_a_crash_between_erasing_and_deleting_the_blob_is_made_good(tmp_pa
         copy = blob.read_bytes()
         await log.erase(session_id, [2], reason="test")
     blob.write_bytes(copy)  # as if the deletion had not happened
-    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(blob.name,))
+    sql(tmp_path / "hutch.db", "INSERT INTO blob_deletions VALUES (?)", given=(blob.name,))
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("next")])
         assert not blob.exists()
@@ -265,7 +265,7 @@ async def test_a_blob_that_cannot_be_deleted_does_not_stop_the_log(tmp_path: Pat
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [SessionOpened()])
     (tmp_path / "blobs" / "ab" / name / "a directory").mkdir(parents=True)
-    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(name,))
+    sql(tmp_path / "hutch.db", "INSERT INTO blob_deletions VALUES (?)", given=(name,))
     sql(tmp_path / "hutch.db", "DELETE FROM public_keys")
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("goes on")])

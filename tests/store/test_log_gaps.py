@@ -15,8 +15,8 @@ from hutch.domain.events import (
     Event,
     EventsOmitted,
     FileChanged,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     MessageSent,
     SessionOpened,
     ShellPrinted,
@@ -81,7 +81,7 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
 
 async def test_jobs_that_commands_left_running_are_written_late(tmp_path: Path) -> None:
     path = tmp_path / "hutch.db"
-    happened = [JobsLeft(shell="main"), ENDED, JobsLeft(terminal="1"), JobsEnded(shell="main")]
+    happened = [JobsDetached(shell="main"), ENDED, JobsDetached(terminal="1"), JobsEnded(shell="main")]
     async with open_log(path, tmp_path / "blobs", tmp_path / "key.pem", busy_timeout_s=0.05) as log:
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])

@@ -24,7 +24,7 @@ class Broken(Exception):
 
 
 def delivery() -> WebhookDelivery:
-    return WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    return WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")
 
 
 def opening() -> OpenedSession:
@@ -63,6 +63,6 @@ async def test_an_input_is_noted_with_the_delivery_that_it_is_for(log: SqlLog) -
     await open_session(log, opened, [SessionOpened()])
     await WebhookInbox(log).add(delivery())
     session_id = opened.session.id
-    given = await Inputs(log).add(session_id, "ada", "{}", max_untaken=9, also=StartedByInput("one"))
+    given = await Inputs(log).add(session_id, "ada", "{}", max_unprocessed=9, also=StartedByInput("one"))
     noted = await WebhookInbox(log).get("one")
     assert noted and (noted.state, noted.session_id, noted.input) == ("working", session_id, given.seq)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
-    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")
     paths = (tmp_path / "db", tmp_path / "blobs", tmp_path / "key")
     async with open_log(*paths) as log:
         assert await WebhookInbox(log).add(told)
@@ -31,7 +31,7 @@ async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
         await kept.update("one", state="ended")
         assert [each.id for each in await kept.list_open()] == ["two"]
         over = await kept.get("one")
-        assert over is not None and over.wish == ""
+        assert over is not None and over.request == ""
         old = replace(told, id="old", digest="cc", at_ms=wall_ms() - RETENTION_MS - 1000)
         assert await kept.add(old)
         assert await kept.add(replace(told, id="three", digest="dd"))
@@ -39,7 +39,7 @@ async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
 
 
 async def test_a_clock_that_was_set_back_does_not_put_off_the_next_try_for_hours(tmp_path: Path) -> None:
-    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         kept = WebhookInbox(log)
         assert await kept.add(told)

@@ -229,7 +229,7 @@ async def all_taken(api: httpx.AsyncClient, id: str) -> bool:
     after: int | None = 0
     while after is not None:
         page = (await api.get(f"{V1}/sessions/{id}/inputs?after={after}&limit=200")).json()
-        if not all(each["taken"] for each in page["items"]):
+        if not all(each["processed"] for each in page["items"]):
             return False
         after = page["next"]
     return True
@@ -254,8 +254,8 @@ async def check_session(
         page = (await api.get(f"{V1}/sessions/{id}/inputs?after={after}&limit=200")).json()
         given |= {each["seq"]: each for each in page["items"]}
         after = page["next"]
-    if untaken := [seq for seq, each in given.items() if not each["taken"]]:
-        known.wrong.append(f"{id}: inputs {untaken} were never taken")
+    if unprocessed := [seq for seq, each in given.items() if not each["processed"]]:
+        known.wrong.append(f"{id}: inputs {unprocessed} were never processed")
     runs: list[dict[str, Any]] = []
     cursor = ""
     while cursor is not None:

@@ -42,7 +42,7 @@ class Story:
         github = {
             "hosts": [f"{HOST}:{self.hub.port}"],
             "unix_socket": str(self.hub.socket),
-            "longest_wait_s": 2,
+            "max_retry_wait_s": 2,
         }
         return {"github": github, "server": {"public_url": "https://hutch.example.com"}}
 

@@ -38,7 +38,7 @@ async def test_private_repositories_of_the_account_are_for_owners_alone(
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setenv("GH_ENTERPRISE_TOKEN", TOKEN)
         replies = (READ, FIX, FINISH)
-        server = {"allowed_hosts": ["127.0.0.1"]}
+        server = {"repository_hosts": ["127.0.0.1"]}
         async with serving(tmp_path / "server", replies=replies, server=server) as api:
             outcome, why = await asked(await api.as_user("bob"), told)
             assert (outcome, told.hub.shown - {""}) == ("failed", set())

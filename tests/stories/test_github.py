@@ -53,7 +53,7 @@ async def test_a_prompt_becomes_a_pull_request(told: Story) -> None:
         events = await api.events(result["session"])
         changes = (await api.get(f"{V1}/changes")).json()["items"]
     steps = [each["step"] for each in events if each["type"] == "step.reached"]
-    assert steps == ["cloning", "looking", "branching", "committing", "pushing", "opening"]
+    assert steps == ["cloning", "inspecting", "branching", "committing", "pushing", "opening"]
     (pull,) = told.pulls().values()
     assert result["pullRequest"]["url"] == "https://127.0.0.1/acme/project/pull/1"
     assert (pull["title"], pull["base"], pull["branch"]) == (

@@ -87,7 +87,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         assert told.hub.count("PullRequestCreate") == 1
         counted = Counter(await steps(told, SessionId(change.session_id), prompts))
         wanted = dict.fromkeys(("branching", "committing", "pushing", "opening"), prompts)
-        assert counted == {"cloning": 2 if "upload" in pattern else 1, "looking": 1, **wanted}
+        assert counted == {"cloning": 2 if "upload" in pattern else 1, "inspecting": 1, **wanted}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
         assert told.hub.count("PullRequestCreate") == 1 and change.tests_fail
         found = await told_in(told, SessionId(printed.decode().strip()))
         assert [each.outcome for each in found if each.type == "delivery.ended"] == ["failed", "proposed"]
-        assert [each.type for each in found].count("delivery.asked") == 1
+        assert [each.type for each in found].count("delivery.requested") == 1
 
 
 async def works(told: Story) -> bool:

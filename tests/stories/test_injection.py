@@ -10,7 +10,7 @@ import pytest
 from hutch.agent.approval import Answer
 from hutch.agent.policy import Rule
 from hutch.domain import events
-from hutch.domain.events import ApprovalAsked
+from hutch.domain.events import ApprovalRequested
 from hutch.flows.code_change.work import begin
 from hutch.llm.interface import FromTool, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
@@ -111,7 +111,7 @@ class Person:
 
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def __call__(self, asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+    async def __call__(self, asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         self.asked.append((asked.summary, asked.rule))
         return Answer(False, "once", "ada")
 
@@ -136,7 +136,7 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
     assert [command for command in commands if "push" in command or "curl" in command] == []
     assert person.asked == [("curl http://example.com", "ask bash curl")]
-    given = [(event.allowed, event.by) for event in log if isinstance(event, events.ApprovalGiven)]
+    given = [(event.allowed, event.by) for event in log if isinstance(event, events.ApprovalAnswered)]
     assert given == [(False, "ada")]
     told = " ".join(event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok)
     assert "A rule denies this: deny bash git push" in told

@@ -17,7 +17,7 @@ from typing import Literal
 from hutch.agent.policy import Decision, Policy, Rule
 from hutch.agent.tools.interface import Arguments, ToolResult
 from hutch.domain.errors import HutchError
-from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event, StepReached
+from hutch.domain.events import ApprovalAnswered, ApprovalRequested, Event, StepReached
 from hutch.jail.policy import WORKSPACE
 from hutch.llm.interface import Call
 
@@ -37,7 +37,7 @@ class Answer:
     reason: str = ""
 
 
-Asker = Callable[[ApprovalAsked, tuple[Rule, ...]], Awaitable[Answer]]
+Asker = Callable[[ApprovalRequested, tuple[Rule, ...]], Awaitable[Answer]]
 Resolve = Callable[[str], Awaitable[str]]
 SaveRules = Callable[[tuple[Rule, ...]], Awaitable[None]]
 
@@ -94,7 +94,7 @@ class Approvals:
                 f"This needs a user's approval ({decision.rule}), and no user is here to give it. "
                 f"Find another way, or finish and say what remains to be done."
             )
-        question = ApprovalAsked(
+        question = ApprovalRequested(
             call_id=call.id,
             tool=call.tool,
             summary=summary(args),
@@ -107,7 +107,7 @@ class Approvals:
         scope = answer.scope if decision.covers else "once"
         if scope == "always" and self.save_rules is None:
             scope = "session"  # there is no store for a longer one
-        event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
+        event: Event = ApprovalAnswered(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
         if not answer.allowed:
             why = f": {answer.reason.rstrip('. ')}." if answer.reason else "."
@@ -121,7 +121,7 @@ class Approvals:
                 await self.save_rules(decision.covers)
             except HutchError as error:
                 why = f"warning: This is allowed for this session only; later sessions ask again: {error}"
-                await write(StepReached(step="looking", message=why))
+                await write(StepReached(step="inspecting", message=why))
         return None
 
 

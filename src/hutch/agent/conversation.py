@@ -83,9 +83,9 @@ class Conversation:
                 self._reply(event)
             case events.ToolCalled():
                 self.started.add(event.call_id)
-            case events.ApprovalAsked():
+            case events.ApprovalRequested():
                 self.started.discard(event.call_id)  # it waits for a user, and has done nothing yet
-            case events.ApprovalGiven():
+            case events.ApprovalAnswered():
                 self.started.add(event.call_id)
                 # Rules with scope "always" are in the store, and may have been withdrawn since.
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:

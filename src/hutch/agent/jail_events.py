@@ -6,8 +6,8 @@ from hutch.jail.shell.result import (
     CommandEnded,
     CommandStarted,
     CommandYielded,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     ShellEvent,
 )
 
@@ -29,8 +29,8 @@ def as_event(report: ShellEvent | EgressAttempt) -> events.Event:
                 duration_s=round(report.duration_s, 6),
                 background_id=report.id,
             )
-        case JobsLeft():
-            return events.JobsLeft(shell=report.shell)
+        case JobsDetached():
+            return events.JobsDetached(shell=report.shell)
         case JobsEnded():
             return events.JobsEnded(shell=report.shell)
         case EgressAttempt():

@@ -19,7 +19,7 @@ def forges_of(loaded: LoadedSettings) -> Forges:
         reach_of(loaded),
         partial(open_git, loaded),
         partial(make_directory, "hutch-gh"),  # cleared by the next process, if this one is killed
-        RetryPolicy(max_wait_s=loaded.settings.github.longest_wait_s),
+        RetryPolicy(max_wait_s=loaded.settings.github.max_retry_wait_s),
         user_environment(),
     )
 
@@ -40,7 +40,7 @@ def reach_of(loaded: LoadedSettings) -> AllowedHosts:
     """The hosts that requests may name."""
     settings = loaded.settings
     names = (host.rpartition(":")[0] if _has_port(host) else host for host in settings.github.hosts)
-    return AllowedHosts(refusal, (*settings.server.allowed_hosts, *names))
+    return AllowedHosts(refusal, (*settings.server.repository_hosts, *names))
 
 
 def _has_port(host: str) -> bool:

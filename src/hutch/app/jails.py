@@ -14,6 +14,7 @@ from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_jail import open_checked_jail
 
+NETWORK_SETTINGS = ("network", "private_networks")  # the other settings of a jail are limits
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
 
 
@@ -23,7 +24,7 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
     Files in /tmp, /dev/shm and home are memory: where they were allowed all of it, they are cut to a part.
     """
     known = profile(profile_name)
-    limits = {name: value for name, value in settings.jail if not name.startswith("network")}
+    limits = {name: value for name, value in settings.jail if name not in NETWORK_SETTINGS}
     if known.profile != "agent":
         limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
     limits["file_bytes"] = max(known.limits.file_bytes, limits["workspace_growth_bytes"])
@@ -41,7 +42,7 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
 
 def way_out(settings: Settings, on_egress: Report) -> Outside:
     """What a jail finds behind its proxy; one is there even when no host is allowed, to say so at once."""
-    return Outside(on_egress=on_egress, also_allow_networks=settings.jail.network_also, always=True)
+    return Outside(on_egress=on_egress, also_allow_networks=settings.jail.private_networks, always=True)
 
 
 def open_jail(

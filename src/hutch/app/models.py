@@ -62,7 +62,7 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
         headers={"openai": _set_headers(environment)},
         openai_protocol=models.openai_protocol,
         retry_policy=RetryPolicy(
-            attempts=models.attempts, max_wait_s=models.longest_wait_s, silence_s=models.silence_s
+            attempts=models.attempts, max_wait_s=models.max_retry_wait_s, idle_timeout_s=models.idle_timeout_s
         ),
     )
 

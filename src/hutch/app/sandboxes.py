@@ -40,7 +40,7 @@ async def open_sandbox(
 
         outside = Outside(
             on_egress=report,
-            also_allow_networks=loaded.settings.jail.network_also,
+            also_allow_networks=loaded.settings.jail.private_networks,
         )
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
         shells = Shells(jail, on_event=report)

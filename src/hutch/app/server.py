@@ -46,7 +46,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         await import_approvals(log, paths.approvals)
-        networks = tuple(loaded.settings.jail.network_also)
+        networks = tuple(loaded.settings.jail.private_networks)
         reach, cap = reach_of(loaded), network_cap(loaded.settings)
         services = Services(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
         triggers = triggers_of(loaded, services)

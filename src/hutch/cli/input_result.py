@@ -30,7 +30,7 @@ async def acknowledged(
     now = await client.get(f"/sessions/{id}")
     if kind in ("message", "prompt"):
         return await _said(client, now, given["seq"], events)
-    if not any(each["type"] == "input.taken" and each["input"] == given["seq"] for each in events):
+    if not any(each["type"] == "input.processed" and each["input"] == given["seq"] for each in events):
         return f"{LATER}; {short(id)} is {now['state']}."
     if kind == "cancel":
         return await _cancelled(client, now, events)
@@ -100,12 +100,16 @@ async def _said(client: Client, now: dict[str, Any], seq: int, events: Sequence[
             continue
         if run["state"] != "queued":
             return f"Delivered: {name} has taken it up as a prompt."
-        place = f"at place {now['place']} in the queue" if now["place"] else f"behind what {name} does now"
-        return f"Queued as a prompt, {place}."
+        position = (
+            f"at position {now['queue_position']} in the queue"
+            if now["queue_position"]
+            else f"behind what {name} does now"
+        )
+        return f"Queued as a prompt, {position}."
     listed = (await client.get(f"{path}/inputs", after=max(0, seq - MAX_INPUTS), limit=MAX_INPUTS))["items"]
-    waiting = [each for each in listed if not each["taken"] and each["seq"] <= seq]
-    place = f"at place {len(waiting)} of what waits for it" if waiting else "next"
-    return f"Queued, {place}: the agent of {name} is {now['state']}, and hears it before its next step."
+    waiting = [each for each in listed if not each["processed"] and each["seq"] <= seq]
+    position = f"at position {len(waiting)} of what waits for it" if waiting else "next"
+    return f"Queued, {position}: the agent of {name} is {now['state']}, and hears it before its next step."
 
 
 def _quoted(prompt: str) -> str:

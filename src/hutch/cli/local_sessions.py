@@ -45,7 +45,11 @@ class LocalSessions:
 
     async def get(self, session_id: str) -> dict[str, Any]:
         shown = await sessions.show(self.local.services, self.local.who, session_id)
-        return {**self._shown(shown.session), "head": {"seq": shown.head.seq}, "place": shown.place}
+        return {
+            **self._shown(shown.session),
+            "head": {"seq": shown.head.seq},
+            "queue_position": shown.queue_position,
+        }
 
     async def find_run(self, name: str) -> dict[str, Any]:
         run_id = await find_run_id(self.local.services.rows, name)
@@ -100,7 +104,12 @@ class LocalSessions:
         await self.local.host.worker.wait_for(run_id)
 
     def _shown(self, session: Session) -> dict[str, Any]:
-        return {**asdict(session), "owner_name": self.local.who.user.name, "head": None, "place": None}
+        return {
+            **asdict(session),
+            "owner_name": self.local.who.user.name,
+            "head": None,
+            "queue_position": None,
+        }
 
 
 def _run(run: QueuedRun) -> dict[str, Any]:

@@ -192,7 +192,7 @@ class Following:
     def _hint(self, event: Mapping[str, Any]) -> None:
         """Nobody can answer here: say where."""
         unattended = self.session["delivery"].get("unattended")
-        if event.get("type") in ("approval.asked", "question.asked") and not unattended:
+        if event.get("type") in ("approval.requested", "question.asked") and not unattended:
             sys.stderr.write(f"hutch: The agent waits for you. Answer it: hutch attach {short(self.id)}\n")
 
     async def _end(self, view: JsonView | PlainView) -> int:

@@ -47,7 +47,7 @@ class AwaitedRun:
         """The exit code by how it ended, once it has."""
         kind = event.get("type")
         is_ours = self.input is not None and event.get("input") == self.input
-        if kind == "input.taken" and is_ours:
+        if kind == "input.processed" and is_ours:
             self._is_next = event.get("kind") == "prompt"
             self._is_heard = not self._is_next
         elif kind == "message.sent" and is_ours:
@@ -107,7 +107,7 @@ async def wait_for(client: Client, session_id: str, wanted: AwaitedRun, *, after
             event = update.entry["event"]
             if event.get("type") == "run.started":
                 nobody = is_offline_script(str(event.get("model")))
-            if event.get("type") in ("approval.asked", "question.asked"):
+            if event.get("type") in ("approval.requested", "question.asked"):
                 sys.stderr.write(
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
                 )

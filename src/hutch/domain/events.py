@@ -3,6 +3,7 @@
 An event is a fact in the past tense. Its JSON is stable: fields are added, never
 renamed or dropped, and `v` rises when a field changes its meaning. An event of a
 newer Hutch that this one cannot read is kept as an `UnknownEvent`, byte for byte.
+`event_names.py` translates the types of earlier versions.
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hutch.domain.event import Event
+from hutch.domain.event_names import current_payload, current_type
 from hutch.domain.ids import SessionId
 from hutch.domain.jail_events import (
     CommandEnded,
@@ -19,8 +21,8 @@ from hutch.domain.jail_events import (
     CommandStarted,
     CommandYielded,
     EgressAttempted,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     ShellPrinted,
     TerminalEnded,
     TerminalOpened,
@@ -28,19 +30,19 @@ from hutch.domain.jail_events import (
     TerminalResized,
 )
 from hutch.domain.run_events import (
-    ApprovalAsked,
-    ApprovalGiven,
+    ApprovalAnswered,
+    ApprovalRequested,
     CallMade,
     ChangeProposed,
     ContextCompacted,
-    DeliveryAsked,
     DeliveryEnded,
+    DeliveryRequested,
     FileChanged,
     ModelReplied,
     QuestionAnswered,
     QuestionAsked,
     RanTests,
-    ReviewGiven,
+    ReviewSubmitted,
     RunEnded,
     RunQueued,
     RunResumed,
@@ -52,7 +54,7 @@ from hutch.domain.run_events import (
 )
 from hutch.domain.session_events import (
     EventsOmitted,
-    InputTaken,
+    InputProcessed,
     MessageSent,
     SessionEnded,
     SessionOpened,
@@ -67,8 +69,8 @@ from hutch.domain.session_events import (
 __all__ = [
     "EVENT_TYPES",
     "AnyEvent",
-    "ApprovalAsked",
-    "ApprovalGiven",
+    "ApprovalAnswered",
+    "ApprovalRequested",
     "CallMade",
     "ChangeProposed",
     "CommandEnded",
@@ -76,24 +78,24 @@ __all__ = [
     "CommandStarted",
     "CommandYielded",
     "ContextCompacted",
-    "DeliveryAsked",
     "DeliveryEnded",
+    "DeliveryRequested",
     "EgressAttempted",
     "Entry",
     "ErasedEvent",
     "Event",
     "EventsOmitted",
     "FileChanged",
-    "InputTaken",
+    "InputProcessed",
+    "JobsDetached",
     "JobsEnded",
-    "JobsLeft",
     "KnownEvent",
     "MessageSent",
     "ModelReplied",
     "QuestionAnswered",
     "QuestionAsked",
     "RanTests",
-    "ReviewGiven",
+    "ReviewSubmitted",
     "RunEnded",
     "RunQueued",
     "RunResumed",
@@ -124,7 +126,7 @@ __all__ = [
 
 KnownEvent = Annotated[
     SessionOpened
-    | InputTaken
+    | InputProcessed
     | SessionPrepared
     | SessionPaused
     | SessionResumed
@@ -136,7 +138,7 @@ KnownEvent = Annotated[
     | CommandYielded
     | CommandSignalled
     | CommandEnded
-    | JobsLeft
+    | JobsDetached
     | JobsEnded
     | ShellPrinted
     | TerminalOpened
@@ -150,8 +152,8 @@ KnownEvent = Annotated[
     | ModelReplied
     | ToolCalled
     | ToolReturned
-    | ApprovalAsked
-    | ApprovalGiven
+    | ApprovalRequested
+    | ApprovalAnswered
     | QuestionAsked
     | QuestionAnswered
     | FileChanged
@@ -160,9 +162,9 @@ KnownEvent = Annotated[
     | ContextCompacted
     | StepReached
     | ChangeProposed
-    | DeliveryAsked
+    | DeliveryRequested
     | DeliveryEnded
-    | ReviewGiven
+    | ReviewSubmitted
     | RunEnded
     | EventsOmitted
     | SessionEnded,
@@ -233,7 +235,11 @@ def to_json(event: Event | UnknownEvent) -> bytes:
 
 
 def from_json(payload: bytes, type_: str) -> Event | UnknownEvent:
-    """Read an event back; one that this version cannot read becomes an `UnknownEvent`."""
+    """Read an event back; one that this version cannot read becomes an `UnknownEvent`.
+
+    Names of earlier versions are read as the current ones.
+    """
+    payload, type_ = current_payload(payload, type_), current_type(type_)
     kind = EVENT_TYPES.get(type_)
     if kind is None:
         return UnknownEvent(type_, payload)

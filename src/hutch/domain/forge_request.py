@@ -37,7 +37,7 @@ class WebhookDelivery:
     at_ms: int
     event: str
     state: Literal["queued", "working", "ended", "ignored"] = "queued"
-    wish: str  # JSON
+    request: str  # JSON
     reason: str = ""
     session_id: str = ""
     run_id: str = ""

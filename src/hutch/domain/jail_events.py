@@ -46,10 +46,10 @@ class CommandEnded(Event):
     background_id: str | None = None
 
 
-class JobsLeft(Event):
+class JobsDetached(Event):
     """Processes that commands of a shell or a terminal started still run after these commands ended."""
 
-    type: Literal["jobs.left"] = "jobs.left"
+    type: Literal["jobs.detached"] = "jobs.detached"
     shell: str = ""
     terminal: str = ""
 

@@ -88,10 +88,10 @@ class ToolReturned(Event):
     duration_s: float = 0.0
 
 
-class ApprovalAsked(Event):
+class ApprovalRequested(Event):
     """A tool call waits for approval."""
 
-    type: Literal["approval.asked"] = "approval.asked"
+    type: Literal["approval.requested"] = "approval.requested"
     call_id: str
     tool: str
     summary: str
@@ -99,10 +99,10 @@ class ApprovalAsked(Event):
     covers: tuple[str, ...] = ()
 
 
-class ApprovalGiven(Event):
+class ApprovalAnswered(Event):
     """A user allowed or denied a tool call."""
 
-    type: Literal["approval.given"] = "approval.given"
+    type: Literal["approval.answered"] = "approval.answered"
     call_id: str
     allowed: bool
     scope: Literal["once", "session", "always"] = "once"
@@ -193,15 +193,15 @@ class StepReached(Event):
     """The preparation of a workspace or the delivery of a change reached its next step."""
 
     type: Literal["step.reached"] = "step.reached"
-    step: Literal["cloning", "looking", "branching", "committing", "pushing", "opening"]
+    step: Literal["cloning", "inspecting", "branching", "committing", "pushing", "opening"]
     message: str
     run_id: str = ""
 
 
-class DeliveryAsked(Event):
+class DeliveryRequested(Event):
     """A user asked to deliver the work of a run once more; `failing` accepts failing tests."""
 
-    type: Literal["delivery.asked"] = "delivery.asked"
+    type: Literal["delivery.requested"] = "delivery.requested"
     run_id: str
     by: str
     failing: bool = False
@@ -224,10 +224,10 @@ class DeliveryEnded(Event):
     url: str = ""
 
 
-class ReviewGiven(Event):
+class ReviewSubmitted(Event):
     """A change was reviewed: the result of a run that reviews."""
 
-    type: Literal["review.given"] = "review.given"
+    type: Literal["review.submitted"] = "review.submitted"
     run_id: str
     verdict: Literal["approved", "changes_requested", "commented"]
     title: str = ""

@@ -123,5 +123,5 @@ class SessionInput:
     at_ms: int
     by: str
     body: str  # JSON
-    taken: bool = False
+    processed: bool = False
     audience: str | None = None  # of the question that it answers; None: everyone who may see the session

@@ -17,10 +17,10 @@ class SessionOpened(Event):
     expectations: str = ""
 
 
-class InputTaken(Event):
+class InputProcessed(Event):
     """An input was processed; its effects are recorded with this event or after it."""
 
-    type: Literal["input.taken"] = "input.taken"
+    type: Literal["input.processed"] = "input.processed"
     input: int
     kind: str
     by: str = ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
-from hutch.domain.run_events import ApprovalGiven, RunStarted
+from hutch.domain.run_events import ApprovalAnswered, RunStarted
 from hutch.store.copy_erasure import WORKING_COLUMNS
 from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
@@ -52,7 +52,7 @@ async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
                 match entry.event:
                     case RunStarted(workspace=id) if id:
                         found.workspaces.add(id)
-                    case ApprovalGiven(allowed=True, scope="always", by=by):
+                    case ApprovalAnswered(allowed=True, scope="always", by=by):
                         found.approvers.add(by)
     return found
 

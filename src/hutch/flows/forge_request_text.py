@@ -41,7 +41,7 @@ class Progress:
     """The progress of a run, from its events."""
 
     run_id: str
-    place: int | None = None
+    queue_position: int | None = None
     started: bool = False
     no_model: bool = False  # the reply comes from the offline script, which is not quoted in public
     tests: str = ""
@@ -92,7 +92,7 @@ class Progress:
             return f"Delivering. {escape_mentions(self.step)}".strip()
         if self.started:
             return "Working on it."
-        return f"Queued at place {self.place}." if self.place else "Queued."
+        return f"Queued at position {self.queue_position}." if self.queue_position else "Queued."
 
 
 def marker(id: str) -> str:

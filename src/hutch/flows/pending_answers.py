@@ -4,13 +4,13 @@ import asyncio
 
 from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict
-from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
 from hutch.domain.session import Session
 from hutch.domain.untrusted_text import echo
 from hutch.flows.services import Services
 from hutch.store.sessions import Sessions
 
-Question = ApprovalAsked | QuestionAsked
+Question = ApprovalRequested | QuestionAsked
 RECENT = 5000  # events that are searched for a question
 POLL_INTERVAL_S = 0.02
 MAX_WAIT_S = 5.0  # from the question in the log until its session waits
@@ -53,9 +53,9 @@ async def _find_question(
         after = page[-1].seq
         for entry in page:
             match filter_entry(entry, reader).event:
-                case ApprovalAsked() | QuestionAsked() as question if question.call_id == call_id:
+                case ApprovalRequested() | QuestionAsked() as question if question.call_id == call_id:
                     asked = question
-                case ApprovalGiven(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:
+                case ApprovalAnswered(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:
                     asked = None
                 case RunEnded():
                     asked = None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import Conflict, Denied
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
+from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, RunEnded, RunResumed
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
@@ -55,7 +55,7 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
             f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
         )
     if not told.asked or (failing and not told.failing):
-        asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
+        asked = DeliveryRequested(run_id=run_id, by=who.user.id, failing=failing)
         await services.log.append(session.id, [asked])
     await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
     await services.host.input(session.id)  # wake the worker
@@ -108,7 +108,7 @@ def read(entries: Sequence[Entry], run_id: str) -> RunRecord:
                 told.ended = ended
             case RunResumed() as resumed if resumed.run_id == run_id:
                 told.ended = None
-            case DeliveryAsked() as asked if asked.run_id == run_id:
+            case DeliveryRequested() as asked if asked.run_id == run_id:
                 told.asked, told.failing = True, told.failing or asked.failing
             case DeliveryEnded() as ended if ended.run_id == run_id:
                 told.last, told.asked = ended, False

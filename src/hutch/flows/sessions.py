@@ -52,7 +52,7 @@ from hutch.system.clock import wall_ms
 ANSWERS_A_QUESTION = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
 BEGINS_WORK = (Message, Prompt, Resume)
-MAX_UNTAKEN = 500  # inputs of a session
+MAX_UNPROCESSED = 500  # inputs of a session
 MORE_TO_STOP = 50  # further inputs that stop a session: a full queue must not prevent its end
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
@@ -63,7 +63,7 @@ class Shown:
 
     session: Session
     head: Head
-    place: int | None = None  # in the queue, when it waits: 1 is next
+    queue_position: int | None = None  # when it waits: 1 is next
     delivered: QueuedRun | None = None  # the newest run with a delivery
 
 
@@ -247,9 +247,9 @@ async def give(
     if isinstance(asked, BEGINS_WORK):
         await services.log.check_can_record(session.id)
     body = _cleaned(asked, services.redactor.redact).model_dump_json()
-    max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
+    max_unprocessed = MAX_UNPROCESSED + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(services.rows).add(
-        session.id, who.user.id, body, max_untaken=max_untaken, audience=audience, also=also
+        session.id, who.user.id, body, max_unprocessed=max_unprocessed, audience=audience, also=also
     )
     await services.host.input(session.id)
     return given

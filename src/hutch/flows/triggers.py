@@ -92,7 +92,7 @@ class Triggers:
             digest=digest,
             at_ms=wall_ms(),
             event=event,
-            wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
+            request=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
         )
         is_new = await WebhookInbox(self.services.rows).add(told)
         self._bell.set()
@@ -143,7 +143,7 @@ class Triggers:
             if now is None or now.state not in ("queued", "working"):
                 return
             told = now
-            wish = ForgeRequest(**json.loads(told.wish))
+            wish = ForgeRequest(**json.loads(told.request))
             who = await self._caller()
             forge = self.open_github(wish.repository, who.user.id)
             try:
@@ -258,7 +258,7 @@ class Triggers:
                     progress.apply(filter_entry(entry, PUBLIC).event for entry in entries)
                     seen = entries[-1].seq
                 places = await Runs(self.services.rows).queue_positions([run.id])
-                progress.place = places.get(run.id)
+                progress.queue_position = places.get(run.id)
             said = await self._said(session, progress) if over else ""
             text = progress.text(id=told.id, by=wish.by, link=link, said=said)
             if text != shown and (over or time.monotonic() - edited >= self.manners.edit_s):

@@ -60,7 +60,7 @@ class AllowedHosts:
             if why := None if trusted else self.refusal(ip_address(each.partition("%")[0]), self._networks):
                 raise Denied(
                     f"{url.host} resolves to {each}, which is {why}, so it is refused. The operator of this "
-                    "server can allow it in server.allowed_hosts."
+                    "server can allow it in server.repository_hosts."
                 )
         return replace(url, pinned=tuple(addresses))
 

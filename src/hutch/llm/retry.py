@@ -29,7 +29,7 @@ class RetryPolicy:
     attempts: int = 6
     first_wait_s: float = 0.5
     max_wait_s: float = 60.0  # when a server asks for more, the run fails instead
-    silence_s: float = 300.0  # between two deltas; some models think for minutes first
+    idle_timeout_s: float = 300.0  # between two deltas; some models think for minutes first
     empty_replies: int = 1  # that are retried; the next is accepted
 
 
@@ -77,10 +77,10 @@ class RetryingModel:
 
     async def _next(self, deltas: AsyncGenerator[Delta]) -> Delta | None:
         try:
-            async with asyncio.timeout(self._policy.silence_s):
+            async with asyncio.timeout(self._policy.idle_timeout_s):
                 return await anext(deltas, None)
         except TimeoutError:
-            raise Transient(f"no data for {self._policy.silence_s:g} s") from None
+            raise Transient(f"no data for {self._policy.idle_timeout_s:g} s") from None
 
     def _wait_s(self, attempt: int, fault: Transient) -> float:
         if fault.retry_after_s:

@@ -6,7 +6,7 @@ together with the approval of that delivery.
 
 from collections.abc import Sequence
 
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
+from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, RunEnded, RunResumed
 from hutch.domain.session import QueuedRun
 from hutch.sessions.live_session import LiveSession
 
@@ -77,7 +77,7 @@ def _is_awaited(entries: Sequence[Entry], run_id: str, *, delivers: bool) -> boo
                 awaited = delivers and ended.outcome in DELIVERED
             case RunResumed() as resumed if resumed.run_id == run_id:
                 awaited = False
-            case DeliveryAsked() as requested if requested.run_id == run_id:
+            case DeliveryRequested() as requested if requested.run_id == run_id:
                 awaited = True
             case DeliveryEnded() as ended if ended.run_id == run_id:
                 awaited = False

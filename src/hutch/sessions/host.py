@@ -89,7 +89,7 @@ class LocalHost:
         if not self._dependencies.reserved_for:
             unfinished = await Runs(rows).reclaim_all()
             await self._recover({run.session_id for run in unfinished})
-            for session_id in await Inputs(rows).sessions_with_untaken():
+            for session_id in await Inputs(rows).sessions_with_unprocessed():
                 self._process_soon(self._live(session_id))
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())

@@ -15,7 +15,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     DeliveryEnded,
     Event,
-    InputTaken,
+    InputProcessed,
     MessageSent,
     RunEnded,
     RunQueued,
@@ -45,10 +45,12 @@ async def process_inputs(live: LiveSession) -> None:
         if not live.recovered:
             await _recover(live)
             live.recovered = True
-        waiting = [submitted for submitted in await _untaken(live) if submitted.seq not in live.undelivered]
+        waiting = [
+            submitted for submitted in await _unprocessed(live) if submitted.seq not in live.undelivered
+        ]
         waiting.sort(key=lambda submitted: not _stops(submitted))  # requests to stop come first
         if waiting and (await live.sessions.get(live.id)).state == "ended":
-            await live.inputs.mark_all_taken(live.id)
+            await live.inputs.mark_all_processed(live.id)
             return
         for submitted in waiting:
             await _process(live, submitted)
@@ -56,9 +58,9 @@ async def process_inputs(live: LiveSession) -> None:
                 break  # the other inputs can have no effect
 
 
-async def _untaken(live: LiveSession) -> list[SessionInput]:
+async def _unprocessed(live: LiveSession) -> list[SessionInput]:
     found: list[SessionInput] = []
-    while page := await live.inputs.page(live.id, after=found[-1].seq if found else 0, untaken=True):
+    while page := await live.inputs.page(live.id, after=found[-1].seq if found else 0, unprocessed=True):
         found += page
     return found
 
@@ -78,21 +80,21 @@ async def _recover(live: LiveSession) -> None:
     the next has an effect. So at most one effect follows the last note: that of the first such input.
     Times are not compared, because the clock may have been set back since.
     """
-    waiting = {submitted.seq: submitted for submitted in await _untaken(live)}
+    waiting = {submitted.seq: submitted for submitted in await _unprocessed(live)}
     if not waiting:
         return
     done: set[int] = set()
     unnoted: list[Event] = []
     for entry in await live.entries():
         event = entry.event
-        if isinstance(event, InputTaken | MessageSent):
+        if isinstance(event, InputProcessed | MessageSent):
             done.add(event.input)
-        if isinstance(event, InputTaken) and event.kind in _IN_TURN:
+        if isinstance(event, InputProcessed) and event.kind in _IN_TURN:
             unnoted.clear()
         elif isinstance(event, Event):
             unnoted.append(event)
     for seq in done & set(waiting):
-        await live.inputs.mark_taken(live.id, seq)
+        await live.inputs.mark_processed(live.id, seq)
     for seq in sorted(set(waiting) - done):
         if any(_is_effect_of(waiting[seq], event) for event in unnoted):
             await live.taken(waiting[seq])
@@ -166,7 +168,7 @@ async def _queue(live: LiveSession, submitted: SessionInput, prompt: str) -> Non
     await live.inputs.queue_run(run)
     if session.state in ("idle", "parked"):
         await live.set_state("queued")
-    taken = InputTaken(input=submitted.seq, kind="prompt", by=submitted.by)
+    taken = InputProcessed(input=submitted.seq, kind="prompt", by=submitted.by)
     await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=submitted.by)])
 
 
@@ -261,10 +263,10 @@ async def _end(live: LiveSession, submitted: SessionInput, reason: str) -> None:
     await live.park(reason="the session ends")
     reason = live.dependencies.redactor.redact(reason)
     ended: list[Event] = [
-        InputTaken(input=submitted.seq, kind="end", by=submitted.by),
+        InputProcessed(input=submitted.seq, kind="end", by=submitted.by),
         SessionEnded(outcome="done", reason=reason),
     ]
     with suppress(Conflict):  # it had ended already, before a crash
         await live.append(ended)
     await live.sessions.set(live.id, state="ended", reason=reason)
-    await live.inputs.mark_all_taken(live.id)
+    await live.inputs.mark_all_processed(live.id)

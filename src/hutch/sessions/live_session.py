@@ -17,11 +17,11 @@ from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
-    ApprovalGiven,
+    ApprovalAnswered,
     DeliveryEnded,
     Entry,
     Event,
-    InputTaken,
+    InputProcessed,
     MessageSent,
     SessionParked,
     SessionPrepared,
@@ -92,8 +92,8 @@ class LiveSession:
         kind = kind or _kind(submitted)
         self.undelivered.pop(submitted.seq, None)
         self.done.add(submitted.seq)
-        await self.append([InputTaken(input=submitted.seq, kind=kind, by=submitted.by, refused=refused)])
-        await self.inputs.mark_taken(self.id, submitted.seq)
+        await self.append([InputProcessed(input=submitted.seq, kind=kind, by=submitted.by, refused=refused)])
+        await self.inputs.mark_processed(self.id, submitted.seq)
 
     async def _note(self, events: Sequence[Event]) -> None:
         """Update rows and inputs after events were written."""
@@ -104,7 +104,7 @@ class LiveSession:
                 case MessageSent(input=number) if number in self.undelivered:
                     self.done.add(number)
                     self._later(self.taken(self.undelivered[number]))
-                case ApprovalGiven(call_id=call_id):
+                case ApprovalAnswered(call_id=call_id):
                     self._later(self.waits.settled(call_id))
 
     async def settle(self) -> None:
@@ -282,7 +282,7 @@ class LiveSession:
     def _noted(self, task: asyncio.Future[None]) -> None:
         self._noting.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            # The input stays untaken. Its effect is found in the log, so it is not repeated.
+            # The input stays unprocessed. Its effect is found in the log, so it is not repeated.
             logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hutch.agent.approval import Answer as Approval
 from hutch.agent.policy import Rule
-from hutch.domain.events import ApprovalAsked, Event, QuestionAnswered, QuestionAsked
+from hutch.domain.events import ApprovalRequested, Event, QuestionAnswered, QuestionAsked
 from hutch.domain.ids import new_input_id
 from hutch.domain.inputs import Answer, Approve, Deny
 from hutch.domain.session import SessionInput
@@ -39,7 +39,7 @@ class Waits:
         waiting.set_result((submitted, reply))
         return True
 
-    async def approval(self, question: ApprovalAsked, covers: tuple[Rule, ...]) -> Approval:
+    async def approval(self, question: ApprovalRequested, covers: tuple[Rule, ...]) -> Approval:
         """Wait for a user to allow or deny a call. The question says which calls an answer covers."""
         submitted, reply = await self._wait(question.call_id)
         self._used[question.call_id] = submitted

@@ -18,8 +18,8 @@ from hutch.domain.events import (
     Entry,
     Event,
     EventsOmitted,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     RunEnded,
     RunStarted,
     SessionParked,
@@ -88,7 +88,7 @@ class _Spans:
                 self._open["background", id] = self._open.pop(("command", shell))
             case CommandEnded(shell=shell, background_id=id):
                 self._end_command(("background", id) if id else ("command", shell), shell)
-            case JobsLeft(shell=shell, terminal=id):
+            case JobsDetached(shell=shell, terminal=id):
                 self._leave_jobs(("terminal", id) if id else ("command", shell))
             case JobsEnded(shell=shell, terminal=id):
                 source = ("terminal", id) if id else ("command", shell)
@@ -100,7 +100,7 @@ class _Spans:
                     self._end(("terminal", id))
             case TerminalEnded(terminal=id):
                 self._end(("terminal", id))
-            case EventsOmitted(types=types) if "jobs.left" in types:
+            case EventsOmitted(types=types) if "jobs.detached" in types:
                 self._begin(OMITTED)  # the end of these jobs is unknown
             case EventsOmitted(types=types) if "terminal.printed" in types:
                 self._begin(OMITTED)

@@ -10,8 +10,8 @@ from hutch.agent.recorder import Recorder
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     Event,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     TerminalEnded,
     TerminalOpened,
     TerminalPrinted,
@@ -155,7 +155,7 @@ class Terminals:
         held = self._held[id] = Held(id, terminal, size)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
-            lambda found: self._record_soon(JobsLeft(terminal=id) if found else JobsEnded(terminal=id)),
+            lambda found: self._record_soon(JobsDetached(terminal=id) if found else JobsEnded(terminal=id)),
             min_interval_s=MIN_JOBS_INTERVAL_S,
         )
         held.recording = asyncio.ensure_future(self._record(held))

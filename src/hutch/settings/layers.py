@@ -24,6 +24,7 @@ from hutch.domain.redaction import Redactor
 from hutch.settings import repository
 from hutch.settings.model import (
     FIELDS,
+    RENAMED,
     SECTIONS,
     Settings,
     environment_variable,
@@ -220,6 +221,9 @@ def _refusal(name: str, requested: SourcedValue, present: Settings) -> str:
 
 
 def _unknown(name: str, origin: str, known: Collection[str]) -> str:
+    renamed = RENAMED | {environment_variable(old): environment_variable(new) for old, new in RENAMED.items()}
+    if name in renamed:
+        return f"{name} (from {origin}) has a new name: {renamed[name]}. Rename it there."
     bare = {one.removeprefix("HUTCH_"): one for one in known}
     close = difflib.get_close_matches(name.removeprefix("HUTCH_"), bare, n=1)
     near = [one for one in known if one.endswith(f".{name}")] or [bare[one] for one in close]

@@ -68,14 +68,14 @@ class Models(Section):
         le=100,
         description="Maximum attempts of a request to a model that fails with a temporary error.",
     )
-    longest_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
+    max_retry_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         60,
         ge=0,
         le=3600,
         description="Maximum seconds to wait before a retry. When the provider asks for more, "
         "the request fails.",
     )
-    silence_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
+    idle_timeout_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         300, ge=5, le=3600, description="Seconds without data after which a reply counts as failed."
     )
     prices: Annotated[Prices, RepositoryAccess.NEVER] = Field(
@@ -156,7 +156,7 @@ class Jail(Section):
         description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all "
         "its subdomains.",
     )
-    network_also: Annotated[Networks, RepositoryAccess.NEVER] = Field(
+    private_networks: Annotated[Networks, RepositoryAccess.NEVER] = Field(
         (),
         description="Private or local networks that allowed hosts may resolve to: `10.1.2.0/24`.",
     )
@@ -234,6 +234,16 @@ def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Field
 
 FIELDS: dict[str, FieldInfo] = dict(_walk(Settings))
 SECTIONS = frozenset(name.rpartition(".")[0] for name in FIELDS) - {""}
+RENAMED = {
+    "github.longest_wait_s": "github.max_retry_wait_s",
+    "jail.network_also": "jail.private_networks",
+    "models.longest_wait_s": "models.max_retry_wait_s",
+    "models.silence_s": "models.idle_timeout_s",
+    "server.allowed_hosts": "server.repository_hosts",
+    "sessions.keep_code_hours": "sessions.code_retention_hours",
+    "sessions.keep_days": "sessions.file_retention_days",
+}
+"""Settings by a name that they no longer have; their use is an error that gives the new name."""
 
 
 def environment_variable(name: str) -> str:

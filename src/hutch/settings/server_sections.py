@@ -89,7 +89,7 @@ class Server(Section):
         False,
         description="Whether everyone may read `/metrics`; otherwise only this machine, and owners by token.",
     )
-    allowed_hosts: Annotated[Reachables, RepositoryAccess.NEVER] = Field(
+    repository_hosts: Annotated[Reachables, RepositoryAccess.NEVER] = Field(
         (),
         description="Hosts of private networks, or this machine, that requests may name as the host of a "
         "repository: `git.example.com`, `10.1.2.0/24`. Public hosts need not be listed.",
@@ -137,7 +137,7 @@ class Github(Section):
         None,
         description="The user of this server in whose name requests from GitHub run; an owner when not set.",
     )
-    longest_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
+    max_retry_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         60, ge=0, le=3600, description="Maximum seconds to wait when GitHub's rate limit is used up."
     )
 
@@ -190,19 +190,19 @@ class Sessions(Section):
         description="Seconds after which an idle session is parked: its jail is closed, its files stay, "
         "and the next use wakes it.",
     )
-    keep_days: Annotated[Count, RepositoryAccess.NEVER] = Field(
+    file_retention_days: Annotated[Count, RepositoryAccess.NEVER] = Field(
         30,
         ge=0,
         le=36_500,
         description="Days of inactivity after which a session is ended and its files are removed; its log "
         "stays. 0 keeps the files forever.",
     )
-    keep_code_hours: Annotated[Count, RepositoryAccess.NEVER] = Field(
+    code_retention_hours: Annotated[Count, RepositoryAccess.NEVER] = Field(
         24,
         ge=0,
         le=876_000,
         description="The same for a request of `POST /api/code`, in hours after its end; after a failed "
-        "delivery, `keep_days` applies. 0 means that `keep_days` always applies.",
+        "delivery, `file_retention_days` applies. 0 means that `file_retention_days` always applies.",
     )
     log_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(256 * MIB),

@@ -143,7 +143,7 @@ class Snapshots:
             with other.storage.locked():
                 other._commit(
                     self.storage.top(origin)._replace(
-                        file_count=origin.files, size=origin.bytes, left_out=origin.left_out
+                        file_count=origin.files, size=origin.bytes, omitted=origin.omitted
                     ),
                     f"forked from snapshot {number}",
                     PackWriter(other.storage.git_dir / "objects"),

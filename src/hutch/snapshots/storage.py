@@ -44,7 +44,7 @@ class Snapshot:
     reason: str
     files: int  # that git would commit
     bytes: int
-    left_out: int  # omitted entries; the manifest has the reasons
+    omitted: int  # omitted entries; the manifest has the reasons
 
 
 class Storage:
@@ -186,7 +186,7 @@ class Storage:
                 reason=about["reason"],
                 files=about["files"],
                 bytes=about["bytes"],
-                left_out=about["left_out"],
+                omitted=about["left_out"],
             )
         return known
 
@@ -197,7 +197,7 @@ def commit_text(tree: bytes, branch: Branch, *, reason: str, files_tree: bytes, 
     about = {
         "bytes": branch.size,
         "files": branch.file_count,
-        "left_out": branch.left_out,
+        "left_out": branch.omitted,
         "reason": reason,
         "taken_at": micros,
         "tree": files_tree.hex(),

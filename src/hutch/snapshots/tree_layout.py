@@ -67,7 +67,7 @@ class Branch(NamedTuple):
     file_count: int  # files that git would commit
     size: int
     ignored_size: int
-    left_out: int
+    omitted: int
 
     @property
     def trees(self) -> tuple[bytes | None, bytes | None, bytes | None, bytes | None]:
@@ -106,7 +106,7 @@ def build_branch(
     beside: list[tuple[int, bytes, bytes]] = []
     below: list[tuple[int, bytes, bytes]] = []
     notes: dict[str, dict[str, object]] = {}
-    count = size = ignored_size = left_out = 0
+    count = size = ignored_size = omitted = 0
     for name, item in items.items():
         raw = os.fsencode(name)
         if isinstance(item, Leaf):
@@ -131,10 +131,10 @@ def build_branch(
             if item.notes:
                 below.append((TREE, b"+" + raw, item.notes))
             count, size = count + item.file_count, size + item.size
-            ignored_size, left_out = ignored_size + item.ignored_size, left_out + item.left_out
+            ignored_size, omitted = ignored_size + item.ignored_size, omitted + item.omitted
         else:
             notes.setdefault("absent", {})[_encode_name(name)] = [item.reason, item.size]
-            left_out += 1
+            omitted += 1
     if notes or not (files or beside or below):
         below.append((0o100644, NOTES, writer.add("blob", _format_notes(notes))))
     return Branch(
@@ -146,7 +146,7 @@ def build_branch(
         file_count=count,
         size=size,
         ignored_size=ignored_size,
-        left_out=left_out,
+        omitted=omitted,
     )
 
 

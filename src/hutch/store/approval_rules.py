@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from hutch.domain.errors import LimitReached, NotFound
 from hutch.store.rows import Rows
-from hutch.store.schema import kept_rules
+from hutch.store.schema import approval_rules
 
 MAX_RULES = 1000  # per user
 MAX_BYTES = 1 << 17
@@ -37,7 +37,7 @@ class ApprovalRules:
                     limit="approvals",
                 )
             for tool, pattern in new:
-                db.execute(insert(kept_rules).values(user_id=user_id, tool=tool, pattern=pattern))
+                db.execute(insert(approval_rules).values(user_id=user_id, tool=tool, pattern=pattern))
 
         await self._rows.change(add)
 
@@ -46,8 +46,8 @@ class ApprovalRules:
 
         def remove(db: Connection) -> None:
             for tool, pattern in rules:
-                here = (kept_rules.c.tool == tool, kept_rules.c.pattern == pattern)
-                gone = db.execute(delete(kept_rules).where(kept_rules.c.user_id == user_id, *here))
+                here = (approval_rules.c.tool == tool, approval_rules.c.pattern == pattern)
+                gone = db.execute(delete(approval_rules).where(approval_rules.c.user_id == user_id, *here))
                 if gone.rowcount != 1:
                     text = f"{tool} {pattern}".rstrip()
                     raise NotFound(f"'{text}' is not allowed always. See: hutch approvals list")
@@ -56,5 +56,7 @@ class ApprovalRules:
 
 
 def _of_user(db: Connection, user_id: str) -> list[ApprovalRule]:
-    statement = select(kept_rules.c.tool, kept_rules.c.pattern).where(kept_rules.c.user_id == user_id)
-    return [(tool, pattern) for tool, pattern in db.execute(statement.order_by(kept_rules.c.position))]
+    statement = select(approval_rules.c.tool, approval_rules.c.pattern).where(
+        approval_rules.c.user_id == user_id
+    )
+    return [(tool, pattern) for tool, pattern in db.execute(statement.order_by(approval_rules.c.position))]

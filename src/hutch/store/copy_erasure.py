@@ -36,7 +36,7 @@ PRESERVED_KEYS = {
     "delivery": ("review",),
     "delivered": ("change_id", "url"),
     "body": (),
-    "wish": ("repository", "url", "by", "author", "mark"),
+    "request": ("repository", "url", "by", "author", "mark"),
 }
 SESSION_TEXTS = "purpose role expectations reason"
 WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open
@@ -55,7 +55,7 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
         (changes, changes.c.session_id == session_id, "title body tests", ""),
         (comments, comments.c.change_id.in_(own), "body" if some else "body path", ""),
         (reviews, (reviews.c.session_id == session_id) | reviews.c.change_id.in_(own), "title body", ""),
-        (deliveries, deliveries.c.session_id == session_id, "reason", "wish"),
+        (deliveries, deliveries.c.session_id == session_id, "reason", "request"),
     )
     is_copy = _always if texts is None else _copy_of(texts)
     for table, here, plain, in_json in places:

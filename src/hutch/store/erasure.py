@@ -37,9 +37,9 @@ def erase_payloads(
     return len(found)
 
 
-def delete_doomed_blobs(transaction: Transaction, blobs: Blobs) -> None:
+def delete_pending_blobs(transaction: Transaction, blobs: Blobs) -> None:
     """Delete the blobs of erased payloads, including those that a crash left behind."""
-    for name in transaction.doomed_blobs():
+    for name in transaction.blob_deletions():
         blobs.delete(name)
         transaction.forget_blob(name)
 

@@ -30,8 +30,8 @@ def add_input(
     return new_input
 
 
-def count_untaken(connection: Connection, session_id: SessionId) -> int:
-    here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
+def count_unprocessed(connection: Connection, session_id: SessionId) -> int:
+    here = (inputs.c.session_id == session_id, inputs.c.processed.is_(False))
     return connection.scalar(select(func.count()).select_from(inputs).where(*here)) or 0
 
 
@@ -47,7 +47,7 @@ class Inputs:
         by: str,
         body: str,
         *,
-        max_untaken: int,
+        max_unprocessed: int,
         audience: str | None = None,
         also: ExtraWrite[SessionInput] | None = None,
     ) -> SessionInput:
@@ -57,9 +57,10 @@ class Inputs:
             session = find_session(connection, session_id)
             if session is None or session.state == "ended":
                 raise session_has_ended(session_id)
-            if count_untaken(connection, session_id) >= max_untaken:
+            if count_unprocessed(connection, session_id) >= max_unprocessed:
                 raise LimitReached(
-                    f"{max_untaken} inputs already wait in session {session_id}. Wait, or cancel its run.",
+                    f"{max_unprocessed} inputs already wait in session {session_id}. "
+                    "Wait, or cancel its run.",
                     limit="inputs",
                 )
             new_input = add_input(connection, session_id, by, body, audience)
@@ -70,7 +71,7 @@ class Inputs:
         return await self._rows.change(add)
 
     async def page(
-        self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
+        self, session_id: SessionId, *, after: int = 0, unprocessed: bool = False, limit: int = 1000
     ) -> list[SessionInput]:
         statement = (
             select(*(inputs.c[each.name] for each in fields(SessionInput)))
@@ -78,15 +79,15 @@ class Inputs:
             .order_by(inputs.c.seq)
             .limit(limit)
         )
-        if untaken:
-            statement = statement.where(inputs.c.taken.is_(False))
+        if unprocessed:
+            statement = statement.where(inputs.c.processed.is_(False))
         found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [SessionInput(**row) for row in found]
 
-    async def mark_taken(self, session_id: SessionId, seq: int) -> None:
+    async def mark_processed(self, session_id: SessionId, seq: int) -> None:
         """Mark an input whose result is in the log."""
         statement = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
-        await self._rows.change(lambda connection: connection.execute(statement.values(taken=True)))
+        await self._rows.change(lambda connection: connection.execute(statement.values(processed=True)))
 
     async def queue_run(self, run: QueuedRun) -> None:
         """Queue the run that an input requests and mark the input, in one transaction."""
@@ -94,18 +95,18 @@ class Inputs:
         def take(connection: Connection) -> None:
             add_run(connection, run)
             here = (inputs.c.session_id == run.session_id, inputs.c.seq == run.input)
-            connection.execute(update(inputs).where(*here).values(taken=True))
+            connection.execute(update(inputs).where(*here).values(processed=True))
 
         await self._rows.change(take)
 
-    async def mark_all_taken(self, session_id: SessionId) -> None:
+    async def mark_all_processed(self, session_id: SessionId) -> None:
         """Mark all waiting inputs, because the session cannot process them any more."""
-        here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
-        statement = update(inputs).where(*here).values(taken=True)
+        here = (inputs.c.session_id == session_id, inputs.c.processed.is_(False))
+        statement = update(inputs).where(*here).values(processed=True)
         await self._rows.change(lambda connection: connection.execute(statement))
 
-    async def sessions_with_untaken(self) -> list[SessionId]:
+    async def sessions_with_unprocessed(self) -> list[SessionId]:
         """Sessions with unprocessed inputs."""
-        statement = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
+        statement = select(inputs.c.session_id).where(inputs.c.processed.is_(False)).distinct()
         found = await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
         return [SessionId(id) for id in found]

@@ -27,7 +27,7 @@ from hutch.store.database import (
     translate_errors,
 )
 from hutch.store.database_files import DatabaseFiles
-from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
+from hutch.store.erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.evidence import EvidenceView
 from hutch.store.interface import Evidence, Head, Listener
 from hutch.store.log_defects import damaged_log, find_defects, missing_end
@@ -291,7 +291,7 @@ class SqlLog:
         erased = 0
         for chunk in chunks(seqs):
             erased += await self._writer.work(partial(erase, chunk))
-        await self._writer.work(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
+        await self._writer.work(lambda transaction: delete_pending_blobs(transaction, self._blobs))
         if not await self._writer.scrub():
             logger.warning("erasure.lingers", session_id=session_id, until="older exports have finished")
         return erased

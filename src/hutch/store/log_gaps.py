@@ -22,7 +22,7 @@ BUFFERED_TYPES = frozenset(
         "egress.attempted",
         "file.changed",
         "jobs.ended",
-        "jobs.left",
+        "jobs.detached",
         "snapshot.taken",
         "terminal.ended",
         "terminal.resized",

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Row, func, select
 
 from hutch.domain.errors import EventsMissing, NotFound
-from hutch.domain.events import Entry, ErasedEvent, from_json
+from hutch.domain.event_names import current_payload, current_type
+from hutch.domain.events import AnyEvent, Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.hash_chain import Record
@@ -76,12 +77,12 @@ def read_entries(
     erasures = _read_erasures(connection, session_id, erased) if erased else {}
     entries = []
     for record in records:
-        event = (
-            erasures.get(record.seq) or ErasedEvent(record.type, 0, "")
-            if record.payload is None
-            else from_json(record.payload, record.type)
-        )
-        entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash, record.payload or b""))
+        type_, payload = current_type(record.type), b""
+        event: AnyEvent = erasures.get(record.seq) or ErasedEvent(type_, 0, "")
+        if record.payload is not None:
+            payload = current_payload(record.payload, record.type)
+            event = from_json(payload, type_)
+        entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash, payload))
     return entries, more
 
 
@@ -137,7 +138,10 @@ def _read_erasures(
         .where(statements.c.log_id == log_id, statements.c.kind == "erasure")
         .where(statements.c.seq.between(seqs[0], seqs[-1]))
     )
-    return {row.seq: ErasedEvent(row.type, row.at_ms, row.reason) for row in connection.execute(query)}
+    return {
+        row.seq: ErasedEvent(current_type(row.type), row.at_ms, row.reason)
+        for row in connection.execute(query)
+    }
 
 
 def _to_statement(row: Row[tuple[object, ...]], session_id: SessionId) -> Statement:

@@ -22,7 +22,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.interface import Listener
 from hutch.store.rows import Rows
-from hutch.store.schema import events, logs, projections, refolds
+from hutch.store.schema import events, logs, projections, stale_projections
 
 BATCH_EVENTS = 500
 MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read delays the checkpoints of the database
@@ -69,9 +69,9 @@ class ProjectedLog(Rows, Protocol):
 
 def note_erasure(connection: Connection, session_id: str) -> None:
     """Make every projection fold a log again, because this transaction erases payloads of it."""
-    more = {"erasures": refolds.c.erasures + 1}
+    more = {"erasures": stale_projections.c.erasures + 1}
     for name in connection.scalars(select(projections.c.name)).all():
-        noted = insert(refolds).values(projection=name, session_id=session_id, erasures=1)
+        noted = insert(stale_projections).values(projection=name, session_id=session_id, erasures=1)
         key = ["projection", "session_id"]
         connection.execute(noted.on_conflict_do_update(index_elements=key, set_=more))
 
@@ -91,7 +91,7 @@ class Projector(Generic[State, Change]):
         self._blobs = blobs
         self._projection = projection
         self._batch_events = batch_events
-        self._is_own = refolds.c.projection == projection.name
+        self._is_own = stale_projections.c.projection == projection.name
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
@@ -143,7 +143,9 @@ class Projector(Generic[State, Change]):
 
     def _reset(self, connection: Connection) -> None:
         self._projection.clear(connection, None)
-        connection.execute(delete(refolds).where(refolds.c.projection == self._projection.name))
+        connection.execute(
+            delete(stale_projections).where(stale_projections.c.projection == self._projection.name)
+        )
         fresh = {"version": self._projection.version, "position": 0}
         made = insert(projections).values(name=self._projection.name, **fresh)
         connection.execute(made.on_conflict_do_update(index_elements=["name"], set_=fresh))
@@ -172,7 +174,7 @@ class Projector(Generic[State, Change]):
         def write(connection: Connection) -> None:
             if read_position(connection, self._projection.name) != begin:
                 return  # another process has folded them
-            erased = set(connection.scalars(select(refolds.c.session_id).where(self._is_own)))
+            erased = set(connection.scalars(select(stale_projections.c.session_id).where(self._is_own)))
             self._projection.write(connection, state, [change], erased)
             self._move(connection, end)
 
@@ -187,7 +189,7 @@ class Projector(Generic[State, Change]):
         return True
 
     def _read_erased(self, connection: Connection) -> Callable[[Connection], None] | None:
-        marked = connection.execute(select(refolds).where(self._is_own).limit(1)).first()
+        marked = connection.execute(select(stale_projections).where(self._is_own).limit(1)).first()
         if marked is None:
             return None
         cursor = read_position(connection, self._projection.name)
@@ -201,9 +203,12 @@ class Projector(Generic[State, Change]):
             after = found[-1][1].seq if found else after
 
         def write(connection: Connection) -> None:
-            same = (refolds.c.session_id == marked.session_id) & (refolds.c.erasures == marked.erasures)
+            same = (
+                stale_projections.c.session_id == marked.session_id,
+                stale_projections.c.erasures == marked.erasures,
+            )
             moved = read_position(connection, self._projection.name) != cursor
-            if moved or not connection.execute(delete(refolds).where(self._is_own, same)).rowcount:
+            if moved or not connection.execute(delete(stale_projections).where(self._is_own, *same)).rowcount:
                 return  # something was folded or erased since the read: read again
             self._projection.clear(connection, marked.session_id)
             self._projection.write(connection, state, changes, ())

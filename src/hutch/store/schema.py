@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from hutch.store.columns import ROW, numbers, text_keys, texts
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -73,7 +73,7 @@ public_keys = Table(
     Column("public_key", LargeBinary, nullable=False),
 )
 
-doomed_blobs = Table("doomed_blobs", metadata, Column("name", Text, primary_key=True))
+blob_deletions = Table("blob_deletions", metadata, Column("name", Text, primary_key=True))
 
 changes = Table(
     "changes",
@@ -121,7 +121,7 @@ deliveries = Table(
     Column("at_ms", BigInteger, nullable=False, index=True),
     Column("event", Text, nullable=False),
     Column("state", Text, nullable=False, index=True),  # queued, working, ended, ignored
-    Column("wish", Text, nullable=False),  # JSON
+    Column("request", Text, nullable=False),  # JSON
     *texts("reason session_id run_id"),
     Column("input", BigInteger, nullable=False),  # number of the input to an existing session; else 0
     Column("comment_id", BigInteger, nullable=False),  # of the progress comment; 0 until it exists
@@ -260,7 +260,8 @@ runs = Table(
     Column("delivered", Text, nullable=False),  # JSON: the delivery result; empty before that
 )
 
-removals = Table("removals", metadata, Column("session_id", Text, primary_key=True))  # in progress
+# Sessions whose removal is in progress.
+session_removals = Table("session_removals", metadata, Column("session_id", Text, primary_key=True))
 
 inputs = Table(
     "inputs",
@@ -270,13 +271,13 @@ inputs = Table(
     *numbers("seq at_ms"),
     Column("by", Text, nullable=False),
     Column("body", Text, nullable=False),  # JSON
-    Column("taken", Boolean, nullable=False),
+    Column("processed", Boolean, nullable=False),
     Column("audience", Text),  # NULL: everyone who may see the session
     UniqueConstraint("session_id", "seq"),
 )
 
-kept_rules = Table(
-    "kept_rules",
+approval_rules = Table(
+    "approval_rules",
     metadata,
     Column("position", ROW, primary_key=True),
     *texts("user_id tool pattern"),
@@ -306,8 +307,8 @@ projections = Table(
 )
 
 # Logs that have lost payloads since they were folded.
-refolds = Table(
-    "refolds",
+stale_projections = Table(
+    "stale_projections",
     metadata,
     *text_keys("projection session_id"),
     Column("erasures", BigInteger, nullable=False),  # the count: an erasure during a fold is noticed

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, func, select, update
 
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session, SessionState
-from hutch.store.inputs import count_untaken
+from hutch.store.inputs import count_unprocessed
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import read_session
@@ -50,7 +50,7 @@ def _end_idle(connection: Connection, session: Session, reason: str) -> bool:
     here = (runs.c.session_id == session.id, runs.c.state != "ended")
     if connection.scalar(select(func.count()).select_from(runs).where(*here)):
         return False
-    if count_untaken(connection, session.id):
+    if count_unprocessed(connection, session.id):
         return False
     same = (
         sessions.c.id == session.id,

@@ -5,7 +5,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.session import Session, SessionInput
 from hutch.store.rows import Rows
-from hutch.store.schema import inputs, removals, runs, sessions, shares
+from hutch.store.schema import inputs, runs, session_removals, sessions, shares
 
 
 class PendingRemoval:
@@ -25,12 +25,12 @@ class PendingRemovals:
         await self._rows.change(lambda connection: _note(connection, session_id))
 
     async def remove(self, session_id: str) -> None:
-        statement = delete(removals).where(removals.c.session_id == session_id)
+        statement = delete(session_removals).where(session_removals.c.session_id == session_id)
         await self._rows.change(lambda connection: connection.execute(statement))
 
     async def list(self) -> list[str]:
         """The ids of the sessions."""
-        statement = select(removals.c.session_id)
+        statement = select(session_removals.c.session_id)
         return await self._rows.fetch(lambda connection: list(connection.scalars(statement)))
 
 
@@ -40,7 +40,7 @@ async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
     def remove(connection: Connection) -> frozenset[str]:
         shared = connection.scalars(select(shares.c.user_id).where(shares.c.session_id == session.id))
         audience = frozenset({session.owner, *shared})
-        for table in (inputs, runs, shares, removals):
+        for table in (inputs, runs, shares, session_removals):
             connection.execute(delete(table).where(table.c.session_id == session.id))
         connection.execute(delete(sessions).where(sessions.c.id == session.id))
         return audience
@@ -49,4 +49,4 @@ async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
 
 
 def _note(connection: Connection, session_id: str) -> None:
-    connection.execute(insert(removals).values(session_id=session_id).on_conflict_do_nothing())
+    connection.execute(insert(session_removals).values(session_id=session_id).on_conflict_do_nothing())

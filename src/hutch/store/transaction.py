@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite import insert
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS
 from hutch.store.interface import Head
-from hutch.store.schema import doomed_blobs, events, logs, public_keys, statements
+from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
 from hutch.store.signing import Statement
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
@@ -67,9 +67,9 @@ class Transaction:
         self._erase_event = sql(update(events).where(here, events.c.seq == seq), "salt payload")
         self._insert_statement = sql(insert(statements), "log_id kind seq hash at_ms reason key signature")
         self._insert_key = sql(insert(public_keys).on_conflict_do_nothing(), "fingerprint public_key")
-        self._insert_doomed = sql(insert(doomed_blobs).on_conflict_do_nothing(), "name")
-        self._select_doomed = sql(select(doomed_blobs.c.name))
-        self._delete_doomed = sql(delete(doomed_blobs).where(doomed_blobs.c.name == name))
+        self._insert_blob_deletion = sql(insert(blob_deletions).on_conflict_do_nothing(), "name")
+        self._select_blob_deletions = sql(select(blob_deletions.c.name))
+        self._delete_blob_deletion = sql(delete(blob_deletions).where(blob_deletions.c.name == name))
 
     def _compile(self, statement: Any, columns: str = "") -> str:
         return str(statement.compile(dialect=self._dialect, column_keys=columns.split() or None))
@@ -171,10 +171,10 @@ class Transaction:
 
     def doom_blob(self, name: str) -> None:
         """Mark a blob for deletion after this transaction is durable."""
-        self._driver.execute(self._insert_doomed, (name,))
+        self._driver.execute(self._insert_blob_deletion, (name,))
 
-    def doomed_blobs(self) -> list[str]:
-        return [row[0] for row in self._driver.execute(self._select_doomed)]
+    def blob_deletions(self) -> list[str]:
+        return [row[0] for row in self._driver.execute(self._select_blob_deletions)]
 
     def forget_blob(self, name: str) -> None:
-        self._driver.execute(self._delete_doomed, (name,))
+        self._driver.execute(self._delete_blob_deletion, (name,))

@@ -80,5 +80,5 @@ class StartedByInput:
 def note(connection: Connection, id: str, **values: Any) -> None:
     """Update the progress of a delivery; a finished one no longer needs its text."""
     if values.get("state") in ("ended", "ignored"):
-        values["wish"] = ""
+        values["request"] = ""
     connection.execute(update(deliveries).where(deliveries.c.id == id).values(values))

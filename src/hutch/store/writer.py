@@ -27,7 +27,7 @@ from hutch.store.append_batch import Append, AppendBatch
 from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, translate_errors
 from hutch.store.database_files import DatabaseFiles
-from hutch.store.erasure import delete_doomed_blobs
+from hutch.store.erasure import delete_pending_blobs
 from hutch.store.interface import Head
 from hutch.store.log_gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
@@ -303,7 +303,7 @@ class Writer:
         problem = self._attempt(sign)
         if problem is None:
             self._recovered = True
-            problem = self._attempt(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
+            problem = self._attempt(lambda transaction: delete_pending_blobs(transaction, self._blobs))
         if problem is not None:  # the job itself will report the error
             logger.warning("store.recovery_postponed", problem=str(problem))
 

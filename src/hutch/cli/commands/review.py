@@ -145,7 +145,7 @@ class AwaitedReview(AwaitedRun):
 
     def ended(self, event: Mapping[str, Any]) -> int | None:
         kind, outcome = event.get("type"), str(event.get("outcome"))
-        if kind in ("review.given", "delivery.ended"):
+        if kind in ("review.submitted", "delivery.ended"):
             return exit_codes.OK
         if kind == "run.ended" and outcome not in agent.FINISHED:
             return exit_codes.OUTCOMES.get(outcome, exit_codes.UNAVAILABLE)

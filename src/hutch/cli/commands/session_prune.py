@@ -17,7 +17,9 @@ def prune_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Remove the files of sessions past sessions.keep_days, and of requests past sessions.keep_code_hours.
+    """Remove the files of sessions older than sessions.file_retention_days, and of old requests.
+
+    Requests are those of `POST /api/code`; sessions.code_retention_hours is their age.
 
     A server does the same when it starts, and every hour. What happened stays in the log: `hutch prune`
     erases that.

@@ -31,9 +31,9 @@ def age(since_ms: int, now_s: float | None = None) -> str:
 
 
 def state_of(session: Mapping[str, Any]) -> str:
-    """Its state, with its place in the queue while it waits there."""
-    place = session.get("place")
-    return f"{session['state']} {place}" if place else str(session["state"])
+    """Its state, with its position in the queue while it waits there."""
+    position = session.get("queue_position")
+    return f"{session['state']} {position}" if position else str(session["state"])
 
 
 def row(session: Mapping[str, Any]) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ SCOPES = {"once": "this once", "session": "for this session", "always": "from no
 STATES = {
     "run.queued": "queued",
     "run.started": "running",
-    "approval.asked": "waiting",
+    "approval.requested": "waiting",
     "question.asked": "waiting",
-    "approval.given": "running",
+    "approval.answered": "running",
     "question.answered": "running",
     "model.replied": "running",
     "tool.called": "running",
@@ -162,13 +162,13 @@ class Transcript:
         if kind == "run.started":
             self._delivers = bool(event.get("deliver", True))
         match kind:
-            case "approval.asked":
+            case "approval.requested":
                 text = visible(f"{event.get('tool')}: {event.get('summary')}")
                 covers = tuple(visible(str(each)) for each in event.get("covers") or ())
                 self.waiting[call_id] = OpenQuestion("approval", call_id, text, covers)
             case "question.asked":
                 self.waiting[call_id] = OpenQuestion("question", call_id, str(event.get("text")))
-            case "approval.given" | "question.answered" | "tool.returned":
+            case "approval.answered" | "question.answered" | "tool.returned":
                 self.waiting.pop(call_id, None)
             case "run.ended" | "run.started" | "session.ended":
                 self.waiting.clear()
@@ -177,7 +177,7 @@ class Transcript:
             self.doing = visible(str(event.get("tool", "")))
         elif kind in ("tool.returned", "run.started"):
             self.doing = "thinking"
-        elif kind in ("approval.given", "question.answered"):
+        elif kind in ("approval.answered", "question.answered"):
             self.doing = "at work"
         elif self.state != "running":
             self.doing = ""
@@ -202,9 +202,9 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             return  # the question and its answer are told by themselves
         case "tool.called":
             yield Line(arguments(str(event.get("arguments", ""))), "plain", f"{text('tool')} ")
-        case "approval.asked":
+        case "approval.requested":
             yield Line(f"{text('tool')}: {text('summary')}  ({text('rule')})", "plain", "may it? ")
-        case "approval.given":
+        case "approval.answered":
             said = f"allowed it, {SCOPES.get(text('scope'), '')}" if event.get("allowed") else "said no"
             yield Line(f"{who} {said}", "dim")
         case "question.asked":
@@ -216,7 +216,7 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
         case "tests.run":
             counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
             yield Line(f"{counts}  ({text('command')})", "good" if event.get("ok") else "bad", "tests: ")
-        case "delivery.asked":
+        case "delivery.requested":
             known = ", though its tests fail" if event.get("failing") else ""
             yield Line(f"{who} wants it delivered{known}", "dim")
         case "change.proposed":

@@ -73,7 +73,7 @@ class Conversation:
             raise
 
     async def look(self) -> None:
-        """Ask for its place in the queue, while it waits there."""
+        """Ask for its position in the queue, while it waits there."""
         if self.transcript.state in ("queued", "starting") and self.here:
             try:
                 self.session = await self.sessions.get(self.id)
@@ -103,8 +103,8 @@ class Conversation:
             return f"session and always would allow: {covers}; other text is no, with that reason"
         state = self.transcript.state
         doing = f": {self.transcript.doing}" if self.transcript.doing else ""
-        place = self.session.get("place") if state == "queued" else None
-        queue = f", place {place} in the queue" if place else ""
+        position = self.session.get("queue_position") if state == "queued" else None
+        queue = f", position {position} in the queue" if position else ""
         took = f" {age(int(self._since * 1000), time.monotonic())}" if state in TICKING else ""
         return f"{state}{doing}{queue}{took}"
 

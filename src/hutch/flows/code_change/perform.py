@@ -90,7 +90,7 @@ class Performer:
             persona = equipment.persona
             is_costly = persona.limits.tightened(persona.repository_limits).cost_usd is not None
             if is_costly and not is_begun and (problem := await self._find_unpriced(model.name)):
-                await live.append([StepReached(step="looking", message=f"warning: {problem}")])
+                await live.append([StepReached(step="inspecting", message=f"warning: {problem}")])
             setup = await self.defaults.build(live, session, model, equipment, stream.add)
             if is_begun:
                 return (await go_on(setup, run.id, entries)).ended
@@ -130,7 +130,7 @@ class Performer:
         )
         if warning:
             logger.warning("session.no_pull_request", session_id=session.id, problem=warning)
-            await live.append([StepReached(step="looking", message=f"warning: {warning}")])
+            await live.append([StepReached(step="inspecting", message=f"warning: {warning}")])
 
     async def _find_unpriced(self, model: str) -> str:
         """Why money cannot limit the runs of a model; empty when its price is known."""

@@ -16,7 +16,7 @@ from hutch.agent.tools.interface import Context
 from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.events import ApprovalAsked, Entry
+from hutch.domain.events import ApprovalRequested, Entry
 from hutch.domain.session import Session
 from hutch.flows.run_history import start_of
 from hutch.llm.interface import Model
@@ -80,7 +80,7 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
     """The functions that ask users for approval, and that store rules of a permanent approval."""
     by = ""
 
-    async def approve(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+    async def approve(asked: ApprovalRequested, covers: tuple[Rule, ...]) -> Answer:
         nonlocal by
         answer = await live.waits.approval(asked, covers)
         by = answer.by

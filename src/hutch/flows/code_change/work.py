@@ -121,7 +121,7 @@ async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
     if not first.files:
         return []
     message = setup.redactor.redact(await describe_structure(setup.context, first))
-    return [StepReached(step="looking", message=message, run_id=run_id)]
+    return [StepReached(step="inspecting", message=message, run_id=run_id)]
 
 
 def _notes(entries: Sequence[Entry]) -> str | None:

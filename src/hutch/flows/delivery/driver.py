@@ -16,8 +16,8 @@ from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import HutchError
 from hutch.domain.events import (
     ChangeProposed,
-    DeliveryAsked,
     DeliveryEnded,
+    DeliveryRequested,
     Entry,
     Event,
     RunEnded,
@@ -75,7 +75,7 @@ class Delivery:
         """Deliver and record the outcome, the last event about the run. A failure can be retried."""
         entries = effective_entries(await self.live.entries())
         for entry in reversed(entries):
-            if isinstance(entry.event, DeliveryAsked) and entry.event.run_id == self.run.id:
+            if isinstance(entry.event, DeliveryRequested) and entry.event.run_id == self.run.id:
                 break
             if isinstance(entry.event, DeliveryEnded) and entry.event.run_id == self.run.id:
                 if entry.event.outcome == "failed" and not entry.event.cancelled:

@@ -8,7 +8,7 @@ import structlog
 from hutch.agent.equipment import Equipment
 from hutch.agent.persona import Persona
 from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
+from hutch.domain.events import DeliveryEnded, Entry, ReviewSubmitted, RunStarted, StepReached
 from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows.change_context import ChangeContext
@@ -53,7 +53,7 @@ async def equip(
 async def give(context: ChangeContext, live: LiveSession, session: Session, run: QueuedRun) -> None:
     """Publish the review of a run, or record why that failed, as the last event about the run."""
     entries = effective_entries(await live.entries())
-    done = (ReviewGiven, DeliveryEnded)
+    done = (ReviewSubmitted, DeliveryEnded)
     if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
         return
     clean = live.dependencies.redactor.redact
@@ -61,7 +61,7 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
         subject = await _subject(context, live.dependencies, session, live.sandbox.workspace.record.commit)
         if subject.pull_url:
             await _once(live, run, entries)
-        event: ReviewGiven | DeliveryEnded = await seen_through(
+        event: ReviewSubmitted | DeliveryEnded = await seen_through(
             _kept(context, live, session, run, subject, entries), unless=lambda: live.leaves_open
         )
     except HutchError as error:
@@ -79,7 +79,7 @@ async def _kept(
     run: QueuedRun,
     subject: Subject,
     entries: Sequence[Entry],
-) -> ReviewGiven:
+) -> ReviewSubmitted:
     review, remarks = agent.concluded(subject, entries, live.id, run.id)
     user = session.owner if live.dependencies.guarded else ""
     kept = await keep(context, subject, review, remarks, user=user)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.domain.events import ReviewGiven
+from hutch.domain.events import ReviewSubmitted
 from hutch.domain.review import Remark, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
@@ -134,10 +134,10 @@ async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], boo
     return task.result()
 
 
-def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
+def given(review: Review, remarks: Sequence[Remark]) -> ReviewSubmitted:
     """The event of a review."""
     found = agent.counts(remarks)
-    return ReviewGiven(
+    return ReviewSubmitted(
         run_id=review.run_id,
         verdict=review.verdict,
         title=review.title,

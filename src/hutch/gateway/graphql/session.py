@@ -70,7 +70,7 @@ class Session:
             make(
                 shown=shown,
                 owner_id=session.owner,
-                place=shown.place,
+                queue_position=shown.queue_position,
                 head=Head.of(shown.head),
                 limits=Limits.of(session.limits),
                 removed=removed,

@@ -36,7 +36,7 @@ class InputOut(Out):
     seq: int = Field(ge=1)
     at_ms: int
     by: str = Field(description="The user who gave it.")
-    taken: bool = Field(description="It was processed; the result is in the log.")
+    processed: bool = Field(description="Its result is in the log.")
     run_id: str | None = Field(description="The run that it started or reached, once known.")
     input: AnyInput | WithheldInput
 
@@ -53,7 +53,7 @@ def input_json(stored: SessionInput, run_id: str | None = None) -> dict[str, Any
         "seq": stored.seq,
         "at_ms": stored.at_ms,
         "by": stored.by,
-        "taken": stored.taken or run_id is not None,
+        "processed": stored.processed or run_id is not None,
         "run_id": run_id,
         "input": orjson.Fragment(stored.body),
     }

@@ -56,7 +56,7 @@ class PullReviewIn(ReviewIn):
 
 
 class UnderReviewOut(Out):
-    """A review in progress; the event `review.given` in the session's log ends it."""
+    """A review in progress; the event `review.submitted` in the session's log ends it."""
 
     session_id: str
     commit: str

@@ -126,7 +126,7 @@ class SessionOut(Out):
     delivery: DeliveryOut
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, if it is a fork.")
     reason: str = Field(description="Why it is in that state; may be empty.")
-    place: int | None = Field(description="The position in the queue while it waits: 1 is next.")
+    queue_position: int | None = Field(description="The position in the queue while it waits: 1 is next.")
     head: HeadOut | None = Field(description="The head of its log; null in responses that do not look it up.")
     delivered: SessionDeliveredOut | None = Field(
         description="The delivery of the newest run for which one was attempted."
@@ -145,14 +145,19 @@ def session_json(
     session: Session,
     owner_name: str,
     head: Head | None = None,
-    place: int | None = None,
+    queue_position: int | None = None,
     run: QueuedRun | None = None,
 ) -> dict[str, Any]:
     """A session as JSON; `run` is the newest run with a delivery."""
     values = {name: getattr(session, name) for name in OWN_FIELDS.split()}
     newest = HeadOut.of(head) if head else None
     delivered = {**asdict(run.delivered), "run_id": run.id} if run and run.delivered else None
-    more = {"owner_name": owner_name, "place": place, "head": newest, "delivered": delivered}
+    more = {
+        "owner_name": owner_name,
+        "queue_position": queue_position,
+        "head": newest,
+        "delivered": delivered,
+    }
     values["delivery"] = DeliveryOut.of(session.delivery)
     return {**values, **more}
 
@@ -164,7 +169,7 @@ async def sessions_json(services: Services, caller: Caller, found: Sequence[Show
     if others:
         names |= await Users(services.rows).names(others)
     return [
-        session_json(each.session, names[each.session.owner], each.head, each.place, each.delivered)
+        session_json(each.session, names[each.session.owner], each.head, each.queue_position, each.delivered)
         for each in found
     ]
 

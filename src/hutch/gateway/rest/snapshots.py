@@ -23,13 +23,13 @@ Number = Annotated[int, Path(ge=1, le=MAX_SIZE)]
 Of = Annotated[int | None, Query(ge=1, le=MAX_SIZE)]
 
 
-@fields_from(Snapshot, "id tree reason files bytes left_out")
+@fields_from(Snapshot, "id tree reason files bytes omitted")
 class SnapshotOut(Out):
     """The content of a workspace at one moment."""
 
     tree: str = Field(description="The git tree of the files that would be committed.")
     taken_ms: int
-    left_out: int = Field(description="Entries that are not in the snapshot.")
+    omitted: int = Field(description="Entries that are not in the snapshot.")
 
 
 class NewSnapshotIn(In):
@@ -67,7 +67,7 @@ class DifferenceOut(Out):
 
 
 def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
-    same = ("id", "tree", "reason", "files", "bytes", "left_out")
+    same = ("id", "tree", "reason", "files", "bytes", "omitted")
     taken_ms = int(snapshot.taken_at.timestamp() * 1000)
     return {**{name: getattr(snapshot, name) for name in same}, "taken_ms": taken_ms}
 

@@ -105,11 +105,11 @@ class RunFrames:
                 return [{"type": "tool_result", "tool": event.tool, "result": event.text, "ok": event.ok}]
             case events.QuestionAsked() if self.working:
                 return [self._question(event)]
-            case events.ApprovalAsked() if self.working:
+            case events.ApprovalRequested() if self.working:
                 return [self._approval(event)]
             case events.QuestionAnswered() if self.working:
                 return [_answered(event.call_id, event.by, text=event.text)]
-            case events.ApprovalGiven() if self.working:
+            case events.ApprovalAnswered() if self.working:
                 return [_answered(event.call_id, event.by, allowed=event.allowed)]
             case events.RanTests() if event.run_id == self.run_id:
                 names = ("command", "ok", "passed", "failed", "skipped", "reason")
@@ -131,7 +131,7 @@ class RunFrames:
         answers = [{"type": "answer", "call_id": event.call_id, "text": ""}]
         return {"type": "question", "text": event.text, **self._waits(event.call_id, answers)}
 
-    def _approval(self, event: events.ApprovalAsked) -> Frame:
+    def _approval(self, event: events.ApprovalRequested) -> Frame:
         answers = [
             {"type": "approve", "call_id": event.call_id, "scope": "once"},
             {"type": "deny", "call_id": event.call_id, "reason": ""},
@@ -219,8 +219,8 @@ class Lookahead:
         ready: list[tuple[VisibleEntry, bool]] = []
         if is_own and isinstance(event, events.DeliveryEnded):
             ready = self.release(again=True)
-        elif is_own and isinstance(event, events.DeliveryAsked | events.RunEnded):
-            self.is_requested = bool(self.held) and isinstance(event, events.DeliveryAsked)
+        elif is_own and isinstance(event, events.DeliveryRequested | events.RunEnded):
+            self.is_requested = bool(self.held) and isinstance(event, events.DeliveryRequested)
         is_end = is_own and isinstance(event, events.DeliveryEnded | events.RunEnded)
         if entry.seq >= self.newest:
             return [*ready, *self.release(), (entry, False)]

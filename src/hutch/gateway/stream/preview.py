@@ -100,7 +100,7 @@ class Previews:
         name = f"{target.session.id.removeprefix('ses_')}-{target.port}.{self.domain}"
         there = f"{scheme}://{name}{f':{port}' if port else ''}{ENTER}"
         response = Response(status_code=303)
-        response.headers["location"] = f"{there}?pass={entered}&to={quote(target.path, safe='')}"
+        response.headers["location"] = f"{there}?token={entered}&to={quote(target.path, safe='')}"
         response.headers["cache-control"] = "no-store"
         response.headers["referrer-policy"] = "no-referrer"
         await response(scope, receive, send)
@@ -156,7 +156,7 @@ class Previews:
         self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int, origin: str
     ) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        entered = self.tokens.read(query.get("pass", [""])[0], "enter", session_id, port)
+        entered = self.tokens.read(query.get("token", [""])[0], "enter", session_id, port)
         if scope["type"] != "http" or entered is None or not self.tokens.spend(entered):
             raise Unauthenticated("This link was used or has expired. Open the preview again.")
         await self.check(entered)

@@ -44,7 +44,7 @@ class EventSocket:
                 await stream.put(text(update_frame(update)))
 
             async def heartbeat() -> None:
-                await stream.put(text(control_frame("beat", seq=follower.seq)))
+                await stream.put(text(control_frame("heartbeat", seq=follower.seq)))
 
             await stream.put({"type": "websocket.accept"})
             stream.heartbeat = heartbeat

@@ -197,13 +197,14 @@ class _Connection:
                     self._resize()
             case "ping":
                 await self._stream.put(text(control_frame("pong")))
-            case "take":
-                self._writers.take(self._client)
+            case "take_over":
+                self._writers.take_over(self._client)
             case "share":
                 self._writers.share(self._client)
             case other:
                 raise BadRequest(
-                    f"There is no frame {echo(other, 40)} here; there is ack, resize, ping, take and share."
+                    f"There is no frame {echo(other, 40)} here; "
+                    "there is ack, resize, ping, take_over and share."
                 )
 
     async def _write_typed(self) -> Ending:

@@ -46,7 +46,7 @@ class TerminalWriters:
             client.writes = writes
             self._settle()
 
-    def take(self, client: TerminalClient) -> None:
+    def take_over(self, client: TerminalClient) -> None:
         """Make this client the only writer."""
         self._must_write(client)
         self.mode, self.holder = "one", client
@@ -67,7 +67,7 @@ class TerminalWriters:
         self._must_write(client)
         if not self.may_write(client):
             name = self.holder.name if self.holder else "another client"
-            raise Denied(f'Only {name} types here now. Take over with {{"type":"take"}}.')
+            raise Denied(f'Only {name} types here now. Take over with {{"type":"take_over"}}.')
 
     def _must_write(self, client: TerminalClient) -> None:
         if not client.writes:

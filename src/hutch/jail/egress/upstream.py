@@ -92,7 +92,7 @@ def check_reachable(hosts: Sequence[str], also_allow_networks: Sequence[str] = (
 
 
 def _exempt(address: Address) -> str:
-    return f"To exempt it, set jail.network_also to {ip_network(address)} in your settings."
+    return f"To exempt it, set jail.private_networks to {ip_network(address)} in your settings."
 
 
 def resolver(threads: ThreadPoolExecutor) -> Resolve:

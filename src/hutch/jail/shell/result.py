@@ -116,7 +116,7 @@ class CommandEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class JobsLeft:
+class JobsDetached:
     """For the audit: a command has ended, or is about to, and left processes running."""
 
     shell: str
@@ -129,7 +129,7 @@ class JobsEnded:
     shell: str
 
 
-ShellEvent = CommandStarted | CommandYielded | CommandEnded | JobsLeft | JobsEnded
+ShellEvent = CommandStarted | CommandYielded | CommandEnded | JobsDetached | JobsEnded
 
 
 @dataclass(frozen=True, slots=True)

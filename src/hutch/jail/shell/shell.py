@@ -27,8 +27,8 @@ from hutch.jail.shell.result import (
     CommandStarted,
     CommandYielded,
     Ended,
+    JobsDetached,
     JobsEnded,
-    JobsLeft,
     LostOutput,
     OnLostOutput,
     Result,
@@ -293,7 +293,7 @@ class Shell:
         return None if self._process.is_busy else self._process.has_jobs
 
     def _report_jobs(self, found: bool) -> None:
-        self._report(JobsLeft(self.name) if found else JobsEnded(self.name))
+        self._report(JobsDetached(self.name) if found else JobsEnded(self.name))
 
     def _report_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:
