@@ -31,14 +31,14 @@ def test_where_one_writes_the_first_does_until_another_takes_over_or_it_leaves()
     assert writing(writers) == ["ada"]
     with pytest.raises(Denied, match="Only ada types here"):
         writers.check(bob)
-    writers.take(carl)
+    writers.take_over(carl)
     assert writing(writers) == ["carl"]
     writers.leave(carl)
     assert writing(writers) == ["ada"]
     writers.allow(ada, False)
     assert writing(writers) == ["bob"]
     with pytest.raises(Denied):
-        writers.take(eve)
+        writers.take_over(eve)
     with pytest.raises(Denied):
         writers.share(ada)
     writers.share(bob)
@@ -72,5 +72,5 @@ def test_everybody_is_told_when_it_changes() -> None:
     writers.join(ada, "one")
     writers.join(bob, "one")
     notified.clear()
-    writers.take(bob)
+    writers.take_over(bob)
     assert notified == ["ada", "bob"]
