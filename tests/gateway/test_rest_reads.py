@@ -307,7 +307,7 @@ async def test_a_cursor_that_no_page_came_with_is_refused(api: Api) -> None:
         assert "cursor" in refused.json()["detail"], refused.text
     for field in ('sessions(after: "zzz") { next }', 'changes(after: "zzz") { id }'):
         told = (await api.post("/api/graphql", json={"query": f"{{ {field} }}"})).json()
-        assert "'zzz' is no cursor" in told["errors"][0]["message"], told
+        assert "'zzz' is not a cursor" in told["errors"][0]["message"], told
 
 
 async def test_readers_get_the_tag_of_what_they_are_shown(api: Api) -> None:
