@@ -89,7 +89,7 @@ async def test_names_and_networks_can_be_allowed() -> None:
     assert (await reach("git.example", **{"other.example": "1.1.1.1"}).pin(url)).pinned == ()
 
 
-async def test_a_host_that_nobody_knows_is_told_when_it_is_needed() -> None:
+async def test_an_unknown_host_is_reported_when_it_is_needed() -> None:
     url = parse_repo_url("https://nobody.example/a/b")
     await reach(**{"other.example": "1.1.1.1"}).check(url)
     with pytest.raises(Unavailable):

@@ -80,7 +80,7 @@ async def test_a_token_does_not_go_where_others_read_along(tmp_path: Path) -> No
     assert (other.address, other.credentials) == ("http://example.com/a/b", None)
 
 
-async def test_what_is_reached_for_others_is_guarded(tmp_path: Path) -> None:
+async def test_connections_on_behalf_of_others_are_guarded(tmp_path: Path) -> None:
     with pytest.raises(Denied):
         await forges_of(loaded(tmp_path)).resolve_url("http://127.0.0.1/a/b", ForgeAccess(guarded=True))
     assert (await forges_of(loaded(tmp_path)).resolve_url("http://127.0.0.1/a/b", ForgeAccess())).pinned == ()
@@ -115,12 +115,12 @@ async def test_on_this_machine_too_a_token_goes_to_the_port_that_is_listed(tmp_p
 @pytest.mark.parametrize(
     "host", ["ghe.example.com:0", "ghe.example.com:99999", "https://ghe.example.com", "*.a:1"]
 )
-def test_what_is_no_host_of_a_forge_is_refused_when_it_is_set(tmp_path: Path, host: str) -> None:
+def test_an_invalid_forge_host_is_refused_when_it_is_set(tmp_path: Path, host: str) -> None:
     with pytest.raises(BadRequest, match="with its port unless that is 443"):
         loaded(tmp_path, hosts=[host])
 
 
-def test_what_gh_was_given_is_cleared_by_the_next_process_if_one_is_killed(tmp_path: Path) -> None:
+def test_leftover_files_of_a_killed_gh_are_removed_by_the_next_process(tmp_path: Path) -> None:
     found = forges_of(loaded(tmp_path, {"github_token": "t"})).github("https://github.com/ada/shop")
     assert isinstance(found, GitHub)
     home = found.gh.make_home()

@@ -43,7 +43,7 @@ async def test_where_it_runs_and_what_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, method: str) -> None:
+async def test_a_request_that_a_limit_stopped_is_retried(tmp_path: Path, method: str) -> None:
     with github(tmp_path) as hub:
         hub.state.tokens[await token_of()] = "ada"
         retry_policy = RetryPolicy(max_wait_s=2.5, first_delay_s=0.01)
@@ -59,7 +59,7 @@ async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, 
         assert len(hub.asked) == 3  # the waits of one request are bounded together
 
 
-async def test_what_may_have_been_done_is_not_asked_again(tmp_path: Path) -> None:
+async def test_a_request_that_may_have_succeeded_is_not_retried(tmp_path: Path) -> None:
     with github(tmp_path) as hub:
         gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_delay_s=0.01))
         hub.fault(".", 502)

@@ -49,7 +49,7 @@ async def test_it_runs_and_returns_what_was_printed(repository: Path) -> None:
     assert id.strip() == git(repository, "rev-parse", "HEAD:a.txt").encode()
 
 
-async def test_a_failure_carries_its_words(repository: Path) -> None:
+async def test_a_failure_has_the_message_of_git(repository: Path) -> None:
     with pytest.raises(GitFailed, match=r"git rev-parse failed .128.*Needed a single revision") as failed:
         await HOST.run("rev-parse", "--verify", "nope", git_dir=repository / ".git")
     assert "Needed a single revision" in failed.value.stderr
@@ -161,7 +161,7 @@ async def test_a_remote_opens_its_own_way_and_no_other(repository: Path) -> None
         await HOST.run("ls-remote", "--", str(repository), remote=remote)
 
 
-async def test_a_clone_over_http_tells_how_far_it_is(repository: Path, tmp_path: Path) -> None:
+async def test_a_clone_over_http_reports_progress(repository: Path, tmp_path: Path) -> None:
     commit(repository, {f"d/{number}": f"{number}\n" * 50 for number in range(300)})
     told: list[Progress] = []
     with serving(tmp_path) as server:
@@ -298,7 +298,7 @@ async def test_cancelling_the_start_of_git_ends_all_it_started(repository: Path,
         await _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in before))
 
 
-async def test_what_takes_too_long_is_stopped(repository: Path, tmp_path: Path) -> None:
+async def test_a_command_that_takes_too_long_is_stopped(repository: Path, tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.hang.set()
         remote = parse_repo_url(server.url("repository/.git"))
@@ -307,7 +307,7 @@ async def test_what_takes_too_long_is_stopped(repository: Path, tmp_path: Path) 
         await _until(lambda: not _of("git"))
 
 
-async def test_a_machine_that_does_not_answer_is_told() -> None:
+async def test_an_unreachable_machine_is_reported() -> None:
     for url in ("http://127.0.0.1:1/p", "ssh://git@127.0.0.1:1/p"):
         remote = parse_repo_url(url)
         with pytest.raises(Unavailable, match="does not answer"):

@@ -78,7 +78,7 @@ def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out
         ("Sign your commits, please.", Denied, "refuses the push: Sign your commits, please"),
     ],
 )
-def test_a_refused_push_is_told_with_the_reason_of_the_server(
+def test_a_refused_push_is_reported_with_the_reason_of_the_server(
     said: str, family: type[HutchError], words: str
 ) -> None:
     error = explain(f"remote: {said}\nTo x\n ! [remote rejected] a -> a (pre-receive hook declined)\n", URL)
@@ -86,7 +86,7 @@ def test_a_refused_push_is_told_with_the_reason_of_the_server(
     assert words in str(error) and said.rstrip(".") in str(error)
 
 
-def test_who_may_use_what_the_account_has_is_told_to_give_it_more() -> None:
+def test_callers_with_the_accounts_credentials_get_advice_on_them() -> None:
     error = explain("fatal: Authentication failed for 'x'", replace(URL, account=True))
     assert "an ssh key or a git credential helper" in str(error)
 
@@ -94,7 +94,7 @@ def test_who_may_use_what_the_account_has_is_told_to_give_it_more() -> None:
 @pytest.mark.parametrize(
     "said", ["remote: Repository not found.", "fatal: Authentication failed for 'x'", "returned error: 403"]
 )
-def test_what_is_not_shown_to_us_may_not_exist_and_the_credentials_are_named(said: str) -> None:
+def test_an_invisible_repository_may_not_exist_and_the_credentials_are_named(said: str) -> None:
     for account in (False, True):
         url = replace(URL, account=account)
         assert "does not exist, or is private" in str(explain(said, url))
@@ -114,6 +114,6 @@ def test_a_directory_that_is_no_repository_wants_no_credentials() -> None:
     assert str(error) == "There is no repository at /nowhere. Check the path."
 
 
-def test_a_strangers_words_are_made_harmless() -> None:
+def test_untrusted_text_is_made_harmless() -> None:
     error = explain(f"remote: \x1b[2J\x07{'x' * 5000}\n", URL)
     assert "\x1b" not in str(error) and "\x07" not in str(error) and len(str(error)) < 600

@@ -75,7 +75,7 @@ async def test_a_branch_becomes_a_pull_request_and_the_same_one_again(world: Wor
     assert world.hub.count("PullRequestCreate") == 1
 
 
-async def test_what_somebody_closed_meanwhile_is_not_opened_again(world: World) -> None:
+async def test_a_pull_request_closed_meanwhile_is_not_reopened(world: World) -> None:
     wanted = replace(WANTED, commit=world.push())
     await world.forge().open(wanted)
     world.hub.state.close(world.hub.repository("acme/project"), 1)
@@ -84,7 +84,7 @@ async def test_what_somebody_closed_meanwhile_is_not_opened_again(world: World) 
     assert (newer.number, newer.state) == (2, "open")
 
 
-async def test_who_may_not_push_works_on_a_fork(world: World) -> None:
+async def test_without_write_access_a_fork_is_used(world: World) -> None:
     bob = world.forge("tok_bob_0123456789")
     target = await bob.target()
     assert (target.owner, target.forked) == ("bob", True)
@@ -128,7 +128,7 @@ async def test_comments_are_kept_up_to_date_and_reviews_have_lines(world: World)
         (TOKEN, "acme/missing", NotFound, "no such repository"),
     ],
 )
-async def test_refusals_are_told_by_who_must_act(
+async def test_refusals_say_who_must_act(
     world: World, token: str, name: str, family: type[HutchError], words: str
 ) -> None:
     with pytest.raises(family, match=words) as caught:
@@ -155,7 +155,7 @@ async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World
     assert await forge.delete_branch(done) == ""  # once more, by somebody who does not know
 
 
-async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -> None:
+async def test_a_pull_request_is_closed_and_objectors_are_known(world: World) -> None:
     forge, seen = world.forge(), world.push()
     pull = await forge.open(replace(WANTED, commit=seen))
     reviews = world.hub.repository("acme/project").pulls[pull.number]["reviews"]
@@ -184,7 +184,7 @@ async def test_a_missing_key_or_address_is_reported_by_its_name(world: World) ->
         await world.forge(name="acme/nothing").pull(7)
 
 
-async def test_a_private_repository_is_not_there_for_strangers(world: World) -> None:
+async def test_a_private_repository_does_not_exist_for_others(world: World) -> None:
     world.hub.repository("acme/project").private = True
     world.hub.repository("acme/project").permissions.pop("bob")
     with pytest.raises(NotFound):
@@ -192,7 +192,7 @@ async def test_a_private_repository_is_not_there_for_strangers(world: World) -> 
     assert not (await world.forge().target()).forked
 
 
-async def test_a_short_limit_is_waited_for_and_a_long_one_told(world: World) -> None:
+async def test_a_short_rate_limit_is_waited_for_and_a_long_one_reported(world: World) -> None:
     spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 1)}
     world.hub.fault(
         "GET /repos/acme/project$", 403, headers=spent, message="API rate limit exceeded", times=1
@@ -253,7 +253,7 @@ async def test_an_answer_of_another_kind_is_as_good_as_none(world: World, said: 
             await asking
 
 
-async def test_what_must_be_a_list_or_an_object_is_one(world: World) -> None:
+async def test_a_response_of_the_wrong_json_type_is_refused(world: World) -> None:
     forge = world.forge()
     for pattern in ("project$", "permission$", "/user$"):
         world.hub.fault(pattern, 200, content=b"[]")
@@ -267,7 +267,7 @@ async def test_what_must_be_a_list_or_an_object_is_one(world: World) -> None:
             await asking
 
 
-async def test_what_need_not_be_said_may_be_null(world: World) -> None:
+async def test_optional_fields_may_be_null(world: World) -> None:
     world.hub.fault("project$", 200, content=b'{"permissions": null, "owner": null, "default_branch": null}')
     target = await world.forge().target()
     assert (target.owner, target.default, target.forked) == ("acme", "main", False)
@@ -341,7 +341,7 @@ async def test_an_answer_about_another_pull_request_is_refused(world: World) -> 
             await asking
 
 
-async def test_a_diff_that_is_too_large_for_the_api_is_told_as_that(world: World) -> None:
+async def test_a_diff_that_is_too_large_for_the_api_has_its_own_error(world: World) -> None:
     world.hub.fault("/pulls/1$", 406, message="Sorry, the diff exceeded the maximum number of lines (20000)")
     with pytest.raises(LimitReached, match="git fetch origin pull/1/head"):
         await world.forge().diff(1)

@@ -29,7 +29,7 @@ def app(hub: Hub, key: RSAKey, app_id: str = "123") -> GitHubApp:
     return GitHubApp(HOST, app_id, key.as_pem(private=True).decode(), str(hub.socket))
 
 
-async def test_a_token_is_kept_until_it_is_about_to_end(hub: Hub, key: RSAKey) -> None:
+async def test_a_token_is_cached_until_it_is_about_to_expire(hub: Hub, key: RSAKey) -> None:
     mine = app(hub, key)
     one, two = await mine.token("acme/project"), await mine.token("acme/project")
     assert one == two == hub.api.minted[0] and len(hub.api.minted) == 1

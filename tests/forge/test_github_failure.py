@@ -24,7 +24,7 @@ from hutch.forge.github_failure import clean_line, explain, rate_limited_until
         (None, "HTTP 403: Resource not accessible by personal access token", Denied),
     ],
 )
-def test_who_must_act(status: int | None, message: str, family: type[HutchError]) -> None:
+def test_errors_say_who_must_act(status: int | None, message: str, family: type[HutchError]) -> None:
     failed = explain(status, message, "github.com")
     assert type(failed.error) is family
     assert failed.is_transient == (status is None or status >= 500)
@@ -62,6 +62,6 @@ def test_until_when_a_limit_lasts(status: int, headers: dict[str, str], until: f
     assert ("used up until 1970-01-01" in str(failed)) == (until is not None)
 
 
-def test_a_strangers_words_drive_no_terminal() -> None:
+def test_untrusted_text_drives_no_terminal() -> None:
     assert clean_line("one\n\x1b[2Jtwo\n" + "x" * 1000)[:9] == "?[2Jtwo x"
     assert clean_line("") == "no reason given"

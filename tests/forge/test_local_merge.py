@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("strategy", [None, "merge", "squash", "fast-forward"])
-async def test_what_is_merged_already_is_not_merged_again(
+async def test_a_merged_change_is_not_merged_again(
     place: Path, hutch: Delivering, strategy: Strategy | None
 ) -> None:
     origin = bare(place)
@@ -29,7 +29,7 @@ async def test_what_is_merged_already_is_not_merged_again(
     assert (again.commit, tip(origin, "main")) == (once, once)
 
 
-async def test_what_was_squashed_already_makes_no_empty_commit(place: Path, hutch: Delivering) -> None:
+async def test_squashed_work_makes_no_empty_commit(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     push(place, origin, {"other.txt": "theirs\n"})
@@ -38,7 +38,7 @@ async def test_what_was_squashed_already_makes_no_empty_commit(place: Path, hutc
         assert (await hutch.merge(change, strategy=strategy)).commit == once == tip(origin, "main")
 
 
-async def test_a_branch_that_is_gone_with_its_commit_is_told(place: Path, hutch: Delivering) -> None:
+async def test_a_branch_that_is_gone_with_its_commit_is_reported(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     git(origin, "branch", "-D", change.branch)
@@ -47,9 +47,7 @@ async def test_a_branch_that_is_gone_with_its_commit_is_told(place: Path, hutch:
         await hutch.merge(change)
 
 
-async def test_a_branch_that_somebody_has_amended_is_not_merged_as_it_was(
-    place: Path, hutch: Delivering
-) -> None:
+async def test_an_amended_branch_is_not_merged_as_proposed(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     before = tip(origin, "main")
     change = await made(hutch, origin)
@@ -84,7 +82,7 @@ async def test_a_base_that_moved_gets_a_merge_commit(place: Path, hutch: Deliver
     )
 
 
-async def test_who_wants_no_merge_commit_gets_none(place: Path, hutch: Delivering) -> None:
+async def test_a_fast_forward_on_request(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     theirs = push(place, origin, {"other.txt": "theirs\n"})
@@ -93,7 +91,7 @@ async def test_who_wants_no_merge_commit_gets_none(place: Path, hutch: Deliverin
     assert tip(origin, "main") == theirs
 
 
-async def test_who_wants_a_merge_commit_gets_one(place: Path, hutch: Delivering) -> None:
+async def test_a_merge_commit_on_request(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     before = tip(origin, "main")
     change = await made(hutch, origin)
@@ -172,7 +170,7 @@ async def test_files_follow_where_the_repository_is_and_not_where_its_settings_p
 
 
 @pytest.mark.parametrize("strategy", [None, "merge", "squash"])
-async def test_what_somebody_has_not_committed_is_not_run_over(
+async def test_uncommitted_files_are_not_overwritten(
     place: Path, hutch: Delivering, strategy: Strategy | None
 ) -> None:
     used = place / "used"
@@ -195,7 +193,7 @@ async def test_another_branch_checked_out_stays_as_it_is(place: Path, hutch: Del
     assert (used / "src/main.py").read_text() == FILES["src/main.py"]
 
 
-async def test_a_branch_that_somebody_uses_stays_when_it_is_merged(place: Path, hutch: Delivering) -> None:
+async def test_a_checked_out_branch_is_not_deleted_by_a_merge(place: Path, hutch: Delivering) -> None:
     used = place / "used"
     make_repository(used, FILES)
     change = await made(hutch, used)
@@ -223,7 +221,7 @@ async def test_a_closed_change_leaves_no_branch(place: Path, hutch: Delivering) 
         assert branches(origin) == ["main"]
 
 
-async def test_a_branch_that_somebody_worked_on_is_not_deleted(place: Path, hutch: Delivering) -> None:
+async def test_a_branch_with_new_commits_is_not_deleted(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     git(place / "made", "fetch", "--quiet", str(origin), change.branch)

@@ -62,7 +62,7 @@ async def test_a_branch_a_tag_and_a_commit(origin: Path, repo: RepoUrl) -> None:
     assert await find_revision(HOST, repo, first) == FoundRevision(first)
 
 
-async def test_an_unknown_branch_is_told_with_names_that_are_near(origin: Path, repo: RepoUrl) -> None:
+async def test_the_error_for_an_unknown_branch_names_similar_ones(origin: Path, repo: RepoUrl) -> None:
     git(origin, "branch", "release-2024")
     with pytest.raises(
         NotFound, match=r"has no branch, tag or commit 'relase-2024'. Did you mean release-2024\?"
@@ -72,7 +72,7 @@ async def test_an_unknown_branch_is_told_with_names_that_are_near(origin: Path, 
         await find_revision(HOST, repo, "zzz")
 
 
-async def test_an_empty_repository_is_told(origin: Path, server: Server) -> None:
+async def test_an_empty_repository_is_reported(origin: Path, server: Server) -> None:
     git(origin.parent, "init", "--quiet", "--bare", "empty.git")
     empty = parse_repo_url(server.url("empty.git"))
     with pytest.raises(Conflict, match="is empty: it has no commit yet"):
@@ -81,7 +81,7 @@ async def test_an_empty_repository_is_told(origin: Path, server: Server) -> None
         await find_revision(HOST, empty, "main")
 
 
-async def test_a_missing_repository_is_told(server: Server) -> None:
+async def test_a_missing_repository_is_reported(server: Server) -> None:
     with pytest.raises(NotFound, match="does not exist, or is private"):
         await find_revision(HOST, parse_repo_url(server.url("gone.git")), None)
 
@@ -101,7 +101,7 @@ async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
     assert "url" not in (mirror / "config").read_text()
 
 
-async def test_the_second_time_nothing_is_asked_for(repo: RepoUrl, mirror: Path, server: Server) -> None:
+async def test_the_second_time_nothing_is_requested(repo: RepoUrl, mirror: Path, server: Server) -> None:
     found = await find_revision(HOST, repo, None)
     await fetch(HOST, repo, mirror, found)
     asked = len(server.asked)
@@ -189,7 +189,7 @@ async def test_old_and_harmless_faults_are_forgiven(origin: Path, repo: RepoUrl,
     assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None)) == made
 
 
-async def test_what_a_killed_git_left_is_no_hindrance(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+async def test_leftovers_of_a_killed_git_do_no_harm(origin: Path, repo: RepoUrl, mirror: Path) -> None:
     mirror.mkdir()
     (mirror / "HEAD").write_text("ref: refs/hea")  # half of an `init`
     first = await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
@@ -205,12 +205,14 @@ async def test_what_a_killed_git_left_is_no_hindrance(origin: Path, repo: RepoUr
     "revision",
     ["", "-x", "--upload-pack=x", "a b", "a..b", "a~1", "HEAD@{1}", "a:b", "x\n", "x.lock", "x" * 300],
 )
-def test_what_is_no_branch_tag_or_commit(revision: str) -> None:
+def test_invalid_revisions(revision: str) -> None:
     with pytest.raises(BadRequest, match="cannot be a branch, tag or commit"):
         check_revision(revision)
 
 
-async def test_a_commit_that_is_here_is_not_for_who_may_not_see_the_repository(tmp_path: Path) -> None:
+async def test_a_fetched_commit_is_refused_to_callers_without_access_to_the_repository(
+    tmp_path: Path,
+) -> None:
     commit_id = make_repository(tmp_path / "served/secret", {"a": "1"})
     with serving(tmp_path / "served", "ada:secret-word") as server:
         known = parse_repo_url(server.url("secret/.git", user="ada:secret-word"))

@@ -45,7 +45,7 @@ def test_where_we_have_less_ourselves() -> None:
     assert f"--as={2 << 30}" in ran.stdout.decode()
 
 
-def test_git_ends_with_whoever_started_it() -> None:
+def test_git_ends_with_the_process_that_started_it() -> None:
     """The starter is killed without a chance to tidy up, while its git waits for more to read."""
     with subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE) as starter:
         child = _wait_for(lambda: _git_of(starter.pid))
@@ -119,7 +119,7 @@ async def test_exit_status_is_kept_when_the_process_is_dead_before_the_loop_noti
 
 
 @pytest.mark.anyio
-async def test_who_prints_what_nobody_reads_is_put_down() -> None:
+async def test_a_program_whose_output_is_not_read_is_killed() -> None:
     process = await asyncio.create_subprocess_exec(
         *limit_command("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
     )

@@ -23,7 +23,7 @@ TOLD = [
 
 
 @given(st.lists(st.integers(0, len(PRINTED)), max_size=8))
-def test_progress_is_told_and_the_rest_kept_however_it_arrives(cuts: list[int]) -> None:
+def test_progress_is_reported_and_the_rest_stored_in_any_chunks(cuts: list[int]) -> None:
     told: list[Progress] = []
     listener = StderrParser(told.append)
     places = [0, *sorted(cuts), len(PRINTED)]

@@ -43,7 +43,7 @@ from hutch.forge.repo_url import RepoUrl, parse_repo_url
         ("/srv/a:b c", RepoUrl("path", "/srv/a:b c", path=Path("/srv/a:b c"))),
     ],
 )
-def test_what_an_address_is(text: str, parsed: RepoUrl) -> None:
+def test_valid_addresses(text: str, parsed: RepoUrl) -> None:
     assert parse_repo_url(text) == parsed
 
 
@@ -110,7 +110,7 @@ def test_what_is_refused(text: str, why: str) -> None:
         "https:me:s3cret@example.com/p",
     ],
 )
-def test_a_refusal_tells_no_password(text: str) -> None:
+def test_a_refusal_contains_no_password(text: str) -> None:
     with pytest.raises(BadRequest) as refused:
         parse_repo_url(text)
     assert "s3cret" not in str(refused.value)

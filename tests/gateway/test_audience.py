@@ -238,7 +238,7 @@ async def test_a_withheld_entry_keeps_its_number_its_time_its_type_and_its_link(
     assert "audience" not in whole[0]["event"]
 
 
-async def test_what_is_written_while_they_follow_is_withheld_too(api: Api) -> None:
+async def test_entries_written_during_a_stream_are_withheld_too(api: Api) -> None:
     ada, bob = await api.as_user("ada"), await api.as_user("a-live-candidate", "candidate")
     session_id = SessionId(await ada.ready_session(purpose="live"))
     await share(ada, session_id, "a-live-candidate", "candidate")
@@ -265,7 +265,7 @@ async def _count(api: Api, wanted: int) -> bool:
     return api.server.host.followers >= wanted
 
 
-async def test_a_reduced_record_verifies_and_says_what_was_withheld(scene: Scene, tmp_path: Path) -> None:
+async def test_a_reduced_record_verifies_and_names_withheld_events(scene: Scene, tmp_path: Path) -> None:
     for name, withheld in (("candidate", 5), ("the session's owner", 2), ("the person", 4)):
         exported = await scene.callers[name].get(f"{V1}/sessions/{scene.session_id}/record")
         path = tmp_path / f"{name}.zip"
@@ -341,7 +341,7 @@ async def test_an_answer_to_a_question_for_the_owners_side_is_withheld_from_othe
     ]
 
 
-async def test_a_request_for_code_tells_nothing_that_is_withheld(api: Api, tmp_path: Path) -> None:
+async def test_a_stream_of_code_omits_withheld_events(api: Api, tmp_path: Path) -> None:
     finish = call("finish", title="Done", summary="So.")
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
@@ -377,7 +377,7 @@ async def test_a_request_for_code_tells_nothing_that_is_withheld(api: Api, tmp_p
 
 
 @pytest.mark.parametrize("audience", ["", "everyone", "usr_short", "candidate"])
-async def test_an_audience_that_nobody_could_honour_is_not_written(api: Api, audience: str) -> None:
+async def test_an_unknown_audience_is_not_written(api: Api, audience: str) -> None:
     session_id = SessionId(await api.ready_session(purpose="refused"))
     with pytest.raises(Exception, match="is not a user's id"):
         await api.server.log.append(session_id, [MessageSent(author="user", text="x", audience=audience)])

@@ -92,7 +92,7 @@ async def test_the_first_link_and_a_password(tmp_path: Path, browser: Browser) -
         assert (await served.accounts.login("ada", PASSWORD, LOCAL)).name == "ada"
 
 
-async def test_an_invite_makes_somebody_a_user(tmp_path: Path, browser: Browser) -> None:
+async def test_an_invite_creates_a_user(tmp_path: Path, browser: Browser) -> None:
     async with answering(tmp_path, *ROUTES) as served:
         await served.accounts.ensure_owner("ada")
         made = await served.accounts.invite(
@@ -140,7 +140,7 @@ ATTACKS = {
 
 @UNGUARDED
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_a_page_on_another_port_acts_for_who_is_logged_in(
+async def test_a_page_on_another_port_acts_for_the_logged_in_user(
     tmp_path: Path, browser: Browser, attack: str, guarded: bool
 ) -> None:
     """To a browser, another port of one machine is the same site: SameSite does not help."""

@@ -64,7 +64,7 @@ async def test_a_token_opens_what_its_scopes_say(served: Answering) -> None:
         "Bearer hutch_' OR 1=1 --",
     ],
 )
-async def test_what_is_no_token(served: Answering, header: str) -> None:
+async def test_invalid_tokens(served: Answering, header: str) -> None:
     right = await served.token(await served.accounts.ensure_owner("ada"))
     row = sqlite3.connect(served.log._path).execute("SELECT hash FROM tokens").fetchone()
     sent = header.format(right=right, wrong=new_secret(), hash=f"hutch_{row[0]}")
@@ -121,7 +121,7 @@ async def test_a_token_that_another_process_revokes_is_refused_within_seconds(tm
         assert await asks(served, token) == 401
 
 
-async def test_what_is_revoked_while_it_is_looked_up_is_not_remembered(served: Answering) -> None:
+async def test_a_credential_revoked_during_its_lookup_is_not_cached(served: Answering) -> None:
     owner = await served.accounts.ensure_owner("ada")
     token = await served.token(owner)
     fetch, gate, reached = served.log.fetch, asyncio.Event(), asyncio.Event()
@@ -268,7 +268,7 @@ async def test_a_cookie_that_comes_twice_is_none(served: Answering) -> None:
     assert answer.status_code == 401
 
 
-async def test_a_connection_that_stays_is_asked_again_without_being_counted(served: Answering) -> None:
+async def test_an_open_connection_is_rechecked_without_being_counted(served: Answering) -> None:
     owner = await served.accounts.ensure_owner("ada")
     token = await served.token(owner)
     scope = {

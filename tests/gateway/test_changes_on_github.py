@@ -60,7 +60,7 @@ async def test_it_is_read_commented_on_judged_and_merged_there(told: tuple[Story
     assert (await api.get(url)).json()["state"] == "merged"
 
 
-async def test_nobody_else_settles_it(told: tuple[Story, Api]) -> None:
+async def test_other_users_cannot_settle_it(told: tuple[Story, Api]) -> None:
     made, api = told
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
@@ -97,7 +97,7 @@ async def shared(api: Api, change: dict[str, Any], *names: str) -> list[Api]:
     return people
 
 
-async def test_nobody_lifts_the_objection_of_somebody_else(told: tuple[Story, Api]) -> None:
+async def test_users_cannot_lift_the_objections_of_others(told: tuple[Story, Api]) -> None:
     made, api = told
     made.keep(f"github_enterprise_token_{await me(api)}", EVE)
     change = await proposed(made, api)
@@ -123,7 +123,7 @@ async def test_nobody_lifts_the_objection_of_somebody_else(told: tuple[Story, Ap
     assert (merged.status_code, merged.json()["overridden"]) == (200, [])
 
 
-async def test_only_who_may_write_there_holds_a_merge_back(told: tuple[Story, Api]) -> None:
+async def test_only_users_with_write_access_hold_a_merge_back(told: tuple[Story, Api]) -> None:
     made, api = told
     change = await proposed(made, api)
     made.judge(change["number"], "stranger", "REQUEST_CHANGES", "No!")
@@ -131,7 +131,7 @@ async def test_only_who_may_write_there_holds_a_merge_back(told: tuple[Story, Ap
     assert (merged.status_code, merged.json()["overridden"]) == (200, [])
 
 
-async def test_the_tokens_rights_force_nothing_for_who_has_none(tmp_path: Path) -> None:
+async def test_the_tokens_rights_force_nothing_for_users_without_any(tmp_path: Path) -> None:
     with story(tmp_path, permissions={"hutch-bot": "write", "eve": "write"}) as made:
         made.hub.state.tokens[EVE] = "eve"
         async with made.server(model=made.model()) as api:
@@ -162,7 +162,7 @@ async def test_the_tokens_rights_force_nothing_for_who_has_none(tmp_path: Path) 
             assert all("eve asked for changes" in each["detail"] for each in noted)
 
 
-async def test_who_judged_and_who_closed_is_in_the_audit(told: tuple[Story, Api]) -> None:
+async def test_the_audit_names_reviewers_and_closers(told: tuple[Story, Api]) -> None:
     made, api = told
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
@@ -179,7 +179,7 @@ async def test_who_judged_and_who_closed_is_in_the_audit(told: tuple[Story, Api]
 
 
 @pytest.mark.parametrize("door", [pytest.param("comments", marks=pytest.mark.soak), "request-changes"])
-async def test_what_is_sent_again_with_its_key_is_said_once_there(told: tuple[Story, Api], door: str) -> None:
+async def test_a_repeated_request_with_its_key_posts_once(told: tuple[Story, Api], door: str) -> None:
     made, api = told
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}/{door}"
@@ -198,7 +198,7 @@ async def test_what_is_sent_again_with_its_key_is_said_once_there(told: tuple[St
     assert [each["id"] for each in kept] == [answers[1].json()["id"], answers[3].json()["id"]]
 
 
-async def test_what_was_closed_there_and_opened_again_is_settled_here(told: tuple[Story, Api]) -> None:
+async def test_a_pull_request_closed_and_reopened_there_is_merged_here(told: tuple[Story, Api]) -> None:
     made, api = told
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"

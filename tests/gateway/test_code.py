@@ -71,7 +71,7 @@ async def unchunked(reader: asyncio.StreamReader) -> bytes:
     return body
 
 
-async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -> None:
+async def test_the_frames_of_a_change_come_in_order(api: Api, tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     asked = {
         "repoUrl": str(repo),
@@ -124,7 +124,7 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
     assert b"lower()" in shown.stdout
 
 
-async def test_a_question_and_an_approval_are_told_with_how_to_answer_them(api: Api, tmp_path: Path) -> None:
+async def test_frames_of_questions_and_approvals_say_how_to_answer(api: Api, tmp_path: Path) -> None:
     asks = call("ask_user", question="Which case?")
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
@@ -182,7 +182,9 @@ async def test_a_question_and_an_approval_are_told_with_how_to_answer_them(api: 
 @pytest.mark.parametrize(
     "waits", [call("ask_user", question="Which case?"), call("bash", command="touch said")]
 )
-async def test_who_is_not_answered_in_time_ends(api: Api, tmp_path: Path, waits: dict[str, Any]) -> None:
+async def test_a_run_without_an_answer_ends_at_its_timeout(
+    api: Api, tmp_path: Path, waits: dict[str, Any]
+) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Make slugs lower case.",
@@ -197,7 +199,7 @@ async def test_who_is_not_answered_in_time_ends(api: Api, tmp_path: Path, waits:
     )
 
 
-async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, tmp_path: Path) -> None:
+async def test_a_waiting_client_gets_the_result_even_if_nothing_changed(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Is it fine?",
@@ -234,7 +236,7 @@ async def test_a_run_without_a_delivery_ends_too(api: Api) -> None:
         ([READ, FINISH], "As they should be."),
     ],
 )
-async def test_the_message_is_what_the_agent_says_of_it_all(
+async def test_the_message_is_the_summary_of_the_agent(
     api: Api, tmp_path: Path, replies: list[dict[str, Any]], message: str
 ) -> None:
     asked = {
@@ -282,7 +284,7 @@ async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: A
         assert any(frame["type"] == "diff" for frame in told) == (name == "changed")
 
 
-async def test_without_a_model_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
+async def test_without_a_model_it_fails_with_advice(tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Make slugs lower case."}
     async with serving(tmp_path / "server", model=f"scripted:{OFFLINE}") as api:
         async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
@@ -295,7 +297,7 @@ async def test_without_a_model_it_fails_and_says_what_to_do(tmp_path: Path) -> N
         assert words_of_others not in json.dumps([told, waited])
 
 
-async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api, tmp_path: Path) -> None:
+async def test_a_stopping_server_says_so_and_the_run_can_be_followed_later(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -315,7 +317,7 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
         assert (await frames(again))[-1][1]["outcome"] == "cancelled"
 
 
-async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
+async def test_a_waiting_client_gets_bytes_at_once_and_regularly(tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -335,7 +337,7 @@ async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
         assert (told["outcome"], told["run"]) == ("cancelled", location.rpartition("/")[2])
 
 
-async def test_who_speaks_http_1_0_gets_it_whole(api: Api, tmp_path: Path) -> None:
+async def test_an_http_1_0_client_gets_the_result_whole(api: Api, tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
     asked["model"] = cassette(tmp_path / "c.json", [READ, FIX, FINISH])
     async with (
@@ -348,7 +350,7 @@ async def test_who_speaks_http_1_0_gets_it_whole(api: Api, tmp_path: Path) -> No
     assert body.startswith(b"{") and json.loads(body)["outcome"] == "done"
 
 
-async def test_who_speaks_http_1_0_is_told_that_the_server_ends(tmp_path: Path) -> None:
+async def test_an_http_1_0_client_is_notified_that_the_server_stops(tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Sleep."}
     asked["model"] = cassette(tmp_path / "c.json", [SLEEP, FINISH])
     async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
@@ -399,7 +401,7 @@ async def test_what_is_accepted(api: Api, tmp_path: Path) -> None:
     assert found == {accept: (200, kinds[is_json]) for accept, is_json in ACCEPTED.items()}
 
 
-async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:
+async def test_a_waiting_client_that_disconnects_does_not_stop_the_run(tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -418,7 +420,7 @@ async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:
         assert (await api.delete(location)).status_code == 204
 
 
-async def test_who_waits_counts_among_the_streams_of_a_user(tmp_path: Path) -> None:
+async def test_a_waiting_client_counts_among_the_streams_of_a_user(tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -438,7 +440,7 @@ async def test_who_waits_counts_among_the_streams_of_a_user(tmp_path: Path) -> N
         await api.delete(location)
 
 
-async def test_who_waits_and_may_no_longer_see_it_is_not_told_more(tmp_path: Path) -> None:
+async def test_a_waiting_client_that_lost_access_gets_no_result(tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -455,7 +457,7 @@ async def test_who_waits_and_may_no_longer_see_it_is_not_told_more(tmp_path: Pat
         await api.delete(location)
 
 
-async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_path: Path) -> None:
+async def test_a_stopping_server_notifies_waiting_clients(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -475,7 +477,7 @@ async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_p
     assert later.json()["outcome"] == "cancelled"
 
 
-async def test_who_waits_is_told_that_the_server_ends(api: Api, tmp_path: Path) -> None:
+async def test_a_waiting_client_is_notified_that_the_server_stops(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Sleep.",
@@ -509,7 +511,7 @@ async def test_the_session_takes_another_prompt(api: Api, tmp_path: Path) -> Non
     assert "more.py" in second["diff"]
 
 
-async def test_who_has_seen_more_than_there_was_is_not_kept_waiting(api: Api, tmp_path: Path) -> None:
+async def test_a_client_that_claims_later_frames_is_not_kept_waiting(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),
         "prompt": "Is it fine?",
@@ -585,7 +587,7 @@ async def test_a_run_of_another_is_as_if_it_were_not_there(api: Api, tmp_path: P
         ({"repoUrl": "https://example.com/a", "prompt": "x", "model": "nonsense"}, 400),
     ],
 )
-async def test_what_makes_no_sense_is_refused_at_once(api: Api, wrong: dict[str, Any], status: int) -> None:
+async def test_a_senseless_request_is_refused_at_once(api: Api, wrong: dict[str, Any], status: int) -> None:
     assert (await api.post("/api/code", json=wrong)).status_code == status
 
 

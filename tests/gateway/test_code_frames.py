@@ -88,14 +88,14 @@ def test_a_delivery_that_succeeds_later_ends_the_story(newest: int) -> None:
     assert outcomes == (["done"] if newest >= 5 else ["not_delivered"])
 
 
-def test_a_run_that_was_to_deliver_nothing_is_over_at_its_end_unless_somebody_asked_since() -> None:
+def test_a_run_without_delivery_ends_the_stream_unless_one_was_requested_since() -> None:
     whole = log_of(started(deliver=False), ENDED, *OTHERS)
     assert frames(whole, len(whole))[-1]["type"] == "done"
     asked = log_of(started(deliver=False), ENDED, *OTHERS, ASKED)
     assert frames(asked, len(asked))[-1]["type"] == "usage"
 
 
-def test_what_happens_after_reading_began_is_told_at_once() -> None:
+def test_entries_after_the_start_of_reading_are_sent_at_once() -> None:
     entries = log_of(started(), ENDED, FAILED)
     lookahead = Lookahead("run_1", 1)
     assert [lookahead.next(entry) for entry in entries] == [[(entry, False)] for entry in entries]

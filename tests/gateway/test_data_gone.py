@@ -142,7 +142,7 @@ def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(t
 
 
 @pytest.mark.parametrize("words", [("log",), ("users", "list"), ("sessions", "list")])
-def test_a_look_at_an_empty_home_does_not_hinder_the_first_start(
+def test_reading_an_empty_home_does_not_hinder_the_first_start(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     home = Home(tmp_path, is_new=True)
@@ -152,7 +152,7 @@ def test_a_look_at_an_empty_home_does_not_hinder_the_first_start(
 
 
 @pytest.mark.parametrize("damage", [unlink_wal, replace_wal])
-def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
+def test_acknowledged_data_is_saved_when_the_write_ahead_file_is_deleted(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     home = Home(tmp_path, is_new=True)
@@ -172,7 +172,7 @@ def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
     assert [name for name in acknowledged if f'"{name}"' not in kept] == []
 
 
-def test_after_a_cut_the_next_start_says_what_may_be_missing(tmp_path: Path) -> None:
+def test_after_a_truncation_the_next_start_reports_possible_losses(tmp_path: Path) -> None:
     home = Home(tmp_path, is_new=True)
     with home.up() as server:
         cut_half_of_wal(home.data)
@@ -209,7 +209,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["comments", "shares", "ix_comments_change_id"])
-def test_a_page_that_was_overwritten_is_found_before_a_server_begins(tmp_path: Path, name: str) -> None:
+def test_an_overwritten_page_is_found_before_a_server_starts(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path, is_new=True)
     with home.up():
         pass
@@ -247,7 +247,7 @@ def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
         assert server.process.returncode == 7
 
 
-def test_a_first_start_says_that_it_is_one(tmp_path: Path) -> None:
+def test_a_first_start_is_reported(tmp_path: Path) -> None:
     home = Home(tmp_path, is_new=True)
     for _ in range(2):
         try:

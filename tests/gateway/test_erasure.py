@@ -82,7 +82,7 @@ async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: boo
         assert [(each.status_code, WORD in each.text) for each in again] == [(409, False)] * 2
 
 
-async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
+async def test_an_erasure_names_what_it_does_not_cover(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     make_repository(repository, {"a.txt": "a\n"})
     command = {"command": f"echo {WORD} > file.txt"}
@@ -128,7 +128,7 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
         assert holding <= {"workspaces", "hutch.db", "hutch.db-wal"}  # there, as the name of the branch
 
 
-async def test_what_was_allowed_always_is_named(tmp_path: Path) -> None:
+async def test_permanent_approvals_are_listed(tmp_path: Path) -> None:
     command = {"command": f"git push {WORD}"}
     replies = (
         {"text": "I do it.", "calls": [{"tool": "bash", "args": command}]},

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.anyio
 GONE = "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"
 
 
-async def test_it_tells_who_asks(api: Api) -> None:
+async def test_the_caller_is_returned(api: Api) -> None:
     assert await data(api, "{ me { name role scopes } }") == {
         "me": {"name": "owner", "role": "owner", "scopes": ["admin", "read", "write"]}
     }
 
 
-async def test_a_session_is_told_as_by_rest(api: Api) -> None:
+async def test_a_session_has_the_same_fields_as_in_rest(api: Api) -> None:
     session_id = await api.ready_session(purpose="as by REST", network=["docs.example.com"])
     by_rest = (await api.get(f"{V1}/sessions/{session_id}")).json()
     query = """query ($id: ID!) { session(id: $id) { id ownerId owner { name } purpose state network
@@ -87,7 +87,7 @@ async def test_sessions_come_in_pages_by_state_and_by_words(api: Api) -> None:
     assert (await refusal(api, "{ sessions(first: 201) { next } }"))["code"] == "bad_request"
 
 
-async def test_runs_personas_models_and_changes_are_told(api: Api) -> None:
+async def test_runs_personas_models_and_changes_can_be_queried(api: Api) -> None:
     session_id = await api.ready_session(purpose="to run")
     await api.give(session_id, type="prompt", text="Say hello")
     await eventually(lambda: _ended(api, session_id))
@@ -120,7 +120,7 @@ async def test_others_do_not_see_what_is_not_theirs(api: Api) -> None:
     assert (await data(stranger, "{ changes { id } models { default } }"))["models"]["default"] == "scripted"
 
 
-async def test_who_may_only_look_is_not_told_with_whom_it_is_shared(api: Api) -> None:
+async def test_viewers_do_not_see_shares(api: Api) -> None:
     session_id = await api.ready_session(purpose="shared")
     watcher = await api.as_user("watcher", "observer")
     user = await Accounts(api.server.rows).users.find("watcher")
@@ -133,7 +133,7 @@ async def test_who_may_only_look_is_not_told_with_whom_it_is_shared(api: Api) ->
     assert mine["shares"] == [{"userId": user.id, "role": "observer"}]
 
 
-async def test_strangers_are_told_nothing_not_even_what_could_be_asked(api: Api) -> None:
+async def test_unauthenticated_callers_get_nothing_not_even_the_schema(api: Api) -> None:
     nobody = await api.as_nobody()
     for query in ("{ me { name } }", "{ __schema { types { name } } }", "nonsense"):
         answered = await nobody.post(URL, json={"query": query})
@@ -141,7 +141,7 @@ async def test_strangers_are_told_nothing_not_even_what_could_be_asked(api: Api)
     assert (await api.get(URL)).status_code == 405
 
 
-async def test_the_schema_can_be_looked_at_by_who_is_known(api: Api) -> None:
+async def test_authenticated_callers_can_read_the_schema(api: Api) -> None:
     told = await data(api, get_introspection_query())
     assert told["__schema"]["queryType"]["name"] == "Query"
 
@@ -164,7 +164,7 @@ async def test_a_token_without_rights_is_refused(api: Api) -> None:
         b'[{"query": "{ me { id } }"}, {"query": "{ me { id } }"}]',
     ],
 )
-async def test_what_is_no_request_is_refused_in_the_same_shape(api: Api, body: bytes) -> None:
+async def test_an_invalid_request_is_refused_in_the_same_shape(api: Api, body: bytes) -> None:
     answered = await api.post(URL, content=body, headers={"Content-Type": "application/json"})
     assert answered.status_code in (200, 400)
     assert answered.json()["errors"][0]["extensions"]["code"] == "bad_request"
@@ -188,7 +188,7 @@ async def test_what_is_no_request_is_refused_in_the_same_shape(api: Api, body: b
         "{ me @unknown { id } }",
     ],
 )
-async def test_a_query_that_is_wrong_is_told_so(api: Api, query: str) -> None:
+async def test_an_invalid_query_is_reported(api: Api, query: str) -> None:
     told = await ask(api, query)
     assert told["errors"]
     assert {error["extensions"]["code"] for error in told["errors"]} <= {"bad_request", "not_found"}

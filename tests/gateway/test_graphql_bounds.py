@@ -42,7 +42,7 @@ def test_fields_count_one_and_lists_as_many_as_they_may_be_long() -> None:
     assert weight("{ sessions(first: 2) { items { runs(first: 5) { id } } } }").cost == 1 + 2 * (1 + 1 + 5)
 
 
-def test_what_is_looked_up_session_by_session_weighs_more() -> None:
+def test_fields_that_need_a_query_per_session_weigh_more() -> None:
     assert weight('{ session(id: "x") { diff { patch } } }').cost == 1 + 2000 + 1
     assert limit("{ sessions(first: 20) { items { files { next } } } }") == "graphql.cost"
     assert limit("{ sessions(first: 10) { items { diff { patch } } } }") == "graphql.cost"

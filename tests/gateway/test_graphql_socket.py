@@ -49,7 +49,7 @@ async def test_events_come_from_a_number_on_without_a_gap(api: Api) -> None:
         assert [each["seq"] for each in await heard(opened, 2)] == [head + 19, head + 20]
 
 
-async def test_pieces_of_a_reply_come_among_the_events(api: Api) -> None:
+async def test_deltas_of_a_reply_come_among_the_events(api: Api) -> None:
     session_id = await api.ready_session(purpose="with deltas")
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "1", {"id": session_id})
@@ -77,7 +77,7 @@ async def subscribe_to_list(api: Api, query: str, *sockets: Any) -> None:
     await eventually(watched)
 
 
-async def test_the_list_of_sessions_is_followed_by_who_may_see_it(api: Api) -> None:
+async def test_subscribers_to_the_list_get_the_sessions_they_may_see(api: Api) -> None:
     member, other = await api.as_user("lister"), await api.as_user("other")
     query = "subscription { sessions { id state purpose } }"
     async with socket(member) as opened, socket(other) as others:
@@ -118,7 +118,7 @@ async def test_the_list_is_followed_also_after_the_clock_was_set_back(api: Api) 
             await step(-3_600_000)
 
 
-async def test_who_follows_the_list_is_told_of_what_was_removed(api: Api) -> None:
+async def test_subscribers_to_the_list_see_removed_sessions(api: Api) -> None:
     ada, bob, eve = [await api.as_user(name) for name in ("remover", "guest", "stranger")]
     session_id = await ada.ready_session(purpose="to be removed")
     url = f"{V1}/sessions/{session_id}"
@@ -146,7 +146,7 @@ async def test_queries_are_answered_too_and_then_complete(api: Api) -> None:
         assert [await hear(opened), await hear(opened)] == [answer, {"id": "q", "type": "complete"}]
 
 
-async def test_what_is_refused_is_told_with_its_code_and_the_connection_goes_on(api: Api) -> None:
+async def test_a_refusal_has_its_code_and_the_connection_continues(api: Api) -> None:
     stranger = await api.as_user("wsstranger")
     session_id = await api.ready_session(purpose="private")
     async with socket(stranger) as opened:
@@ -165,7 +165,7 @@ async def test_what_is_refused_is_told_with_its_code_and_the_connection_goes_on(
         assert (await hear(opened))["payload"]["data"] == {"me": {"name": "wsstranger"}}
 
 
-async def test_a_subscription_ends_when_its_client_says_so(api: Api) -> None:
+async def test_a_client_can_end_its_subscription(api: Api) -> None:
     session_id = SessionId(await api.ready_session(purpose="to leave"))
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "a", {"id": session_id})
@@ -203,7 +203,7 @@ async def test_no_more_than_so_many_at_once(api: Api) -> None:
         assert (told["id"], told["payload"][0]["extensions"]["limit"]) == ("20", "graphql.operations")
 
 
-async def test_who_may_no_longer_see_it_hears_no_more(tmp_path: Path) -> None:
+async def test_a_client_that_lost_access_gets_no_more(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="to be taken back"))
         watcher = await api.as_user("watcher", "observer")
@@ -261,7 +261,7 @@ async def test_an_operation_with_a_name_in_use_closes_it(api: Api) -> None:
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 4409
 
 
-async def test_strangers_other_pages_and_other_protocols_do_not_get_in(api: Api) -> None:
+async def test_unauthenticated_callers_other_pages_and_other_protocols_are_refused(api: Api) -> None:
     nobody = await api.as_nobody()
     for options, status in (
         ({"additional_headers": {}}, 401),
@@ -275,7 +275,7 @@ async def test_strangers_other_pages_and_other_protocols_do_not_get_in(api: Api)
         assert refused.value.response.status_code == status
 
 
-async def test_who_is_disabled_gets_no_further_answer(api: Api) -> None:
+async def test_a_disabled_user_gets_no_further_responses(api: Api) -> None:
     accounts = Accounts(api.server.rows)
     client = await api.as_user("leaving")
     async with socket(client) as opened:
@@ -287,7 +287,7 @@ async def test_who_is_disabled_gets_no_further_answer(api: Api) -> None:
         assert (told["type"], told["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")
 
 
-async def test_clients_are_told_when_the_server_ends(tmp_path: Path) -> None:
+async def test_clients_are_notified_when_the_server_ends(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, socket(api) as opened:
         api.server.closing = True
         with pytest.raises(ConnectionClosed) as closed:

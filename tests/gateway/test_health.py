@@ -12,14 +12,14 @@ from tests.gateway.api import V1, Api, serving
 pytestmark = pytest.mark.anyio
 
 
-async def test_anybody_may_ask_whether_it_is_alive_and_ready(api: Api) -> None:
+async def test_health_checks_need_no_authentication(api: Api) -> None:
     stranger = await api.as_nobody()
     alive, ready = await stranger.get("/healthz"), await stranger.get("/readyz")
     assert (alive.status_code, alive.text) == (200, "ok\n")
     assert (ready.status_code, ready.text) == (200, "ready\n")
 
 
-async def test_owners_are_told_how_it_is_and_others_are_not(api: Api) -> None:
+async def test_only_owners_see_the_status(api: Api) -> None:
     await api.ready_session(purpose="to be counted")
     told = (await api.get(f"{V1}/status")).json()
     assert (told["sessions"], told["jails"], told["problems"]) == ({"idle": 1}, 1, {})
@@ -30,7 +30,7 @@ async def test_owners_are_told_how_it_is_and_others_are_not(api: Api) -> None:
     assert (await (await api.as_nobody()).get(f"{V1}/status")).status_code == 401
 
 
-async def test_a_check_leaves_nothing_behind_and_is_not_repeated_for_everybody(api: Api) -> None:
+async def test_a_check_leaves_nothing_behind_and_is_cached(api: Api) -> None:
     health = Health(api.server)
     assert await asyncio.gather(*(health.problems() for _ in range(20))) == [{}] * 20
     rows = await api.server.rows.fetch(
@@ -42,7 +42,7 @@ async def test_a_check_leaves_nothing_behind_and_is_not_repeated_for_everybody(a
     assert {name: kept.until for name, kept in health._cache.items()} == checked
 
 
-async def test_what_does_not_work_is_named_to_all_and_told_to_owners(tmp_path: Path) -> None:
+async def test_failed_checks_are_named_to_all_and_explained_to_owners(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         await api.server.rows.change(
             lambda db: db.execute(text("UPDATE alembic_version SET version_num = '0001'"))

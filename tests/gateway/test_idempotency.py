@@ -102,7 +102,7 @@ async def test_a_replay_is_refused_when_role_scope_or_user_are_gone(api: Api) ->
     assert (await eve.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))).status_code == 401
 
 
-async def test_what_was_refused_may_be_tried_again(api: Api) -> None:
+async def test_a_refused_request_may_be_retried(api: Api) -> None:
     session = await api.ready_session()
     url = f"{V1}/sessions/{session}/move"
     wanted = {"path": "a", "to": "b"}
@@ -133,7 +133,7 @@ async def test_a_command_is_run_once(api: Api) -> None:
     assert answers == ["1\n"] * 3
 
 
-async def test_a_change_of_code_is_asked_for_once(api: Api, tmp_path: Path) -> None:
+async def test_a_repeated_request_for_code_starts_one_run(api: Api, tmp_path: Path) -> None:
     make_repository(tmp_path / "repo", {"a.txt": "a\n"})
     wanted = {"repoUrl": str(tmp_path / "repo"), "prompt": "Say something"}
     headers = {**keyed("k12"), "Accept": "application/json"}
@@ -152,7 +152,7 @@ async def test_a_key_is_short_and_plain(api: Api, key: str) -> None:
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
 
 
-async def test_an_answer_is_kept_for_a_day(api: Api) -> None:
+async def test_a_response_is_stored_for_a_day(api: Api) -> None:
     wanted = {"purpose": "a-day"}
     first = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
     old = update(answered_requests).where(answered_requests.c.key == hash_key("k9"))
@@ -162,7 +162,7 @@ async def test_an_answer_is_kept_for_a_day(api: Api) -> None:
     assert later.json()["id"] != first.json()["id"]
 
 
-async def test_an_answer_that_is_too_long_is_not_kept_and_what_was_asked_not_done_again(api: Api) -> None:
+async def test_a_response_that_is_too_long_is_not_stored_and_its_request_not_repeated(api: Api) -> None:
     session = await api.ready_session()
     deep = "/".join("d" * 200 for _ in range(6))
     made = f"mkdir -p 'top/{deep}' && cd 'top/{deep}' && for i in $(seq 900); do : > $i; done"
@@ -220,7 +220,7 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
 
 
 @pytest.mark.parametrize("size, kept", [(MAX_BYTES, True), (MAX_BYTES + 1, False)])
-def test_an_answer_of_64_kib_is_the_longest_that_is_kept(size: int, kept: bool) -> None:
+def test_a_stored_response_has_at_most_64_kib(size: int, kept: bool) -> None:
     assert MAX_BYTES == 64 * 1024
     found = to_answer(Response(b"x" * size, 201))
     assert (found.status, len(found.body)) == ((201, size) if kept else (NOT_STORED, 0))

@@ -96,7 +96,7 @@ def test_a_command_that_ran_when_the_server_was_killed(tmp_path: Path, is_paused
     assert gap["cause"] == "crash" and "while 1 command was running" in gap["reason"]
 
 
-def test_an_orderly_end_says_nothing(tmp_path: Path) -> None:
+def test_a_clean_shutdown_records_no_gap(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.up() as up, client(up) as http:
         session = new_session(http)

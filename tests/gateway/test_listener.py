@@ -11,19 +11,19 @@ from hutch.gateway.listener import exposure, holder_of, listen, url_of
 from hutch.settings.server_sections import Server
 
 
-def test_a_free_port_is_taken_and_told() -> None:
+def test_port_zero_takes_a_free_port_and_reports_it() -> None:
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         assert url_of(listener, tls=False) == f"http://127.0.0.1:{port}"
         assert url_of(listener, tls=True) == f"https://127.0.0.1:{port}"
 
 
-def test_somebody_here_reaches_what_listens_everywhere() -> None:
+def test_local_clients_reach_a_listener_on_all_addresses() -> None:
     with listen("0.0.0.0", 0) as listener:
         assert url_of(listener, tls=False).startswith("http://127.0.0.1:")
 
 
-def test_a_port_that_is_taken_is_told_with_who_has_it_and_one_that_is_free() -> None:
+def test_the_error_for_a_taken_port_names_its_process_and_a_free_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = first.getsockname()[1]
         with pytest.raises(Unavailable) as refused:
@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_is_told_with_who_has_it_and_one_that_is_free() -> 
         listen("127.0.0.1", int(free[1])).close()
 
 
-def test_nobody_holds_a_port_that_is_free() -> None:
+def test_a_free_port_has_no_holder() -> None:
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = first.getsockname()[1]
     assert holder_of(port) == "another process"
@@ -48,7 +48,7 @@ def test_an_address_of_another_machine_is_refused() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.8.8.8"])
-def test_nothing_is_said_of_an_address_that_only_this_machine_reaches(host: str) -> None:
+def test_a_loopback_address_gets_no_warning(host: str) -> None:
     assert exposure(Server(host=host)) == ""
 
 
@@ -63,7 +63,7 @@ def test_tls_or_a_trusted_proxy_is_enough() -> None:
     assert exposure(Server(host="0.0.0.0", trusted_proxies=("10.0.0.0/8",))) == ""
 
 
-def test_what_is_accepted_does_not_wait_for_acknowledgements() -> None:
+def test_accepted_sockets_do_not_wait_for_acknowledgements() -> None:
     with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with accepted:

@@ -108,9 +108,7 @@ async def test_a_login_gets_a_new_cookie_and_ends_the_old(
     assert len(await served.accounts.browsers.list((await served.accounts.users.find("ada")).id)) == 1
 
 
-async def test_a_cookie_that_somebody_planted_is_not_taken_over(
-    served: Answering, browser: httpx.AsyncClient
-) -> None:
+async def test_a_planted_cookie_is_not_reused(served: Answering, browser: httpx.AsyncClient) -> None:
     browser.cookies.set(f"hutch_{served.port}", "planted", domain="127.0.0.1", path="/")
     answer = await logs_in(browser)
     assert answer.status_code == 200
@@ -118,14 +116,14 @@ async def test_a_cookie_that_somebody_planted_is_not_taken_over(
 
 
 @pytest.mark.parametrize(("name", "password"), [("ada", "wrong"), ("nobody", RIGHT), ("ada", ""), ("", "")])
-async def test_whatever_is_wrong_looks_the_same(browser: httpx.AsyncClient, name: str, password: str) -> None:
+async def test_all_failed_logins_look_the_same(browser: httpx.AsyncClient, name: str, password: str) -> None:
     answer = await logs_in(browser, password, name)
     told = answer.json()
     assert (answer.status_code, told["detail"]) == (401, "The name or the password is wrong.")
     assert "set-cookie" not in answer.headers
 
 
-async def test_a_user_without_a_password_or_who_is_disabled_does_not_get_in(
+async def test_users_without_a_password_and_disabled_users_cannot_log_in(
     served: Answering, browser: httpx.AsyncClient
 ) -> None:
     await served.accounts.add_user("bob", "member", LOCAL)
@@ -203,7 +201,7 @@ async def test_other_code_points_of_a_name_give_no_more_tries(tmp_path: Path) ->
     assert counted == 3  # this name from this address, the address, and the name
 
 
-async def test_strangers_do_not_lock_the_owner_out(tmp_path: Path) -> None:
+async def test_unauthenticated_callers_do_not_lock_the_owner_out(tmp_path: Path) -> None:
     server = Server(trusted_proxies=("127.0.0.1",))
     async with answering(tmp_path, login.routes, server=server) as served:
         owner = await served.accounts.ensure_owner("ada")
@@ -257,7 +255,7 @@ async def test_a_newer_link_ends_the_older_and_an_old_one_does_not_work(
     assert (await browser.post("/api/v1/login/link", json={"link": late.secret})).status_code == 403
 
 
-async def test_the_page_of_a_link_tells_and_spends_nothing(
+async def test_the_page_of_a_link_contains_and_uses_nothing(
     served: Answering, browser: httpx.AsyncClient
 ) -> None:
     owner = await served.accounts.users.find("ada")

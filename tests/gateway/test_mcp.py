@@ -122,7 +122,7 @@ async def test_one_shell_lasts_and_a_timeout_is_an_error(place: Place) -> None:
         assert late.structured_content["timed_out"] is True
 
 
-async def test_what_is_wrong_with_a_call_is_told(place: Place) -> None:
+async def test_an_invalid_call_is_explained(place: Place) -> None:
     write(place, {"a.txt": "one\ntwo\none\n"})
     async with by_pipes(place) as client:
         for tool, arguments, lesson in (
@@ -197,7 +197,7 @@ async def test_secrets_stay_here(place: Place) -> None:
     assert "a-key-of-no-known-shape" not in logged
 
 
-async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
+async def test_calls_are_logged_and_snapshots_undo_them(place: Place) -> None:
     write(place, {"a.txt": "first\n"})
     async with by_pipes(place) as client:
         await done(client, "edit_file", path="a.txt", edits=[{"old": "first", "new": "second"}])
@@ -225,7 +225,7 @@ async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
     assert {path.name: path.read_text() for path in place.work.iterdir()} == {"a.txt": "first\n"}
 
 
-async def test_what_people_changed_meanwhile_can_be_had_back(place: Place) -> None:
+async def test_changes_by_users_meanwhile_can_be_restored(place: Place) -> None:
     async with by_pipes(place) as client:
         await done(client, "bash", command="true")
         write(place, {"by_hand.txt": "precious\n"})
@@ -255,7 +255,7 @@ async def test_a_cancelled_call_ends_its_command(place: Place, mode: str) -> Non
     assert "cancelled" in returned[0]["text"]
 
 
-async def test_names_that_are_no_text_are_told_all_the_same(place: Place) -> None:
+async def test_names_that_are_not_utf8_are_listed(place: Place) -> None:
     (place.work / os.fsdecode(b"\xff\xfe.txt")).write_text("odd\n")
     async with by_pipes(place) as client:
         assert "odd" in text_of(await call(client, "grep", pattern="odd"))
@@ -280,7 +280,7 @@ def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Sign
         eventually(lambda: not runs(str(place.work)))
 
 
-def test_calls_are_answered_though_the_client_says_no_more(place: Place) -> None:
+def test_calls_are_answered_after_the_client_has_closed_its_input(place: Place) -> None:
     with raw(place) as server:
         ask(server, "bash", {"command": "echo hello"})
         printed, _ = server.communicate(timeout=PATIENCE_S)
@@ -378,7 +378,7 @@ def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> N
     assert (ran.returncode, ran.stderr) == (done_.returncode, done_.stderr)
 
 
-def test_a_directory_without_git_is_served_only_when_somebody_says_so(place: Place) -> None:
+def test_a_directory_without_git_is_served_only_on_request(place: Place) -> None:
     (place.work / ".env").write_text("TOKEN=1")
     done_ = serve_on(place, place.work)
     assert (done_.returncode, done_.stdout) == (2, "")

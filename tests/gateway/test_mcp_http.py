@@ -145,7 +145,7 @@ async def test_a_call_is_cancelled_by_a_client_of_the_older_protocol(shared: Lis
         await asyncio.to_thread(eventually, lambda: not runs(seconds))
 
 
-async def test_who_is_not_let_in(shared: Listening) -> None:
+async def test_requests_that_are_refused(shared: Listening) -> None:
     port = httpx2.URL(shared.url).port
     right = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
     async with httpx2.AsyncClient() as http:
@@ -193,7 +193,7 @@ async def test_a_token_may_be_chosen_and_is_not_printed_then(place: Place) -> No
         assert said.structured_content["stdout"] == "[redacted:secret]\n"
 
 
-async def test_without_a_token_everybody_here_is_let_in(place: Place) -> None:
+async def test_without_a_token_local_callers_are_accepted(place: Place) -> None:
     with by_http(place, "--no-token", token="") as listening:
         async with listening.client() as client:
             assert not (await client.call_tool("bash", {"command": "true"})).is_error
@@ -229,7 +229,7 @@ def test_only_this_machine_is_listened_on(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:x", ":-1"])
-def test_what_is_no_address(address: str) -> None:
+def test_invalid_addresses(address: str) -> None:
     with pytest.raises(BadRequest, match="is not an address"):
         listen(address)
 
@@ -265,7 +265,7 @@ def test_no_token_is_only_for_http(place: Place) -> None:
 VANISHED = 100
 
 
-async def test_clients_that_vanished_keep_nobody_out(shared: Listening) -> None:
+async def test_vanished_clients_do_not_lock_others_out(shared: Listening) -> None:
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"} if shared.token else ACCEPT
     async with shared.client(LEGACY) as stays, httpx2.AsyncClient(headers=headers) as http:
         assert not (await stays.call_tool("bash", {"command": "echo first"})).is_error

@@ -82,7 +82,7 @@ async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
             assert "`session_id` is missing" in (await refused(mcp, "bash", command="true"))["detail"]
 
 
-async def test_the_error_in_a_call_is_named_in_words_of_ours(tmp_path: Path) -> None:
+async def test_the_error_in_a_call_is_described_in_plain_words(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, client(api) as mcp:
         here = {"session_id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"}
         for tool, arguments, told in (
@@ -95,7 +95,7 @@ async def test_the_error_in_a_call_is_named_in_words_of_ours(tmp_path: Path) -> 
             assert (await refused(mcp, tool, **here, **arguments))["detail"] == told
 
 
-async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
+async def test_mcp_grants_no_additional_rights(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await api.ready_session(purpose="private")
         bob, eve, reader = (
@@ -190,7 +190,7 @@ async def test_a_search_by_mcp_does_not_tell_readers_whether_a_guess_is_right(tm
             assert (await done(mcp, "glob", **here, pattern="*"))["paths"] == ["plain"]
 
 
-async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:
+async def test_an_invalid_call_is_explained(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         here = {"session_id": await api.ready_session(purpose="wrong")}
         async with client(api) as mcp:
@@ -213,7 +213,7 @@ async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:
             assert 400 <= (await api.post("/mcp", content=body, headers=headers)).status_code < 500
 
 
-async def test_lists_of_sessions_and_files_say_how_to_read_on(tmp_path: Path) -> None:
+async def test_lists_of_sessions_and_files_have_a_link_to_the_next_page(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         made = [await api.ready_session(purpose=f"session {number}") for number in range(3)]
         url = f"{V1}/sessions/{made[0]}"

@@ -72,7 +72,7 @@ async def test_streams_graphql_and_mcp_are_counted_by_their_routes(api: Api) -> 
     assert counted >= {f"{V1}/sessions/{{session_id}}/events/stream", "/api/graphql", "/mcp"}
 
 
-async def test_what_a_door_refuses_is_counted_by_the_route_it_was_for(api: Api) -> None:
+async def test_requests_that_the_filter_refuses_are_counted_by_their_route(api: Api) -> None:
     before = requests(await read(api))
     await api.get("/healthz", headers={"Host": "evil.example"})
     await api.get("/made/up", headers={"Host": "evil.example"})
@@ -175,7 +175,7 @@ async def test_others_than_this_machine_and_owners_may_not_read_them(api: Api) -
     assert (await observer.get("/metrics", headers=through_a_proxy)).status_code == 200
 
 
-async def test_anybody_may_read_them_when_it_is_set_so(tmp_path: Path) -> None:
+async def test_metrics_can_be_made_public(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"metrics_open": True}) as api:
         stranger = await api.as_nobody()
         answered = await stranger.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
@@ -227,7 +227,7 @@ def test_made_up_names_do_not_fill_the_memory() -> None:
     assert len(labels) == MAX_NAMES + 1 and "other" in labels
 
 
-async def test_what_is_refused_for_its_body_is_counted_by_the_route_it_was_for(tmp_path: Path) -> None:
+async def test_requests_refused_for_their_body_are_counted_by_their_route(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"body_bytes": 2000, "body_timeout_s": 1}) as api:
         await api.post(f"{V1}/sessions", content=b"x" * 3000)
 

@@ -89,7 +89,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         yield made
 
 
-async def test_somebody_new_is_logged_in_and_known_the_next_time(place: Place) -> None:
+async def test_a_new_user_is_logged_in_and_known_the_next_time(place: Place) -> None:
     browser = place.browser()
     answer = await place.logs_in(browser)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sessions")
@@ -105,7 +105,7 @@ async def test_somebody_new_is_logged_in_and_known_the_next_time(place: Place) -
     assert (await browser.get("/api/v1/login")).json()["methods"] == ["password", "oidc"]
 
 
-async def test_what_goes_to_the_provider_is_what_must(place: Place) -> None:
+async def test_the_provider_gets_only_the_required_parameters(place: Place) -> None:
     browser = place.browser()
     off = await browser.get("/api/v1/login/oidc")
     asked = parse_qs(urlsplit(off.headers["location"]).query)
@@ -210,7 +210,7 @@ async def test_new_keys_are_fetched_when_they_are_needed(place: Place) -> None:
     assert place.provider.calls.count("keys") == 2
 
 
-async def test_a_stranger_cannot_make_us_ask_for_keys_again_and_again(place: Place) -> None:
+async def test_unauthenticated_callers_cannot_force_repeated_key_requests(place: Place) -> None:
     assert (await place.logs_in()).status_code == 303
     place.provider.sign = by_embedded  # names a key that is not there
     for _ in range(5):
@@ -282,7 +282,7 @@ async def test_another_state(place: Place, state: str | None) -> None:
     assert "token" not in place.provider.calls
 
 
-async def test_a_cookie_that_somebody_made(place: Place) -> None:
+async def test_a_forged_cookie(place: Place) -> None:
     browser = place.browser()
     back = await place.sent_back(browser)
     for forged in ("", "x", "gAAAAA" + "A" * 200, "é"):
@@ -301,13 +301,13 @@ async def test_an_answer_of_another_provider(place: Place) -> None:
     assert (await browser.get(f"{back}&iss={place.provider.url}")).status_code == 303
 
 
-async def test_a_provider_that_says_who_it_is_must_say_so(tmp_path: Path) -> None:
+async def test_a_provider_that_names_its_issuer_must_always_do_so(tmp_path: Path) -> None:
     async with a_place(tmp_path) as place:
         place.provider.metadata = {"authorization_response_iss_parameter_supported": True}
         assert (await place.logs_in()).status_code == 403
 
 
-async def test_a_refusal_is_told(place: Place) -> None:
+async def test_a_refusal_is_reported(place: Place) -> None:
     browser = place.browser()
     state = parse_qs(urlsplit(await place.sent_back(browser)).query)["state"][0]
     answer = await browser.get(
@@ -330,7 +330,7 @@ async def test_a_refusal_is_told(place: Place) -> None:
         "x",
     ],
 )
-async def test_nobody_is_sent_elsewhere_afterwards(place: Place, next_: str) -> None:
+async def test_a_login_does_not_redirect_to_other_sites(place: Place, next_: str) -> None:
     answer = await place.browser().get("/api/v1/login/oidc", params={"next": next_})
     assert answer.status_code == 400
 
@@ -342,14 +342,14 @@ async def test_an_account_with_a_password_is_not_taken_over(place: Place) -> Non
     assert (await place.logs_in()).status_code == 409
 
 
-async def test_whom_an_owner_expects_comes_with_the_role_that_waits(place: Place) -> None:
+async def test_an_expected_user_logs_in_with_the_assigned_role(place: Place) -> None:
     await place.served.accounts.add_user("ada@example.org", "assessor", LOCAL)
     browser = place.browser()
     await place.logs_in(browser)
     assert (await browser.get("/api/v1/me")).json()["user"]["role"] == "assessor"
 
 
-async def test_who_is_disabled_stays_out(place: Place) -> None:
+async def test_a_disabled_user_stays_out(place: Place) -> None:
     await place.logs_in()
     ada = await place.served.accounts.users.find("ada@example.org")
     await place.served.accounts.set_disabled(ada.id, True, LOCAL)
@@ -368,15 +368,13 @@ async def test_who_is_disabled_stays_out(place: Place) -> None:
         ({"allowed_emails": ("eve@elsewhere.example",), "role": "observer"}, "eve@elsewhere.example", 303),
     ],
 )
-async def test_who_is_on_the_list(
-    tmp_path: Path, settings: dict[str, Any], email: str, expected: int
-) -> None:
+async def test_allowed_addresses(tmp_path: Path, settings: dict[str, Any], email: str, expected: int) -> None:
     async with a_place(tmp_path, **settings) as place:
         place.provider.user["email"] = email
         assert (await place.logs_in()).status_code == expected
 
 
-async def test_an_address_that_is_only_told_when_asked(place: Place) -> None:
+async def test_an_address_from_the_user_info_endpoint(place: Place) -> None:
     place.provider.claims = {"email": None, "email_verified": None}
     assert (await place.logs_in()).status_code == 303
     assert "userinfo" in place.provider.calls
@@ -393,7 +391,7 @@ async def test_an_address_that_is_only_told_when_asked(place: Place) -> None:
         {"jwks_uri": 7},
     ],
 )
-async def test_a_provider_that_is_not_what_it_should_be(tmp_path: Path, metadata: dict[str, Any]) -> None:
+async def test_an_invalid_provider(tmp_path: Path, metadata: dict[str, Any]) -> None:
     async with a_place(tmp_path) as place:
         place.provider.metadata = metadata
         answer = await place.browser().get("/api/v1/login/oidc")

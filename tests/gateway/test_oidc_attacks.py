@@ -81,7 +81,7 @@ async def test_a_provider_that_drips_does_not_hold_up_logins_for_good(place: Pla
     assert (await place.logs_in()).status_code == 303
 
 
-async def test_those_who_wait_behind_a_slow_answer_do_not_wait_one_after_the_other(place: Place) -> None:
+async def test_logins_behind_a_slow_response_time_out_together(place: Place) -> None:
     """Ten at once ask for keys that never come: each gives up in its own time, not in turn."""
     place.login.provider.timeout_s = 2.0
     place.provider.keys = lambda provider: StreamingResponse(_drip())
@@ -198,7 +198,9 @@ async def test_a_planted_session_is_not_the_one_that_is_logged_in(place: Place) 
     "next_",
     ["/\t/evil.example", "\t//evil.example", " //evil.example", "///evil.example", "/\n/evil.example"],
 )
-async def test_what_a_browser_would_clean_into_another_host_is_refused(place: Place, next_: str) -> None:
+async def test_a_path_that_a_browser_would_normalise_to_another_host_is_refused(
+    place: Place, next_: str
+) -> None:
     answer = await place.browser().get("/api/v1/login/oidc", params={"next": next_})
     assert answer.status_code == 400
 
@@ -206,7 +208,7 @@ async def test_what_a_browser_would_clean_into_another_host_is_refused(place: Pl
 @pytest.mark.parametrize(
     "next_", ["/%5cevil.example", "/%2fevil.example", "/.//evil.example", "/@evil.example"]
 )
-async def test_what_stays_a_path_leads_to_a_path_of_this_server(place: Place, next_: str) -> None:
+async def test_a_path_leads_to_a_path_of_this_server(place: Place, next_: str) -> None:
     browser = place.browser()
     answer = await browser.get(await place.sent_back(browser, next_))
     assert answer.headers["location"] == next_

@@ -22,7 +22,7 @@ def operations() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{method.upper()} {path}", operation
 
 
-def test_every_operation_has_a_name_of_its_own_and_a_word_about_it() -> None:
+def test_every_operation_has_a_unique_name_and_a_summary() -> None:
     names = [operation["operationId"] for _, operation in operations()]
     assert len(names) == len(set(names))
     assert [name for name in names if not re.fullmatch(r"[a-z][a-z_]+", name)] == []

@@ -97,7 +97,7 @@ async def failing() -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
-async def test_a_bug_tells_its_trace_id_and_nothing_else(failing: httpx.AsyncClient) -> None:
+async def test_the_response_to_a_bug_has_only_its_trace_id(failing: httpx.AsyncClient) -> None:
     lines = io.StringIO()
     logs.configure(format="json", stream=lines, redactor=Redactor({"hunter2-hunter2"}))
     answered = await failing.get("/bug", headers={"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"})
@@ -145,7 +145,7 @@ async def test_a_trace_id_that_is_none_is_not_taken(failing: httpx.AsyncClient, 
     assert all(len(each) == 32 and each != "0" * 32 for each in ids)
 
 
-async def test_what_the_router_refuses_is_a_problem_too(api: Api) -> None:
+async def test_an_error_of_the_router_is_a_problem_too(api: Api) -> None:
     for method, path, status, code in (
         ("GET", f"{V1}/nothing", 404, "not_found"),
         ("GET", "/nothing", 404, "not_found"),
@@ -206,7 +206,7 @@ KINDS = ["text/plain", "application/x-www-form-urlencoded", "", None, "multipart
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_body_of_another_kind_is_told_what_to_send(api: Api, kind: str | None) -> None:
+async def test_the_error_for_a_body_of_another_kind_names_the_right_one(api: Api, kind: str | None) -> None:
     headers = {} if kind is None else {"Content-Type": kind}
     document = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
     operations = [
@@ -224,7 +224,7 @@ async def test_a_body_of_another_kind_is_told_what_to_send(api: Api, kind: str |
         assert not kind or kind in error_status["detail"]
 
 
-async def test_a_body_of_another_kind_from_a_stranger_is_refused_as_a_strangers(api: Api) -> None:
+async def test_an_unauthenticated_body_of_another_kind_is_refused_as_unauthenticated(api: Api) -> None:
     nobody = await api.as_nobody()
     answered = await nobody.post(f"{V1}/sessions", content=b"a=b", headers={"Content-Type": "text/plain"})
     assert answered.status_code == 401

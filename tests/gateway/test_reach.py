@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
         *("http://[::ffff:127.0.0.1]/a", "git@192.168.1.1:a/b", "https://localhost/a/b"),
     ],
 )
-async def test_nobody_names_private_machines(api: Api, url: str) -> None:
+async def test_private_machines_are_refused(api: Api, url: str) -> None:
     bob = await api.as_user("bob")
     for who in (api, bob):
         for answered in (
@@ -37,7 +37,7 @@ async def test_ways_that_run_programs_are_none(api: Api, url: str) -> None:
     assert answered.status_code == 400
 
 
-async def test_what_is_allowed_works_and_was_not_asked_before(tmp_path: Path) -> None:
+async def test_an_allowed_host_works_and_a_refused_one_is_not_contacted(tmp_path: Path) -> None:
     make_repository(tmp_path / "served/project", {"a": "1"})
     with serving_git(tmp_path / "served") as server:
         url = server.url("project/.git")

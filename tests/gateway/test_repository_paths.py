@@ -113,7 +113,7 @@ async def test_a_linked_worktree_leads_a_member_to_no_repository_outside_the_roo
 
 
 @pytest.mark.parametrize("where", ["data", "data/keys", "data/workspaces", ".", ".."])
-async def test_what_hutch_keeps_is_nobodys_repository(tmp_path: Path, where: str) -> None:
+async def test_directories_of_hutch_are_refused_as_repositories(tmp_path: Path, where: str) -> None:
     async with serving(tmp_path / "above") as api:
         named = (tmp_path / "above/home" / where).resolve()
         named.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ async def test_what_hutch_keeps_is_nobodys_repository(tmp_path: Path, where: str
         assert (await api.post("/api/code", json=code)).status_code == 403
 
 
-async def test_a_directory_without_git_is_copied_only_when_somebody_says_so(tmp_path: Path) -> None:
+async def test_a_directory_without_git_is_copied_only_on_request(tmp_path: Path) -> None:
     plain = tmp_path / "git/plain"
     plain.mkdir(parents=True)
     (plain / ".env").write_text("PASSWORD=1\n")
@@ -162,7 +162,7 @@ async def test_directories_of_the_system_are_nobodys_repository(api: Api, where:
         assert (refused.status_code, refused.json()["code"]) == (403, "denied"), refused.text
 
 
-async def test_nobody_learns_who_has_a_home_on_the_machine(api: Api) -> None:
+async def test_home_directories_are_not_revealed(api: Api) -> None:
     said = set()
     for user in ("root", "daemon", "nobody-by-that-name", ""):
         for who in (api, await api.as_user("bob")):

@@ -36,7 +36,7 @@ def is_problem(answer: httpx.Response, code: str) -> bool:
 
 @UNGUARDED
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80"])
-async def test_a_name_that_a_stranger_points_here(tmp_path: Path, host: str, guarded: bool) -> None:
+async def test_a_foreign_name_that_points_here(tmp_path: Path, host: str, guarded: bool) -> None:
     async with (
         answering(tmp_path, checks=(check_host,) if guarded else ()) as served,
         served.client() as http,
@@ -59,7 +59,7 @@ async def test_names_of_this_machine(served: Answering, host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["", "local host", "localhost:port", "localhost/", "user@localhost", "[::1", "a,b"]
 )
-async def test_what_is_no_host(served: Answering, host: str) -> None:
+async def test_invalid_hosts(served: Answering, host: str) -> None:
     answer = await raw(served, f"GET /api/v1/open HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
     assert status(answer) in (400, 421)
 
@@ -185,7 +185,7 @@ async def test_a_body_that_is_read_by_the_framework(tmp_path: Path) -> None:
         assert answer.json()["limit"] == "server.body_bytes"
 
 
-async def test_who_asks_before_sending_is_told_at_once(tmp_path: Path) -> None:
+async def test_a_client_that_expects_continue_is_answered_at_once(tmp_path: Path) -> None:
     async with answering(tmp_path, server=Server(body_bytes=2000)) as served:
         head = "POST /api/v1/open HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
         answer = await raw(served, f"{head}Content-Length: 5000\r\n\r\n")
@@ -237,7 +237,7 @@ async def test_waiting_after_the_body_is_not_slow(tmp_path: Path) -> None:
 
 
 @UNGUARDED
-async def test_who_asks_too_often(tmp_path: Path, guarded: bool) -> None:
+async def test_too_many_requests(tmp_path: Path, guarded: bool) -> None:
     server = Server(requests_per_minute=5)
     checks = (check_frequency,) if guarded else ()
     async with answering(tmp_path, server=server, checks=checks) as served, served.client() as http:
@@ -267,7 +267,7 @@ async def test_guessing_tokens_is_paid_by_the_address(tmp_path: Path) -> None:
         assert said == [401] * 5 + [429] * 3
 
 
-async def test_strangers_do_not_use_up_the_requests_of_a_valid_token(tmp_path: Path) -> None:
+async def test_unauthenticated_callers_do_not_use_up_the_requests_of_a_valid_token(tmp_path: Path) -> None:
     async with answering(tmp_path, server=Server(requests_per_minute=5)) as served, served.client() as http:
         owner = await served.accounts.ensure_owner("ada")
         old, new = await served.token(owner), await served.token(owner)
@@ -317,7 +317,7 @@ def test_a_bucket_refills_evenly() -> None:
     assert buckets.take("a") == 0
 
 
-def test_strangers_do_not_make_the_buckets_grow() -> None:
+def test_unauthenticated_callers_do_not_make_the_buckets_grow() -> None:
     buckets = RateLimiter(60, clock=lambda: 0.0)
     for number in range(MAX_BUCKETS * 2):
         buckets.take(str(number))
@@ -329,7 +329,7 @@ def test_an_address_of_ipv6_is_its_network() -> None:
     assert address_key("::ffff:10.0.0.1") == address_key("10.0.0.1")
 
 
-def test_what_it_listens_on_is_a_name_unless_that_is_everything() -> None:
+def test_the_listening_address_is_a_host_name_unless_it_is_a_wildcard() -> None:
     assert "10.1.2.3" in ServerNames.of(Server(host="10.1.2.3")).hosts
     assert "0.0.0.0" not in ServerNames.of(Server(host="0.0.0.0")).hosts
 

@@ -38,7 +38,7 @@ async def test_a_persona_of_the_users_own(tmp_path: Path) -> None:
         assert (broken.status_code, broken.json()["code"]) == (400, "bad_request")
 
 
-async def test_models_are_told_and_keys_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_models_are_listed_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-0123456789abcdef")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with serving(tmp_path, model=None) as api:
@@ -51,7 +51,7 @@ async def test_models_are_told_and_keys_are_not(tmp_path: Path, monkeypatch: pyt
         assert "secret-0123" not in answered.text
 
 
-async def test_the_place_of_a_script_is_told_to_owners_only(api: Api) -> None:
+async def test_only_owners_see_the_path_of_a_script(api: Api) -> None:
     bob = await api.as_user("bob")
     assert (await api.get(f"{V1}/models")).json()["default"].startswith("scripted:/")
     assert (await bob.get(f"{V1}/models")).json()["default"] == "scripted"
@@ -66,7 +66,7 @@ async def test_settings_are_for_owners(api: Api) -> None:
     assert (refused.status_code, refused.json()["code"]) == (403, "denied")
 
 
-async def test_a_record_can_be_verified_by_anybody(api: Api, tmp_path: Path) -> None:
+async def test_anyone_can_verify_a_record(api: Api, tmp_path: Path) -> None:
     session = await api.ready_session(prompt="Say it")
     receipt = await api.get(f"{V1}/sessions/{session}/receipt")
     record = await api.get(f"{V1}/sessions/{session}/record")

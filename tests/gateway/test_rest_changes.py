@@ -75,9 +75,7 @@ async def test_a_change_of_another_is_as_if_it_were_not_there(api: Api, reposito
     assert str(change["branch"]) not in branches
 
 
-async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
-    api: Api, repository: Path
-) -> None:
+async def test_a_change_with_requested_changes_is_merged_only_by_force(api: Api, repository: Path) -> None:
     change = await proposed(api, repository)
     url = f"{V1}/changes/{change['id']}"
     asked = await api.post(f"{url}/request-changes", json={"body": "Say why."})
@@ -91,9 +89,7 @@ async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
     assert [each.partition(" at ")[0] for each in merged.json()["overridden"]] == ["owner asked for changes"]
 
 
-async def test_who_merges_and_who_closes_at_once_do_not_both_have_their_way(
-    api: Api, repository: Path
-) -> None:
+async def test_of_a_concurrent_merge_and_close_one_succeeds(api: Api, repository: Path) -> None:
     before = git(repository, "rev-list", "--max-parents=0", "main")
     for _ in range(3):
         git(repository, "reset", "-q", "--hard", before)

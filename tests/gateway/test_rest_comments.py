@@ -95,7 +95,7 @@ async def test_a_place_that_is_not_there_is_refused(
     assert (await api.get(comments)).json()["items"] == []
 
 
-async def test_who_judged_when_and_what(api: Api, repository: Path) -> None:
+async def test_verdicts_have_author_time_and_commit(api: Api, repository: Path) -> None:
     change = await proposed(api, repository)
     url = f"{V1}/changes/{change['id']}"
     assert (await api.post(f"{url}/request-changes", json={"body": " "})).status_code == 400
@@ -112,7 +112,7 @@ async def test_who_judged_when_and_what(api: Api, repository: Path) -> None:
     assert (await api.post(f"{url}/approve")).status_code == 409
 
 
-async def test_what_others_say_is_nobody_elses_business(api: Api, repository: Path) -> None:
+async def test_comments_and_reviews_are_hidden_from_other_users(api: Api, repository: Path) -> None:
     change = await proposed(api, repository)
     bob = await api.as_user("bob")
     for method, rest in (
@@ -135,7 +135,7 @@ async def test_what_others_say_is_nobody_elses_business(api: Api, repository: Pa
     assert (await bob.post(f"{V1}/changes/{change['id']}/approve")).status_code == 403
 
 
-async def test_how_it_is_merged_can_be_said_and_conflicts_have_paths(api: Api, repository: Path) -> None:
+async def test_the_merge_strategy_can_be_chosen_and_conflicts_have_paths(api: Api, repository: Path) -> None:
     change = await proposed(api, repository)
     url = f"{V1}/changes/{change['id']}/merge"
     commit(repository, {"a.txt": "1\nzwei\n3\n"})

@@ -105,7 +105,7 @@ async def test_a_write_under_a_condition_that_does_not_hold_changes_nothing(api:
     assert new.status_code == 201
 
 
-async def test_of_many_who_write_over_the_same_content_one_wins(api: Api, url: str) -> None:
+async def test_of_concurrent_writes_over_the_same_content_one_wins(api: Api, url: str) -> None:
     await api.put(f"{url}/files/raced", content=b"start")
     headers = {"If-Match": tag(b"start")}
     sent = [api.put(f"{url}/files/raced", content=b"%d" % n, headers=headers) for n in range(12)]
@@ -215,7 +215,7 @@ async def test_unusual_names(api: Api, url: str) -> None:
     assert "names/new\nline" in [each["path"] for each in listed]
 
 
-async def test_names_that_are_no_utf8_are_told_and_break_nothing(api: Api, url: str) -> None:
+async def test_names_that_are_not_utf8_are_listed_and_break_nothing(api: Api, url: str) -> None:
     made = "mkdir odd; cd odd; printf 'needle' > \"$(printf 'b\\377d')\"; cd .. ; mv odd odd2; mv odd2 odd"
     assert (await api.post(f"{url}/commands", json={"command": made})).json()["exit_code"] == 0
     [entry] = (await api.get(f"{url}/files?path=odd")).json()["items"]
@@ -227,7 +227,7 @@ async def test_names_that_are_no_utf8_are_told_and_break_nothing(api: Api, url: 
     assert (await api.delete(f"{url}/files/even")).status_code == 200
 
 
-async def test_a_large_file_is_sent_in_pieces(api: Api, url: str) -> None:
+async def test_a_large_file_is_sent_in_chunks(api: Api, url: str) -> None:
     made = "head -c 40000000 /dev/zero | tr '\\0' 'z' > large"
     await api.post(f"{url}/commands", json={"command": made})
     pieces, size = 0, 0

@@ -14,7 +14,7 @@ from tests.gateway.api import V1, Api, serving
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_prompt_is_taken_up_and_what_comes_of_it_is_in_the_log(api: Api) -> None:
+async def test_a_prompt_is_processed_and_its_result_is_in_the_log(api: Api) -> None:
     session = await api.ready_session()
     given = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": "prompt", "text": "Go on"})
     assert (given.status_code, given.json()["seq"]) == (202, 1)
@@ -30,7 +30,7 @@ async def test_a_prompt_is_taken_up_and_what_comes_of_it_is_in_the_log(api: Api)
     assert (kept["processed"], kept["input"]["text"], kept["run_id"]) == (True, "Go on", run["id"])
 
 
-async def test_who_sends_a_prompt_again_hears_of_the_same_run(api: Api) -> None:
+async def test_a_repeated_prompt_returns_the_same_run(api: Api) -> None:
     session = await api.ready_session()
     asked = {"json": {"type": "message", "text": "Go on"}, "headers": {"Idempotency-Key": "the-same"}}
     first, second = [await api.post(f"{V1}/sessions/{session}/inputs", **asked) for _ in range(2)]
@@ -39,7 +39,7 @@ async def test_who_sends_a_prompt_again_hears_of_the_same_run(api: Api) -> None:
     assert paused["run_id"] is None
 
 
-async def test_inputs_are_told_in_pages(api: Api) -> None:
+async def test_inputs_come_in_pages(api: Api) -> None:
     session = await api.ready_session()
     for number in range(5):
         await api.give(session, type="message", text=f"{number}")
@@ -51,7 +51,7 @@ async def test_inputs_are_told_in_pages(api: Api) -> None:
     assert found == ["0", "1", "2", "3", "4"]
 
 
-async def test_events_are_told_in_pages_each_with_its_link(api: Api) -> None:
+async def test_events_come_in_pages_each_with_its_hash(api: Api) -> None:
     session = await api.ready_session(prompt="Say it")
     whole = (await api.get(f"{V1}/sessions/{session}/events")).json()
     found, url = [], f"{V1}/sessions/{session}/events?limit=2"
@@ -70,7 +70,7 @@ async def test_events_are_told_in_pages_each_with_its_link(api: Api) -> None:
         assert (await api.get(f"{V1}/sessions/{session}/events?{query}")).status_code == 422, query
 
 
-async def test_an_erased_event_is_told_as_such(api: Api) -> None:
+async def test_an_erased_event_is_marked_as_such(api: Api) -> None:
     session = await api.ready_session(prompt="Say it")
     await api.server.log.erase(session, [2], reason="it was private")
     erased = (await api.events(session))[1]
@@ -105,7 +105,7 @@ async def test_events_come_as_a_stream_from_the_same_address(api: Api) -> None:
     ],
     ids=repr,
 )
-async def test_what_is_no_input_is_refused(api: Api, body: object) -> None:
+async def test_an_invalid_input_is_refused(api: Api, body: object) -> None:
     session = await api.ready_session()
     refused = await api.post(f"{V1}/sessions/{session}/inputs", json=body)
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
@@ -113,14 +113,14 @@ async def test_what_is_no_input_is_refused(api: Api, body: object) -> None:
 
 
 @pytest.mark.parametrize("type", ["resume", "approve", "answer"])
-async def test_what_does_not_fit_is_a_conflict(api: Api, type: str) -> None:
+async def test_an_input_that_does_not_fit_is_a_conflict(api: Api, type: str) -> None:
     session = await api.ready_session()
     more = {"resume": {}, "approve": {"call_id": "x"}, "answer": {"call_id": "x", "text": "y"}}[type]
     refused = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": type, **more})
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
-async def test_a_session_that_has_ended_takes_nothing_more_and_can_be_looked_at(api: Api) -> None:
+async def test_an_ended_session_refuses_inputs_and_can_be_read(api: Api) -> None:
     session = await api.ready_session()
     await api.put(f"{V1}/sessions/{session}/files/a.txt", content=b"a")
     await api.give(session, type="end", reason="enough")
@@ -151,7 +151,7 @@ async def test_an_approval_is_asked_for_and_given(tmp_path: Path) -> None:
 TOUCHES = {"calls": [{"tool": "bash", "args": {"command": "touch said"}}]}
 
 
-async def test_what_is_allowed_always_is_the_users_own_in_every_session(tmp_path: Path) -> None:
+async def test_permanent_approvals_are_the_users_own_in_every_session(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=[TOUCHES, {"text": "Done.", "times": 100}]) as api:
         ada, bob = await api.as_user("ada"), await api.as_user("bob")
 
@@ -190,7 +190,7 @@ async def test_what_is_allowed_always_is_the_users_own_in_every_session(tmp_path
         assert len((await begin(ada))[1]) == 1
 
 
-async def test_what_a_guest_allows_always_is_kept_for_the_guest(tmp_path: Path) -> None:
+async def test_permanent_approvals_of_a_guest_belong_to_the_guest(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=[TOUCHES, {"text": "Done.", "times": 100}]) as api:
         ada, guest = await api.as_user("ada"), await api.as_user("guest")
         session = (await ada.new_session(persona="pair", prompt="Make the file"))["id"]

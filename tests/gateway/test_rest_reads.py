@@ -48,7 +48,7 @@ async def kept(api: Api, url: str) -> tuple[Any, list[dict[str, Any]]]:
     return (await api.get(f"{url}/snapshots")).json(), taken
 
 
-async def test_looking_at_what_differs_takes_no_snapshot(api: Api) -> None:
+async def test_a_diff_takes_no_snapshot(api: Api) -> None:
     reader, url = await shared(api)
     first = (await api.post(f"{url}/snapshots", json={"reason": "first"})).json()["id"]
     await command(api, url, "echo one > a.txt; mkdir d; echo two > d/b.txt")
@@ -68,7 +68,7 @@ async def test_looking_at_what_differs_takes_no_snapshot(api: Api) -> None:
     assert (then["new"], then["patch"]) == (second, found["patch"])
 
 
-async def test_what_differs_comes_in_pages(api: Api) -> None:
+async def test_a_difference_comes_in_pages(api: Api) -> None:
     reader, url = await shared(api, "pages")
     await api.post(f"{url}/snapshots", json={"reason": "first"})
     await command(api, url, "for n in $(seq 1000 3499); do echo $n > $n; done")
@@ -133,7 +133,7 @@ async def test_no_answer_shows_a_secret_of_the_vault(api: Api) -> None:
     assert (part.status_code, part.text) == (206, "*****")
 
 
-async def test_a_secret_across_two_pieces_of_a_large_file_is_masked(api: Api, tmp_path: Path) -> None:
+async def test_a_secret_across_two_chunks_of_a_large_file_is_masked(api: Api, tmp_path: Path) -> None:
     reader, url = await shared(api, "pieces")
     edge = 512 * 1024
     data = b"x" * (edge - 5) + f" {SECRET} ".encode() + b"y" * edge
@@ -249,7 +249,7 @@ async def test_a_part_of_a_secret_is_no_match_when_its_rest_is_not_shown(api: Ap
     assert [line["text"] for line in found["lines"]] == ["one", "*" * 13]
 
 
-async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -> None:
+async def test_slow_work_on_many_files_does_not_block_the_loop(api: Api) -> None:
     reader, url = await shared(api, "loop")
     await api.post(f"{url}/snapshots", json={"reason": "first"})
     await command(api, url, "for n in $(seq 100 150); do echo needle > $n; done")
@@ -310,7 +310,7 @@ async def test_a_cursor_that_no_page_came_with_is_refused(api: Api) -> None:
         assert "'zzz' is not a cursor" in told["errors"][0]["message"], told
 
 
-async def test_readers_get_the_tag_of_what_they_are_shown(api: Api) -> None:
+async def test_readers_get_the_tag_of_the_visible_content(api: Api) -> None:
     reader, url = await shared(api, "tags")
     large = b"k" * 600_000
     for path, content in (("secret", b"key="), ("large", large), ("plain", None)):

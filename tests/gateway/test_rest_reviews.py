@@ -69,7 +69,7 @@ def by_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [each for each in events if each["type"] == kind]
 
 
-async def test_what_a_reviewer_finds_is_kept_with_the_change(
+async def test_remarks_of_a_reviewer_are_stored_with_the_change(
     api: Api, repository: Path, tmp_path: Path
 ) -> None:
     change = await proposed(api, repository)
@@ -113,7 +113,7 @@ async def test_what_a_reviewer_finds_is_kept_with_the_change(
     assert review["title"] == "Fine now."
 
 
-async def test_what_the_agent_asked_for_is_answered_by_its_next_review(
+async def test_changes_that_the_agent_requested_are_settled_by_its_next_review(
     api: Api, repository: Path, tmp_path: Path
 ) -> None:
     change = await proposed(api, repository)
@@ -199,7 +199,7 @@ async def test_a_reviewer_that_falls_for_it_can_still_do_nothing(
     assert [each["verdict"] for each in reviews] == ["commented"]
 
 
-async def test_who_may_not_see_a_change_may_not_have_it_read(api: Api, repository: Path) -> None:
+async def test_a_change_cannot_be_reviewed_by_callers_who_may_not_see_it(api: Api, repository: Path) -> None:
     change = await proposed(api, repository)
     bob = await api.as_user("bob")
     assert (await bob.post(f"{V1}/changes/{change['id']}/review")).status_code == 404
@@ -240,7 +240,7 @@ async def test_the_same_wish_twice_is_one_review(api: Api, repository: Path, tmp
     assert answers[0].json() == answers[1].json() and answers[1].status_code == 202
 
 
-async def test_a_session_is_no_review_because_somebody_says_so(api: Api, repository: Path) -> None:
+async def test_a_client_cannot_mark_a_session_as_a_review(api: Api, repository: Path) -> None:
     asked = {"repository": str(repository), "delivery": {"review": "chg_x"}}
     assert (await api.post(f"{V1}/sessions", json=asked)).status_code == 422
 
@@ -263,7 +263,7 @@ async def test_a_fork_of_a_review_is_none(api: Api, repository: Path, tmp_path: 
     assert len((await api.get(f"{V1}/changes/{change['id']}/reviews")).json()["items"]) == 1
 
 
-async def test_a_review_goes_on_after_its_server_ended(repository: Path, tmp_path: Path) -> None:
+async def test_a_review_resumes_after_its_server_ended(repository: Path, tmp_path: Path) -> None:
     model = cassette(
         tmp_path / "c.json",
         call("comment", path="slug.py", line=1, severity="should", body="Before."),

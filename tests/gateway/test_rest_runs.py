@@ -54,7 +54,7 @@ def branches(place: Path) -> list[str]:
     return git(place / "repo", "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
-async def test_failing_tests_are_proposed_once_on_somebodys_word(api: Api, tmp_path: Path) -> None:
+async def test_work_with_failing_tests_is_proposed_once_on_request(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     assert (run["outcome"], run["delivered"]["outcome"]) == ("tests_failing", "failed")
     assert run["delivered"]["failing"] and "They passed before." in run["delivered"]["reason"]
@@ -85,7 +85,7 @@ async def test_failing_tests_are_proposed_once_on_somebodys_word(api: Api, tmp_p
     assert [each["type"] for each in events].count("run.ended") == 1
 
 
-async def test_who_may_not_work_in_a_session_gives_no_word(api: Api, tmp_path: Path) -> None:
+async def test_callers_who_may_not_work_in_a_session_approve_nothing(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     path = f"{V1}/runs/{run['id']}/deliver"
     mallory, eve = await api.as_user("mallory"), await api.as_user("eve")
@@ -113,7 +113,7 @@ async def test_who_may_not_work_in_a_session_gives_no_word(api: Api, tmp_path: P
     assert [(each["object"], each["detail"]) for each in found][:1] == [(run["id"], "its tests fail")]
 
 
-async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_path: Path) -> None:
+async def test_undone_and_unfinished_work_is_not_delivered(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     await undone(api, run["session_id"])
     refused = await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
@@ -132,7 +132,7 @@ async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_pat
     assert branches(tmp_path) == ["main"]
 
 
-async def test_a_word_that_was_given_holds_until_it_is_delivered(api: Api, tmp_path: Path) -> None:
+async def test_the_approval_of_a_delivery_holds_until_it_is_delivered(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     (tmp_path / "repo/.git").rename(tmp_path / "away")  # there is nowhere to deliver to
     failed = (await deliver(api, run, KNOWN))["delivered"]
@@ -148,7 +148,7 @@ async def test_a_word_that_was_given_holds_until_it_is_delivered(api: Api, tmp_p
     assert [each["failing"] for each in events if each["type"] == "delivery.requested"] == [True, False]
 
 
-async def test_who_cancels_what_waits_to_be_delivered_takes_the_word_back(api: Api, tmp_path: Path) -> None:
+async def test_cancelling_a_pending_delivery_withdraws_its_approval(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     await api.give(run["session_id"], type="pause")
     await api.until(run["session_id"], "paused")
@@ -212,9 +212,7 @@ async def stays_undone(api: Api, session_id: str, after: int) -> None:
 
 
 @pytest.mark.parametrize("paused", [True, False])
-async def test_what_is_undone_while_it_waits_to_be_delivered_is_not_done_again(
-    tmp_path: Path, paused: bool
-) -> None:
+async def test_undone_work_is_not_delivered_again(tmp_path: Path, paused: bool) -> None:
     async with serving(tmp_path, sessions={"runs": 1}) as api:
         run = await worked(api, tmp_path)
         session_id = run["session_id"]
@@ -235,7 +233,7 @@ async def test_what_is_undone_while_it_waits_to_be_delivered_is_not_done_again(
         assert refused.status_code == 409 and "undone" in refused.json()["detail"]
 
 
-async def test_what_is_undone_while_it_waits_to_go_on_does_not_go_on(tmp_path: Path) -> None:
+async def test_a_run_undone_before_it_resumes_does_not_resume(tmp_path: Path) -> None:
     async with serving(tmp_path, sessions={"runs": 1}) as api:
         sleeps = call("bash", command="sleep 600", timeout_s=600)
         session = await api.new_session(
@@ -269,7 +267,7 @@ async def test_what_is_undone_while_it_waits_to_go_on_does_not_go_on(tmp_path: P
         assert {each["run_id"] for each in started} <= {second["id"]}
 
 
-async def test_who_follows_a_run_waits_for_the_delivery_that_was_asked_for(api: Api, tmp_path: Path) -> None:
+async def test_followers_of_a_run_wait_for_a_requested_delivery(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     follow, wait = f"/api/code/{run['id']}", {"Accept": "application/json"}
     assert (await api.get(follow, headers=wait)).json()["outcome"] == "tests_failing"
@@ -283,7 +281,7 @@ async def test_who_follows_a_run_waits_for_the_delivery_that_was_asked_for(api: 
     assert (told["outcome"], told["pullRequest"]["branch"]) == ("done", "hutch/slugs-are-lower-case")
 
 
-async def test_no_secret_in_the_name_of_a_failing_test_is_told(api: Api, tmp_path: Path) -> None:
+async def test_a_secret_in_the_name_of_a_failing_test_is_redacted(api: Api, tmp_path: Path) -> None:
     token = "ghp_" + "A1b2C3d4E5" * 4
     script = (
         "echo 'FAILED t.py::old'\n"

@@ -135,7 +135,7 @@ async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None
     assert (await api.get(f"{V1}/sessions/{mine}")).status_code == 200
 
 
-async def test_what_a_share_gives(api: Api) -> None:
+async def test_the_rights_of_a_share(api: Api) -> None:
     mine = await api.ready_session(purpose="shared")
     ada, eve = await api.as_user("ada"), await api.as_user("eve")
     for name, role in (("ada", "member"), ("eve", "observer")):
@@ -151,7 +151,7 @@ async def test_what_a_share_gives(api: Api) -> None:
     assert (await ada.delete(f"{V1}/sessions/{mine}")).status_code == 403
 
 
-async def test_without_a_token_nothing_is_told(api: Api) -> None:
+async def test_without_a_token_nothing_is_returned(api: Api) -> None:
     mine = await api.new_session(purpose="x")
     nobody = await api.as_nobody()
     for path in ("/sessions", f"/sessions/{mine['id']}", "/personas", "/models", "/settings", "/changes"):
@@ -160,7 +160,7 @@ async def test_without_a_token_nothing_is_told(api: Api) -> None:
         assert refused.headers["www-authenticate"] == "Bearer"
 
 
-async def test_who_may_only_read_changes_nothing(api: Api) -> None:
+async def test_readers_change_nothing(api: Api) -> None:
     reader = await api.as_user("reader", "observer")
     refused = await reader.post(f"{V1}/sessions", json={})
     assert (refused.status_code, refused.json()["code"]) == (403, "denied")
@@ -223,7 +223,7 @@ async def test_a_models_name_with_a_line_break_at_an_end_is_refused(
             assert "is not a model name: it contains a line break" in refused.json()["detail"]
 
 
-async def test_what_is_not_there_is_told_only_to_who_may_name_it(tmp_path: Path) -> None:
+async def test_a_missing_path_is_reported_only_to_callers_who_may_name_it(tmp_path: Path) -> None:
     (tmp_path / "git").mkdir()
     server = {"repository_roots": [str(tmp_path / "git")]}
     async with serving(tmp_path, server=server, jail={"private_networks": ["10.1.2.0/24"]}) as api:

@@ -71,7 +71,7 @@ async def test_a_shell_keeps_its_directory_and_variables(api: Api, url: str) -> 
     assert nul.status_code == 400
 
 
-async def test_a_command_goes_on_in_the_background(api: Api, url: str) -> None:
+async def test_a_command_continues_in_the_background(api: Api, url: str) -> None:
     wanted = {"command": "echo begun; read x; echo never", "yield_s": 0.2, "shell": "back"}
     wanted["command"] = "echo begun; sleep 300"
     started = (await api.post(f"{url}/commands", json=wanted)).json()
@@ -111,7 +111,7 @@ ABOUT = ("id", "cwd", "running", "exit_code", "signal", "timed_out")  # of a com
         ("sleep 300", 0.5, (None, 9, True)),
     ],
 )
-async def test_all_answers_say_alike_how_a_command_ended(
+async def test_all_responses_report_the_end_of_a_command_alike(
     api: Api, url: str, command: str, timeout_s: float | None, ended: tuple[int | None, int | None, bool]
 ) -> None:
     wanted = {"command": command, "yield_s": 0, "shell": "ends", "timeout_s": timeout_s}
@@ -233,7 +233,7 @@ async def test_terminals_are_opened_listed_and_closed(api: Api, url: str) -> Non
     assert (await api.post(f"{url}/terminals", json={"columns": 10**30})).status_code == 422
 
 
-async def test_ports_that_somebody_listens_on_can_be_looked_at(api: Api, url: str) -> None:
+async def test_listening_ports_have_previews(api: Api, url: str) -> None:
     assert (await api.get(f"{url}/previews")).json() == {"items": [], "next": None}
     serving = {"command": "python3 -m http.server 8123", "shell": "web", "yield_s": 0.1}
     assert (await api.post(f"{url}/commands", json=serving)).json()["running"]
@@ -276,7 +276,7 @@ async def pages(api: Api, address: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_search_goes_on_where_its_last_answer_ended(api: Api) -> None:
+async def test_a_search_continues_where_its_last_page_ended(api: Api) -> None:
     url = f"{V1}/sessions/{await api.ready_session(purpose='pages')}"
     for name in "abcde":
         await api.put(f"{url}/files/{name}.txt", content=f"x\nhit {name} 1\ny\nhit {name} 2\nz\n".encode())

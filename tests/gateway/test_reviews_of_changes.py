@@ -60,7 +60,7 @@ async def test_a_blocker_holds_the_merge_back(told: tuple[Story, Api]) -> None:
     assert (await api.post(f"{url}/merge")).status_code == 200
 
 
-async def test_who_may_not_work_on_a_change_neither_lifts_an_objection_nor_makes_one(
+async def test_callers_without_write_access_neither_lift_nor_make_objections(
     told: tuple[Story, Api],
 ) -> None:
     """The attack: a stranger has a pull request read by a model that finds it good."""

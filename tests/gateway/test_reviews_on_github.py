@@ -125,7 +125,7 @@ async def test_without_a_model_nothing_is_posted_and_the_commit_is_not_reviewed(
     assert events[-1]["type"] == "review.submitted" and len(world.pull["reviews"]) == 1
 
 
-async def test_lines_that_the_forge_refuses_are_told_in_the_text(world: World, tmp_path: Path) -> None:
+async def test_remarks_on_lines_that_the_forge_refuses_are_in_the_text(world: World, tmp_path: Path) -> None:
     world.hub.fault(r"POST .*/reviews", 422, message="Line could not be resolved", times=1)
     events = await reviewed(world, model(tmp_path / "c.json"))
     assert events[-1]["type"] == "review.submitted"
@@ -141,7 +141,7 @@ async def test_a_review_whose_answer_was_lost_is_found_again(world: World, tmp_p
     assert events[-1]["type"] == "review.submitted" and events[-1]["url"].endswith(f"#review-{posted['id']}")
 
 
-async def test_who_cancels_while_a_review_is_posted_comes_too_late(world: World, tmp_path: Path) -> None:
+async def test_a_cancellation_while_a_review_is_posted_is_too_late(world: World, tmp_path: Path) -> None:
     fault = world.hub.fault(r"POST .*/reviews", 0, delay_s=2.0, times=1)
     session = await begin(world, model(tmp_path / "c.json"))
 
@@ -156,7 +156,7 @@ async def test_who_cancels_while_a_review_is_posted_comes_too_late(world: World,
     assert given["url"] == posted["html_url"]
 
 
-async def test_a_forge_that_is_down_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
+async def test_an_unreachable_forge_is_reported_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
     world.hub.fault(r"POST .*/reviews", 422, message="No")
     events = await reviewed(world, model(tmp_path / "c.json"))
     assert (events[-1]["type"], events[-1]["outcome"]) == ("delivery.ended", "failed")
@@ -173,7 +173,7 @@ async def test_the_reviewer_has_no_token_and_no_network(world: World, tmp_path: 
     assert tips.split() == ["refs/heads/feature", "refs/heads/main"]
 
 
-async def test_what_was_pushed_before_it_was_read_is_not_reviewed_as_the_commit_before(
+async def test_a_commit_pushed_before_the_review_is_not_reviewed_as_its_predecessor(
     world: World, tmp_path: Path
 ) -> None:
     world.hub.fault(r"info/refs", 0, delay_s=2.0, times=1)
@@ -189,9 +189,7 @@ async def test_what_was_pushed_before_it_was_read_is_not_reviewed_as_the_commit_
     assert (again.status_code, again.json().get("commit")) == (202, now)
 
 
-async def test_what_is_pushed_while_it_is_read_is_not_what_its_comments_are_on(
-    world: World, tmp_path: Path
-) -> None:
+async def test_comments_are_on_the_reviewed_commit_despite_a_later_push(world: World, tmp_path: Path) -> None:
     session = await begin(world, model(tmp_path / "c.json", call("bash", command="sleep 2")))
 
     async def started() -> bool:
@@ -205,7 +203,7 @@ async def test_what_is_pushed_while_it_is_read_is_not_what_its_comments_are_on(
     assert posted["comments"] == [] and "`a.py:41` **blocker**" in posted["body"]
 
 
-async def test_a_files_name_calls_nobody_and_hides_nothing(world: World, tmp_path: Path) -> None:
+async def test_a_file_name_mentions_no_user_and_hides_nothing(world: World, tmp_path: Path) -> None:
     name = "a\n\n@octocat `@octocat` <!<!---- x"
     world.head = push(world, {name: "1\n"})
     finds = call("comment", path=name, line=1, severity="could", body="Why?")
@@ -216,7 +214,7 @@ async def test_a_files_name_calls_nobody_and_hides_nothing(world: World, tmp_pat
     assert "@octocat" not in posted["body"] and "<!--" not in line
 
 
-async def test_a_commit_is_reviewed_once_however_often_and_by_which_name_that_is_asked_for(
+async def test_a_commit_is_reviewed_once_for_repeated_requests_under_any_name(
     world: World, tmp_path: Path
 ) -> None:
     asked = [{"url": world.url, "model": model(tmp_path / f"{number}.json")} for number in range(3)]
@@ -231,9 +229,7 @@ async def test_a_commit_is_reviewed_once_however_often_and_by_which_name_that_is
     assert len(world.pull["reviews"]) == 1
 
 
-async def test_the_session_in_which_it_is_reviewed_is_told_to_who_may_see_it(
-    world: World, tmp_path: Path
-) -> None:
+async def test_the_reviewing_session_is_named_to_callers_who_may_see_it(world: World, tmp_path: Path) -> None:
     slow = cassette(tmp_path / "c.json", call("bash", command="sleep 600", timeout_s=600))
     begun = await begin(world, slow)
     bob = await world.api.as_user("bob")

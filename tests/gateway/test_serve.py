@@ -111,7 +111,7 @@ def _commands(pids: set[int]) -> Iterator[bytes]:
             continue
 
 
-def test_a_run_is_put_down_who_follows_is_told_and_no_jail_is_left(home: Home) -> None:
+def test_a_shutdown_suspends_runs_notifies_followers_and_leaves_no_jail(home: Home) -> None:
     with home.up() as up:
         session_id = working(up, home)
         below = descendants(up.process.pid)

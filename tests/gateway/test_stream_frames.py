@@ -75,13 +75,13 @@ def test_words() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '"ping"', "{}", '{"type":3}', "[" * 100_000, "\ud800"])
-def test_what_is_no_frame(text: str) -> None:
+def test_invalid_frames(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_frame(text)
 
 
 @pytest.mark.parametrize("value", [None, -1, 11, 1.0, True, "3", [], 10**400])
-def test_what_is_no_number(value: object) -> None:
+def test_invalid_numbers(value: object) -> None:
     with pytest.raises(BadRequest):
         parse_number({"type": "ack", "bytes": value}, "bytes", 0, 10)
 

@@ -124,7 +124,7 @@ async def test_a_browser_is_sent_to_a_name_of_its_own(tmp_path: Path) -> None:
         assert (await mine.get(name, "/slow", kept)).text == "0\n1\n2\n3\n4\n"
 
 
-async def test_a_pass_opens_one_door_once(tmp_path: Path) -> None:
+async def test_a_preview_token_opens_one_preview_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await served(api)
         mine = await browser(api)
@@ -246,7 +246,7 @@ async def test_open_previews_count_as_streams_of_their_user(tmp_path: Path) -> N
         assert (await mine.get(name, "/", kept)).status_code == 200
 
 
-async def test_who_may_not_see_the_session_sees_no_port_of_it(tmp_path: Path) -> None:
+async def test_ports_are_hidden_from_callers_who_may_not_see_the_session(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await served(api)
         bob, nobody = await api.as_user("bob"), await api.as_nobody()
@@ -283,7 +283,7 @@ async def test_ports_that_are_none(tmp_path: Path, port: str) -> None:
         assert (await api.get(f"/preview/{session_id}/{port}/")).status_code == 400
 
 
-async def test_who_may_only_see_the_session_only_looks_at_its_pages(tmp_path: Path) -> None:
+async def test_viewers_of_a_session_have_read_only_previews(tmp_path: Path) -> None:
     """What else is sent to a program acts in the jail: a notebook or a console does what it is told."""
     async with serving(tmp_path) as api:
         session_id = await served(api)
@@ -383,7 +383,7 @@ async def test_a_program_that_listens_on_ipv6_alone(tmp_path: Path) -> None:
         await eventually(answers)
 
 
-async def test_who_leaves_or_does_not_read_costs_nothing(tmp_path: Path) -> None:
+async def test_clients_that_leave_or_do_not_read_cost_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"slow_client_s": 1}) as api:
         session_id = await served(api)
         path = f"/preview/{session_id}/{PORT}/endless"
@@ -518,12 +518,12 @@ def test_headers_in() -> None:
         (b"http://localhost:5.evil.example/", b"http://localhost:5.evil.example/"),
     ],
 )
-def test_where_a_program_sends_somebody(given: bytes, told: bytes) -> None:
+def test_redirects_of_a_program(given: bytes, told: bytes) -> None:
     sent = response_headers([(b"Location", given)], port=5, prefix="/p", sandbox=False)
     assert dict(sent)[b"location"] == told
 
 
-def test_a_pass_ends_by_a_clock_that_nobody_sets() -> None:
+def test_a_preview_token_expires_by_the_monotonic_clock() -> None:
     now = [100.0]
     tokens = PreviewTokens(lambda: now[0])
     made = tokens.enter("ses_a", 5, "usr_a", "cookie", "brw_a")

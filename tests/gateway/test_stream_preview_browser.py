@@ -73,7 +73,7 @@ async def logged_in(api: Api, context: BrowserContext) -> tuple[Browser, str]:
     return mine, f"http://localhost:{mine.port}"
 
 
-async def test_a_page_from_the_jail_is_a_stranger(tmp_path: Path) -> None:
+async def test_a_page_from_the_jail_is_unauthenticated(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, chromium() as started:
         session_id = await served(api, "attack", attack=ATTACK)
         context = await started.new_context()

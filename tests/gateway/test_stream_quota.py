@@ -72,7 +72,7 @@ async def test_a_subscription_that_is_over_gives_its_ticket_back(tmp_path: Path)
                 await none_open(api)
 
 
-async def test_what_is_refused_or_not_found_holds_no_ticket(tmp_path: Path) -> None:
+async def test_refused_requests_hold_no_stream_slot(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"streams_per_user": 1}) as api:
         session_id = await api.ready_session()
         stranger = await api.as_user("stranger")

@@ -28,7 +28,7 @@ async def ready(api: Api) -> tuple[SessionId, str, int]:
     return session_id, f"/sessions/{session_id}/events/socket", (await api.server.log.head(session_id)).seq
 
 
-async def test_inputs_go_in_and_what_comes_of_them_comes_out(tmp_path: Path) -> None:
+async def test_inputs_go_in_and_their_events_come_out(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=[HELLO]) as api:
         session_id, path, seq = await ready(api)
         async with socket(api, path) as connection:
@@ -85,7 +85,7 @@ BAD: list[tuple[str | bytes, str]] = [
 ]
 
 
-async def test_what_is_wrong_with_a_frame_is_told_and_the_next_one_is_heard(tmp_path: Path) -> None:
+async def test_an_invalid_frame_is_explained_and_the_next_one_processed(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, path, seq = await ready(api)
         async with socket(api, f"{path}?after={seq}") as connection:
@@ -129,7 +129,7 @@ async def refused(api: Api, path: str, **options: Any) -> tuple[int, dict[str, A
     return caught.value.response.status_code, json.loads(caught.value.response.body or b"{}")
 
 
-async def test_who_may_not_come_in_gets_an_answer_by_http(tmp_path: Path) -> None:
+async def test_a_refused_handshake_gets_an_http_response(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         _, path, seq = await ready(api)
         bob, nobody = await api.as_user("bob"), await api.as_nobody()
@@ -142,7 +142,7 @@ async def test_who_may_not_come_in_gets_an_answer_by_http(tmp_path: Path) -> Non
         assert (await refused(api, path, headers=evil))[0] == 403
 
 
-async def test_who_only_watches_gives_no_input(tmp_path: Path) -> None:
+async def test_watchers_give_no_input(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, path, seq = await ready(api)
         accounts, bob = Accounts(api.server.rows), await api.as_user("bob")
@@ -170,7 +170,7 @@ async def test_inputs_are_counted_as_requests(tmp_path: Path) -> None:
             assert (await next_frame(connection))["type"] == "pong"
 
 
-async def test_a_server_that_ends_says_where_to_go_on(tmp_path: Path) -> None:
+async def test_a_stopping_server_sends_the_position_to_resume_from(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         _, path, seq = await ready(api)
         async with socket(api, path) as connection:
@@ -180,7 +180,7 @@ async def test_a_server_that_ends_says_where_to_go_on(tmp_path: Path) -> None:
         api.server.closing = False
 
 
-async def test_who_does_not_read_is_let_go_and_told_where_to_go_on(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_with_its_position(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"slow_client_s": 1}) as api:
         session_id, path, seq = await ready(api)
         texts = [MessageSent(author="user", text="x" * 100_000) for _ in range(200)]

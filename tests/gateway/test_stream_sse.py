@@ -31,7 +31,7 @@ async def head(api: Api, session_id: SessionId) -> int:
     return (await api.server.log.head(session_id)).seq
 
 
-async def test_what_was_comes_first_then_what_comes(tmp_path: Path) -> None:
+async def test_earlier_entries_come_first_and_then_new_ones(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await opened(api)
         before = await head(api, session_id)
@@ -65,7 +65,7 @@ async def test_a_missing_event_ends_the_stream_and_is_named(tmp_path: Path) -> N
             assert "Events 5 to 7" in refused.json()["detail"]
 
 
-async def test_who_comes_back_misses_and_repeats_nothing(tmp_path: Path) -> None:
+async def test_a_reconnecting_client_misses_and_repeats_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await opened(api)
         before = await head(api, session_id)
@@ -115,7 +115,7 @@ async def test_numbers_that_are_none(tmp_path: Path, given: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 
-async def test_others_do_not_see_it_and_strangers_not_at_all(tmp_path: Path) -> None:
+async def test_others_and_unauthenticated_callers_do_not_see_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = (await api.new_session(purpose="private"))["id"]
         path = f"{V1}/sessions/{session_id}/events/stream"
@@ -124,7 +124,7 @@ async def test_others_do_not_see_it_and_strangers_not_at_all(tmp_path: Path) -> 
         assert (await nobody.get(path)).status_code == 401
 
 
-async def test_a_server_that_ends_says_so(tmp_path: Path) -> None:
+async def test_a_stopping_server_says_so(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await opened(api)
         async with sse(api, session_id) as stream:
@@ -150,7 +150,7 @@ async def test_a_quiet_stream_beats(tmp_path: Path) -> None:
             assert (said := await reading) and said.data["event"]["text"] == "after a while"
 
 
-async def test_who_is_sent_away_sees_no_more(tmp_path: Path) -> None:
+async def test_a_user_who_loses_access_sees_no_more(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await opened(api)
         accounts = Accounts(api.server.rows)
@@ -174,7 +174,7 @@ async def test_who_is_sent_away_sees_no_more(tmp_path: Path) -> None:
             assert seen[-1].data["event"]["text"] == "only for me"
 
 
-async def test_who_never_reads_costs_nothing_and_is_let_go(tmp_path: Path) -> None:
+async def test_a_client_that_never_reads_costs_nothing_and_is_disconnected(tmp_path: Path) -> None:
     """A thousand events of 100 KB for ten clients who ask and never read."""
     async with serving(tmp_path, server={"slow_client_s": 1}) as api:
         session_id = await opened(api)

@@ -57,7 +57,7 @@ async def test_a_shell_in_the_jail_is_at_the_other_end(tmp_path: Path) -> None:
             assert await mine.closed() == (1000, "the program has ended")
 
 
-async def test_who_comes_back_goes_on_where_they_were(tmp_path: Path) -> None:
+async def test_a_reconnecting_client_resumes_at_its_position(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal) as first:
@@ -74,7 +74,7 @@ async def test_who_comes_back_goes_on_where_they_were(tmp_path: Path) -> None:
         assert (first.printed + rest.printed)[: len(whole.printed)] == whole.printed
 
 
-async def test_what_is_gone_from_the_ring_is_counted(tmp_path: Path) -> None:
+async def test_bytes_lost_from_the_ring_buffer_are_counted(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal) as first:
@@ -87,7 +87,7 @@ async def test_what_is_gone_from_the_ring_is_counted(tmp_path: Path) -> None:
         assert len(first.printed) > 3_000_000
 
 
-async def test_several_write_and_those_who_only_watch_do_not(tmp_path: Path) -> None:
+async def test_several_clients_write_and_watchers_do_not(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         bob, eve = (
@@ -142,7 +142,7 @@ async def test_one_writes_until_another_takes_over(tmp_path: Path) -> None:
             assert (await mine.hear("writer"))["mode"] == "many"
 
 
-async def test_somebody_who_may_no_longer_write_only_watches(tmp_path: Path) -> None:
+async def test_a_client_that_lost_write_access_only_watches(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id, terminal = await opened(api)
         bob = await share(api, session_id, "bob", "member")
@@ -238,7 +238,7 @@ async def test_typing_and_printing_at_once_does_not_stand_still(tmp_path: Path) 
             await mine.see(r"read-4")
 
 
-async def test_who_watches_and_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_watcher_that_does_not_read_holds_up_no_other_client(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"slow_client_s": 60}) as api:
         session_id, terminal = await opened(api)
         eve = await share(api, session_id, "eve", "observer")
@@ -252,7 +252,7 @@ async def test_who_watches_and_does_not_read_holds_nobody_up(tmp_path: Path) -> 
             assert (code, reason.split()[0]) == (4408, f"resume={len(eves.printed)}")
 
 
-async def test_a_writer_who_does_not_read_is_let_go_in_the_end(tmp_path: Path) -> None:
+async def test_a_writer_that_does_not_read_is_disconnected_in_the_end(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"slow_client_s": 1}) as api:
         session_id, terminal = await opened(api)
         async with screen(api, session_id, terminal, acknowledges=False) as mine:

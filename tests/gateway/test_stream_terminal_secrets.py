@@ -44,7 +44,7 @@ def parts_of(text: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("way", PRINTED)
-async def test_a_value_in_a_terminal_is_only_seen_by_who_may_type_there(tmp_path: Path, way: str) -> None:
+async def test_only_writers_of_a_terminal_see_a_secret_in_it(tmp_path: Path, way: str) -> None:
     async with serving(tmp_path) as api:
         tell_vault(api)
         session_id, terminal = await opened(api)
@@ -76,7 +76,7 @@ async def test_a_value_in_a_terminal_is_only_seen_by_who_may_type_there(tmp_path
         assert VALUE.encode() not in whole
 
 
-async def test_a_value_that_is_typed_shows_its_first_letters_at_most(tmp_path: Path) -> None:
+async def test_a_typed_secret_shows_at_most_its_first_characters(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         tell_vault(api)
         session_id = await api.ready_session()
@@ -123,7 +123,7 @@ async def test_half_a_value_at_the_beginning_of_the_ring_is_not_shown(tmp_path: 
             assert parts_of(eves.printed) == []
 
 
-async def test_whose_right_to_write_is_taken_sees_no_more_secrets(tmp_path: Path) -> None:
+async def test_a_client_that_lost_write_access_sees_no_more_secrets(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         tell_vault(api)
         session_id, terminal = await opened(api)

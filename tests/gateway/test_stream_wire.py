@@ -93,7 +93,7 @@ async def test_a_terminal_outlives_whatever_is_sent(tmp_path: Path) -> None:
             await mine.see(r"alive-2\r\n")
 
 
-async def test_who_pings_and_does_not_read_is_not_read(tmp_path: Path) -> None:
+async def test_a_client_that_pings_and_does_not_read_is_not_read(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         loop = asyncio.get_running_loop()
         session_id = await api.ready_session(purpose="wire")
@@ -115,9 +115,7 @@ async def test_who_pings_and_does_not_read_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("small", [frame(0x89, b""), frame(0x82, b""), frame(0x82, b"x"), frame(0x81, b"{}")])
-async def test_who_sends_a_great_many_small_messages_lets_others_have_their_turn(
-    tmp_path: Path, small: bytes
-) -> None:
+async def test_many_small_messages_do_not_block_other_clients(tmp_path: Path, small: bytes) -> None:
     async with serving(tmp_path) as api:
         loop = asyncio.get_running_loop()
         session_id = await api.ready_session(purpose="wire")
@@ -142,7 +140,7 @@ async def test_who_sends_a_great_many_small_messages_lets_others_have_their_turn
             assert turns >= len(data) // TURN_BYTES  # the server runs in this loop
 
 
-async def test_a_message_that_is_looked_at_in_parts_arrives_whole_and_in_its_place(tmp_path: Path) -> None:
+async def test_a_message_parsed_in_parts_arrives_whole_and_in_order(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await api.ready_session(purpose="wire")
         terminal = (await api.post(f"{V1}/sessions/{session_id}/terminals", json={})).json()["id"]

@@ -75,7 +75,7 @@ async def opened(
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_what_was_sent_before_hanging_up_is_heard_to_the_last(tmp_path: Path, tls: bool) -> None:
+async def test_frames_sent_before_a_disconnect_are_all_processed(tmp_path: Path, tls: bool) -> None:
     app = Noting()
     async with server(app, tmp_path / "tls" if tls else None) as (port, context):
         reader, writer = await opened(port, context)
@@ -101,7 +101,7 @@ async def test_a_handshake_that_is_none_is_answered(more: str) -> None:
         writer.close()
 
 
-async def test_what_cannot_be_answered_ends_the_connection() -> None:
+async def test_a_protocol_error_ends_the_connection() -> None:
     app = Noting(accept_after_s=0.3)
     async with server(app) as (port, context):
         reader, writer = await opened(port, context)

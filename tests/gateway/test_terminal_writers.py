@@ -14,7 +14,7 @@ def writing(writers: TerminalWriters) -> list[str]:
     return [each.name for each in writers.clients if writers.may_write(each)]
 
 
-def test_all_who_may_work_in_the_session_write() -> None:
+def test_all_members_of_the_session_may_write() -> None:
     writers = TerminalWriters()
     for each in (client("ada"), client("bob"), client("eve", writes=False)):
         writers.join(each, "many")
@@ -46,7 +46,7 @@ def test_where_one_writes_the_first_does_until_another_takes_over_or_it_leaves()
     assert writing(writers) == ["ada", "bob"]
 
 
-def test_who_only_watches_cannot_lock_the_others_out() -> None:
+def test_watchers_cannot_lock_the_others_out() -> None:
     writers = TerminalWriters()
     ada, eve = client("ada"), client("eve", writes=False)
     writers.join(ada, "many")
@@ -64,7 +64,7 @@ def test_when_all_have_left_it_is_open_again() -> None:
     assert writing(writers) == ["bob", "carl"]
 
 
-def test_everybody_is_told_when_it_changes() -> None:
+def test_all_clients_are_notified_when_it_changes() -> None:
     notified: list[str] = []
     writers = TerminalWriters()
     ada = TerminalClient("ada", True, lambda: notified.append("ada"))

@@ -29,7 +29,7 @@ async def counted(api: Api, runs: int, **which: Any) -> dict[str, Any]:
     return dict(await eventually(look))
 
 
-async def test_who_sees_what(tmp_path: Path) -> None:
+async def test_users_see_their_own_usage_and_owners_all(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=REPLIES) as api:
         bob, eve = await api.as_user("bob"), await api.as_user("eve")
         mine = await api.ready_session(prompt="One.")

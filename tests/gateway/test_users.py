@@ -92,7 +92,7 @@ async def test_a_change_holds_at_once(ada: Caller, bob: Caller, served: Answerin
 
 
 @pytest.mark.parametrize("role", ["member", "observer", "assessor", "candidate"])
-async def test_who_is_no_owner_manages_nobody(served: Answering, ada: Caller, role: str) -> None:
+async def test_only_owners_manage_users(served: Answering, ada: Caller, role: str) -> None:
     other = await caller(served, "eve", role, "read")
     ada_id = await id_of(served, "ada")
     for method, path, given in (
@@ -111,7 +111,9 @@ async def test_who_is_no_owner_manages_nobody(served: Answering, ada: Caller, ro
         assert (path, await other.status(method, path, **given)) == (path, 403)
 
 
-async def test_an_owner_with_a_narrow_token_manages_nobody_either(served: Answering, ada: Caller) -> None:
+async def test_an_owner_with_a_narrow_token_cannot_manage_users_either(
+    served: Answering, ada: Caller
+) -> None:
     narrow = await caller(served, "ada", "owner", "read", "write")
     assert await narrow.status("GET", "/users") == 403
     assert await narrow.status("POST", "/tokens", scopes=["read"]) == 403
@@ -152,9 +154,7 @@ async def test_a_token_does_not_breed_but_may_end_itself(served: Answering, bob:
     assert await bob.status("GET", "/me") == 401
 
 
-async def test_somebody_logged_in_makes_tokens_with_no_more_than_their_role(
-    served: Answering, bob: Caller
-) -> None:
+async def test_a_logged_in_user_creates_tokens_within_their_role(served: Answering, bob: Caller) -> None:
     user = await served.accounts.users.find("bob")
     await served.accounts.set_password(user.id, PASSWORD, LOCAL)
     async with served.client(headers={"Origin": served.url}) as http:
@@ -190,7 +190,7 @@ async def test_an_invite_makes_one_user(served: Answering, ada: Caller) -> None:
     assert (await ada("GET", "/invites")).json() == {"items": [], "next": None}
 
 
-async def test_nobody_becomes_an_owner_by_an_invite(ada: Caller) -> None:
+async def test_an_invite_creates_no_owner(ada: Caller) -> None:
     assert await ada.status("POST", "/invites", role="owner") == 422
     assert await ada.status("POST", "/invites", role="member", session_id="ses_x") == 400
     assert await ada.status("POST", "/invites", role="member", share_role="member") == 400
@@ -206,7 +206,7 @@ async def test_an_invite_that_was_taken_back(served: Answering, ada: Caller, bob
     assert joined.json() == {"session_id": session_id, "share_role": "member"}
 
 
-async def test_a_session_is_shared_by_who_owns_it(served: Answering, ada: Caller, bob: Caller) -> None:
+async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, bob: Caller) -> None:
     eve = await caller(served, "eve", "member")
     session_id = await new_session(served, "bob")
     path = f"/sessions/{session_id}/shares"

@@ -50,7 +50,7 @@ async def sessions(api: Api) -> list[dict[str, Any]]:
     return list((await api.get(f"{V1}/sessions")).json()["items"])
 
 
-async def test_without_a_secret_the_door_is_shut(tmp_path: Path) -> None:
+async def test_without_a_secret_webhooks_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         for signed in ("", "sha256=", signature(b"{}", ""), signature(b"{}")):
             answered = await deliver(api, "issues", b"{}", signed=signed)
@@ -60,7 +60,7 @@ async def test_without_a_secret_the_door_is_shut(tmp_path: Path) -> None:
         assert (await deliver(api, "ping", b"{}", signed=signature(b"{}", ""))).status_code == 404
 
 
-async def test_what_is_not_signed_is_not_heard(world: tuple[Api, Story]) -> None:
+async def test_an_unsigned_delivery_is_refused(world: tuple[Api, Story]) -> None:
     api, made = world
     told = labeled(made.hub.url("acme/project"), 1)
     body = json.dumps(told).encode()
@@ -84,7 +84,7 @@ async def test_a_huge_body_is_not_read(world: tuple[Api, Story]) -> None:
 @pytest.mark.parametrize(
     ("body", "status"), [(b"", 400), (b"payload=%7B%7D", 400), (b"[" * 100_000, 400), (b'{"a": NaN}', 400)]
 )
-async def test_what_is_signed_and_no_event(world: tuple[Api, Story], body: bytes, status: int) -> None:
+async def test_a_signed_body_that_is_no_event(world: tuple[Api, Story], body: bytes, status: int) -> None:
     assert (await deliver(world[0], "issues", body)).status_code == status
     assert (await deliver(world[0], "ping", b"{}")).status_code == 202
     assert (await deliver(world[0], "issues", b"{}", id="a b")).status_code == 400
@@ -107,9 +107,7 @@ async def test_the_same_delivery_is_one_run_under_whatever_name_it_comes(world: 
 
 
 @pytest.mark.parametrize("by", ["mallory", "bob", "tri"])
-async def test_who_may_not_write_starts_nothing_whatever_the_event_says(
-    world: tuple[Api, Story], by: str
-) -> None:
+async def test_users_without_write_access_start_nothing(world: tuple[Api, Story], by: str) -> None:
     api, made = world
     made.hub.repository("acme/project").permissions |= {"bob": "read", "tri": "triage"}
     told = commented(made.hub.url("acme/project"), 1, "@hutch do it", by=by)
@@ -138,7 +136,7 @@ async def test_who_may_not_write_starts_nothing_whatever_the_event_says(
     ],
     ids=["code and quotes", "our own", "another host", "another repository", "an edit", "a bot"],
 )
-async def test_what_asks_for_nothing(world: tuple[Api, Story], told: dict[str, Any]) -> None:
+async def test_events_without_a_request(world: tuple[Api, Story], told: dict[str, Any]) -> None:
     api, made = world
     answered = await deliver(api, "issue_comment", told)
     assert (answered.status_code, answered.json()["state"]) == (202, "ignored")
