@@ -1,4 +1,4 @@
-"""Tests of forges work with a home of Hutch, as those of flows do."""
+"""Tests of forges use a Hutch home, like those of flows."""
 
 from tests.flows.conftest import hutch, place
 

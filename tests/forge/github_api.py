@@ -1,4 +1,4 @@
-"""What GitHub's API answers, as far as Hutch asks: each answer only to who may have it."""
+"""The part of GitHub's API that Hutch uses, with its permissions."""
 
 import re
 import subprocess

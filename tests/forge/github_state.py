@@ -1,4 +1,4 @@
-"""What a GitHub knows: repositories that are real bare ones, people, their tokens, pull requests."""
+"""The state of a GitHub: real bare repositories, users, tokens, pull requests."""
 
 import subprocess
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a request names does not lead into private networks: not by address, name, rebinding or redirect."""
+"""Requests do not reach private networks: not by address, name, rebinding or redirect."""
 
 import http.server
 import threading

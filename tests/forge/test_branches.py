@@ -1,4 +1,4 @@
-"""Branches of a repository here and elsewhere are moved only from where they were left."""
+"""Branches, local and remote, are moved only from their expected commit."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Which forge, whose token, and over which way."""
+"""The choice of forge, token and connection."""
 
 import os
 import subprocess

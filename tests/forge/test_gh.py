@@ -1,4 +1,4 @@
-"""gh runs with what it needs, in a directory of its own that is gone afterwards."""
+"""gh runs with a minimal environment, in its own directory that is removed afterwards."""
 
 # ruff: noqa: ASYNC240 (files of a test block nobody)
 

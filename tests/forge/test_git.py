@@ -1,4 +1,4 @@
-"""git on the host does what it is told, and what no repository or environment can change."""
+"""git on the host runs with settings that no repository or environment can change."""
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 

@@ -1,4 +1,4 @@
-"""Each complaint of git's finds its family and says what to do."""
+"""Each error of git has its family and gives advice."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The real gh against a GitHub on a socket: pull requests, once, by who may, and with nothing told on."""
+"""The real gh with a GitHub on a socket: pull requests, opened once, with the right permissions."""
 
 import asyncio
 import json

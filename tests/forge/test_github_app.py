@@ -1,4 +1,4 @@
-"""An App signs who it is, and gets tokens that are kept until shortly before they end."""
+"""An App signs its identity, and caches its tokens until shortly before they expire."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each refusal of GitHub is told by who must act, and a limit with its end."""
+"""Each refusal of GitHub says who must act; a rate limit says when it ends."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A change is read, merged and closed where it lies, and nothing of anybody's is lost by that."""
+"""A change is read, merged and closed in its repository, and no work is lost."""
 
 import shutil
 from dataclasses import astuple

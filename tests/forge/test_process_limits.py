@@ -1,4 +1,4 @@
-"""What we start ends with us, and takes no more than it may."""
+"""Child processes end with us, and stay within their limits."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What git prints for people, taken apart."""
+"""Parsing of git's progress output."""
 
 from itertools import pairwise
 

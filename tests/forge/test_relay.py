@@ -1,4 +1,4 @@
-"""gh speaks with one host, over TLS, wherever that sends it."""
+"""gh connects to one host only, over TLS, whatever redirects it gets."""
 
 import http.server
 import os

@@ -1,4 +1,4 @@
-"""An address is one of a few kinds, or refused before git sees it."""
+"""An address has one of a few forms, or is refused before git gets it."""
 
 import re
 from pathlib import Path

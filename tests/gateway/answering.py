@@ -1,4 +1,4 @@
-"""An application behind the doors, served by a real uvicorn on a port of its own."""
+"""An application behind the request filter, served by a real uvicorn on its own port."""
 
 import asyncio
 import socket

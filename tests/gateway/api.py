@@ -1,4 +1,4 @@
-"""A whole server on a port of its own, for tests that speak with it as users do.
+"""A complete server on its own port, for tests that use it as clients do.
 
 `async with serving(tmp_path) as api:` gives an httpx client that holds an owner's token;
 `api.as_user("bob")` is another user's. The server runs in the test's own loop, with real

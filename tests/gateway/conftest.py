@@ -1,4 +1,4 @@
-"""Servers and places for the tests of this room."""
+"""Fixtures of servers for the tests of the gateway."""
 
 from collections.abc import AsyncIterator, Iterator
 

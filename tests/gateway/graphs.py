@@ -1,4 +1,4 @@
-"""What tests of GraphQL ask with."""
+"""Helpers for tests of GraphQL."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""A GitHub that tells: signed deliveries to a server's webhook, as GitHub sends them."""
+"""Sends signed deliveries to a server's webhook, like GitHub."""
 
 import hashlib
 import hmac

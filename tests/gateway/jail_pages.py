@@ -1,4 +1,4 @@
-"""A program that serves pages in a jail, as strange as they come. Run inside, by the jail's Python."""
+"""A program that serves unusual and hostile pages in a jail. The jail's Python runs it."""
 
 PROGRAM = r"""
 import base64, hashlib, http.server, socket, struct, sys, threading, time

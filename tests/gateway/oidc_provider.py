@@ -1,4 +1,4 @@
-"""An identity provider on a port of its own: discovery, authorization with PKCE, tokens, keys.
+"""An identity provider on its own port: discovery, authorization with PKCE, tokens, keys.
 
 It speaks as real ones do and checks what they check. `twist` lets it lie in one way at a time.
 """

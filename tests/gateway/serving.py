@@ -1,4 +1,4 @@
-"""A real `hutch mcp serve` with a real jail, and official clients that speak with it."""
+"""A real `hutch mcp serve` with a real jail, and official clients of it."""
 
 import asyncio
 import contextlib

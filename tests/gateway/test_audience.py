@@ -1,4 +1,4 @@
-"""Entries for the owner's side or one person: who sees them, through every exit there is.
+"""Entries for the owner's side or one person are withheld from others on every interface.
 
 Each test writes the same words with each audience and looks for them, as bytes, in all that a
 caller gets. A word that is withheld must not appear anywhere, and its number still counts.

@@ -1,4 +1,4 @@
-"""What a real browser does: its cookies, pages that attack, and the way to a provider and back."""
+"""A real browser: its cookies, attacking pages, and login by a provider."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Who asks: tokens and cookies are recognised, and stop being so when they should."""
+"""Tokens and cookies identify callers until they expire or are revoked."""
 
 import asyncio
 import sqlite3

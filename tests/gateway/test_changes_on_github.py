@@ -1,4 +1,4 @@
-"""Changes that are pull requests, over HTTP: settled on GitHub by who may, and by nobody else."""
+"""Changes that are pull requests, over HTTP: permitted users settle them on GitHub."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run is told from its log, and its end once: with the last attempt to deliver it."""
+"""The frames of a run come from its log, with one end: the last attempt to deliver it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Conditions and ranges of requests, as RFC 9110 has them."""
+"""Conditions and ranges of requests, by RFC 9110."""
 
 import pytest
 from hypothesis import given

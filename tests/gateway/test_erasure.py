@@ -1,4 +1,4 @@
-"""An erasure reaches every copy of a text: in the tables, in kept answers, and in the files."""
+"""An erasure reaches every copy of a text: in tables, stored responses and files."""
 
 import asyncio
 import json

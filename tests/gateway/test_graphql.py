@@ -1,4 +1,4 @@
-"""GraphQL: the same things as by REST, in one go, for the same people."""
+"""GraphQL returns the same data as REST, with the same permissions."""
 
 import asyncio
 from collections.abc import Iterator

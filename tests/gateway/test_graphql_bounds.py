@@ -1,4 +1,4 @@
-"""What asks for too much is refused before anything is looked up, whatever it looks like."""
+"""Queries of any form that request too much are refused before they are executed."""
 
 import pytest
 from graphql import get_introspection_query

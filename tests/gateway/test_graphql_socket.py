@@ -1,4 +1,4 @@
-"""Subscriptions by graphql-transport-ws: nothing is missed, and nothing is told to who may not hear it."""
+"""Subscriptions by graphql-transport-ws miss nothing, and send only what the client may see."""
 
 import asyncio
 import json

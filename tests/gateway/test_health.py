@@ -1,4 +1,4 @@
-"""A server says whether it can work, to anybody; and how it is, to its owners."""
+"""Health checks for everyone, and the status of the server for owners."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A POST with a key is done once: sent again, sent at once, and over a crash."""
+"""A POST with a key is executed once: when repeated, when concurrent, and across a crash."""
 
 import asyncio
 import time

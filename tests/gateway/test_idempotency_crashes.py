@@ -1,4 +1,4 @@
-"""A server that is killed in the middle of requests makes nothing twice of what is sent again."""
+"""After a server was killed during requests, repeated requests create nothing twice."""
 
 import random
 import signal

@@ -1,4 +1,4 @@
-"""A server that is killed while terminals are open: the log says that its newest output may be missing."""
+"""After a server was killed with open terminals, the log says that output may be missing."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Where a server listens, and what is said when it cannot."""
+"""The address of a server, and errors when it cannot listen."""
 
 import os
 import re

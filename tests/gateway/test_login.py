@@ -1,4 +1,4 @@
-"""Logging in and out, over the wire: passwords, links, cookies, and those who guess."""
+"""Login and logout over HTTP: passwords, links, cookies, and guessing."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The MCP server by HTTP: several clients, and those who are not to be let in."""
+"""The MCP server over HTTP: several clients, and refused ones."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Numbers: counted where facts are, read by who may, and never more of them than there are routes."""
+"""Metrics: counted from events, visible to permitted callers, and bounded in number."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The OpenAPI document: whole, with a name for everything, and true to the union of events."""
+"""The OpenAPI document is complete, names everything, and matches the union of events."""
 
 import json
 import re

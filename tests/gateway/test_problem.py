@@ -1,4 +1,4 @@
-"""Every error is a problem, from one table, with a trace id; and a bug tells nothing else."""
+"""Every error is a problem from one table, with a trace id; a bug reveals nothing else."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What requests name is guarded at the door, for owners as for members."""
+"""Repositories in requests are checked on arrival, for owners and members alike."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a page of somebody else sends is in the audit, and cannot fill it."""
+"""Requests of other sites' pages are in the audit, and cannot fill it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

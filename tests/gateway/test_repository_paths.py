@@ -1,4 +1,4 @@
-"""A repository of the server's machine: what was checked is what is used, and Hutch's own data is neither."""
+"""A repository on the server: the checked path is the one that is used, and Hutch's own data is refused."""
 
 import shutil
 from collections.abc import AsyncIterator

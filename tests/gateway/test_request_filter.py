@@ -1,4 +1,4 @@
-"""The doors: each attack is seen to work without the guard, and not to work with it."""
+"""The request filter: each attack works without its check, and fails with it."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Answers take their fields from the domain, and nothing that they do not name leaves."""
+"""Responses take their fields from the domain, and publish no other fields."""
 
 from dataclasses import dataclass
 

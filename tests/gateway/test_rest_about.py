@@ -1,4 +1,4 @@
-"""What a server tells about itself: personas, models, settings; and the record of a session."""
+"""Personas, models, settings, and the record of a session."""
 
 import asyncio
 import json

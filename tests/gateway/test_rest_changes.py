@@ -1,4 +1,4 @@
-"""Changes over HTTP: proposed by a run, read, merged and closed by who may."""
+"""Changes over HTTP: proposed by a run; read, merged and closed by permitted users."""
 
 import asyncio
 from collections.abc import AsyncIterator

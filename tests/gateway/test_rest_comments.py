@@ -1,4 +1,4 @@
-"""What people say about changes over HTTP: comments on lines, approval, and how they are merged."""
+"""Comments on lines, approvals and merge strategies over HTTP."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

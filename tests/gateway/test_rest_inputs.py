@@ -1,4 +1,4 @@
-"""Inputs over HTTP, and events that come of them."""
+"""Inputs over HTTP, and the events that they cause."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Who reads a session's files changes nothing, gets bounded answers, and sees neither more nor secrets."""
+"""Reading a session's files changes nothing, is bounded, and reveals no secrets."""
 
 import hashlib
 import sys

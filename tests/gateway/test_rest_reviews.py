@@ -1,4 +1,4 @@
-"""An agent reads a change over HTTP: what it finds is kept, and nothing in the change moves the rules."""
+"""An agent reviews a change over HTTP: its remarks are stored, and the change cannot alter the rules."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Runs over HTTP: what became of each, and what it did handed over once more."""
+"""Runs over HTTP: their outcomes, and repeated deliveries."""
 
 import asyncio
 import json

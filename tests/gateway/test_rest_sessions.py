@@ -1,4 +1,4 @@
-"""Sessions over HTTP: opened, listed, looked at, forked and removed."""
+"""Sessions over HTTP: opened, listed, read, forked and removed."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A change that is a pull request is reviewed by its address: that counts, for who may work on it."""
+"""A review of a pull request by URL counts for its change, if the caller may work on it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A pull request is read by an agent, and what it finds is one review there: real gh, real git."""
+"""An agent reviews a pull request and posts one review: real gh, real git."""
 
 import asyncio
 from collections.abc import AsyncIterator

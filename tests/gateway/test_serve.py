@@ -1,4 +1,4 @@
-"""A server ends in good order: who follows is told, work is put down, nothing is left behind."""
+"""A clean shutdown: followers are notified, work is suspended, nothing is left behind."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What goes over the wire, byte for byte."""
+"""The frames of streams, byte for byte."""
 
 import json
 

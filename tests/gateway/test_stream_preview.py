@@ -1,4 +1,4 @@
-"""Ports of a jail, looked at from outside: what works, and what must not."""
+"""Previews of ports in a jail: allowed and refused requests."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A page from the jail in a real browser that is logged in: what it tries, and what comes of it."""
+"""A hostile page from the jail, in a real browser that is logged in."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""One user has so many streams open and no more, of whatever kind; others have theirs."""
+"""Each user has a maximum number of open streams, of all kinds together."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path

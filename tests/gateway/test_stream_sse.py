@@ -1,4 +1,4 @@
-"""Events over SSE: real servers, real sockets, clients of every kind of patience."""
+"""Events over SSE: real servers, real sockets, fast and slow clients."""
 
 import asyncio
 import gc

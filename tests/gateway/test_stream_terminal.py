@@ -1,4 +1,4 @@
-"""Terminals over WebSockets: real shells in real jails, several people, and those who mean no good."""
+"""Terminals over WebSockets: real shells in real jails, several clients, hostile ones too."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Secrets in terminals: not in the log, not for those who may only read; those who type see them."""
+"""Secrets in terminals: hidden in the log and from readers, visible to writers."""
 
 import asyncio
 import re

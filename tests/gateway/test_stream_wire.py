@@ -1,4 +1,4 @@
-"""Bytes that are no WebSocket, and those that are too much of one."""
+"""Invalid and excessive WebSocket data."""
 
 import asyncio
 import hashlib

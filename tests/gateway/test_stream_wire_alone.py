@@ -1,4 +1,4 @@
-"""The protocol below all streams, with an application that only notes what it is told."""
+"""The protocol below all streams, with an application that only stores its messages."""
 
 import asyncio
 import socket as sockets

@@ -1,4 +1,4 @@
-"""Who may type into a terminal."""
+"""Write access to a terminal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One id from a request to its run, its jail and every line; and spans for a collector that is named."""
+"""One trace id for a request, its run, its jail and all log lines; and spans for a collector."""
 
 import json
 import subprocess

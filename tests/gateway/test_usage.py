@@ -1,4 +1,4 @@
-"""`GET /usage`: owners see what all sessions used, others only their own."""
+"""`GET /usage`: owners see the usage of all sessions, others only their own."""
 
 from pathlib import Path
 from typing import Any

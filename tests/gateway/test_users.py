@@ -1,4 +1,4 @@
-"""Users, tokens, invites and shares over the API: who may, and who may not."""
+"""Users, tokens, invites and shares over the API, and their permissions."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The door for GitHub's webhooks: what is not signed, too large, or came before does nothing."""
+"""GitHub's webhooks: unsigned, too large and repeated deliveries have no effect."""
 
 import asyncio
 import json
