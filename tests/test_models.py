@@ -120,7 +120,7 @@ async def test_the_model_that_was_named(home: Path, monkeypatch: pytest.MonkeyPa
         keep(found, anthropic_api_key=KEY)
         model, choice = await choose_model(found, "anthropic:claude-test", record=tmp_path / "tape.json")
         assert (await reply(model)).text == "Done."
-    assert (choice.name, choice.reason) == ("anthropic:claude-test", "it was asked for")
+    assert (choice.name, choice.reason) == ("anthropic:claude-test", "requested explicitly")
     assert load_cassette(tmp_path / "tape.json").replies[0].text == "Done."
     assert wire.asked[0].headers["authorization"] == f"Bearer {KEY}"
 

@@ -10,7 +10,7 @@ from hutch.cli import exit_codes
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
 
-PAIR = "pair"  # who asks before everything
+PAIR = "pair"  # a persona that asks before every command
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def house() -> Iterator[House]:
         yield opened
 
 
-def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
+def test_attach_shows_a_session_and_sends_input(house: House) -> None:
     id = house.new(
         {"text": "I will look.", "pace_s": 0.01, "calls": [call("bash", command="echo seen-42")]},
         {"calls": [call("ask_user", question="Which colour?")]},
@@ -31,26 +31,26 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
     with house.visitor("attach", id) as ada:
         ada.see("you: Look around")
         ada.see("I will look.")
-        ada.see(r"may it\? bash: echo seen")
-        ada.see(r"session and always would allow: bash echo seen.*\[y\]es \[s\]ession \[a\]lways \[n\]o")
+        ada.see(r"Allow bash: echo seen")
+        ada.see(r"session and always allow: bash echo seen.*\[y\]es \[s\]ession \[a\]lways \[n\]o")
         ada.type("y\r")
-        ada.see("you allowed it, this once.*seen-42")
+        ada.see("you allowed it once.*seen-42")
         ada.see("the agent asks: Which colour.*answer: ")
         ada.type("blue\r")
         ada.see("you: blue.*I wait a little.")
         ada.see(r"\[n\]o > ")
         ada.type("session\r")
-        ada.see("you allowed it, for this session.*running")
+        ada.see("you allowed it for this session.*running")
         ada.type("and be quick\r")
-        ada.see("to be heard: and be quick")
+        ada.see("queued: and be quick")
         ada.type("\x03")
-        ada.see(f"You left; it goes on. Come back: hutch attach {id[-6:]}")
+        ada.see(f"Detached; the session continues. Return with: hutch attach {id[-6:]}")
         assert ada.leave() == exit_codes.OK
     house.until(id, "idle")
     with house.visitor("attach", id[-6:]) as ada:
         ada.see("you: Look around.*you: and be quick.*So be it.*idle")
         ada.type("/nonsense\r")
-        ada.see("There is no /nonsense")
+        ada.see("There is no command /nonsense")
         ada.type("once more\r")
         ada.see("you: once more.*So be it")
         ada.type("/end enough\r")
@@ -58,7 +58,7 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
         assert ada.leave() == exit_codes.OK
 
 
-def test_a_line_that_begins_like_consent_is_no_with_its_reason(house: House) -> None:
+def test_a_line_that_begins_like_consent_denies_with_that_reason(house: House) -> None:
     id = house.new(
         {"calls": [call("bash", command="rm -rf build")]},
         {"text": "I leave it.", "times": 100},
@@ -69,12 +69,12 @@ def test_a_line_that_begins_like_consent_is_no_with_its_reason(house: House) -> 
         ada.see(r"\[n\]o > ")
         ada.type("\r")
         ada.type("absolutely not\r")
-        ada.see("you said no.*absolutely not.*I leave it.")
+        ada.see("you denied it.*absolutely not.*I leave it.")
         ada.type("\x04")
         assert ada.leave() == exit_codes.OK
 
 
-def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
+def test_a_run_is_paused_cancelled_and_undone_from_the_prompt(house: House) -> None:
     id = house.new(
         {"calls": [call("write_file", path="a.txt", content="one\n")]},
         {"text": "Now slowly.", "calls": [call("bash", command="sleep 60")], "times": 2},
@@ -94,14 +94,14 @@ def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
         ada.type("/undo\r")
         ada.see("you undid the last run")
         ada.type("/diff\r")
-        ada.see("Nothing differs")
+        ada.see("There are no changes")
         ada.type("/help\r")
-        ada.see("/cancel    stop what it is doing")
+        ada.see("/cancel    cancel the run")
         ada.type("/leave\r")
         assert ada.leave() == exit_codes.OK
 
 
-def test_the_server_may_end_and_begin_again_meanwhile() -> None:
+def test_attach_survives_a_server_restart() -> None:
     with new_house() as house:
         with house.up():
             id = house.new({"text": "First."}, {"text": "Second.", "times": 9}, prompt="Begin")
@@ -110,7 +110,7 @@ def test_the_server_may_end_and_begin_again_meanwhile() -> None:
             ada = came.__enter__()
             ada.see("First.*idle")
         try:
-            ada.see("the server is away; waiting for it")
+            ada.see("disconnected; waiting for the server")
             with house.up():
                 ada.see("parked")
                 ada.type("go on\r")
@@ -122,7 +122,7 @@ def test_the_server_may_end_and_begin_again_meanwhile() -> None:
             came.__exit__(None, None, None)
 
 
-def test_who_is_told_to_end_leaves_the_terminal_as_it_was(house: House) -> None:
+def test_sigterm_restores_the_terminal(house: House) -> None:
     id = house.new({"text": "Hello."}, prompt="Greet")
     with house.visitor("attach", id) as ada:
         ada.see("Hello.*idle")
@@ -141,7 +141,7 @@ def test_a_narrow_window_and_a_long_line(house: House) -> None:
         assert ada.leave() == exit_codes.OK
 
 
-def test_on_a_terminal_that_cannot_be_drawn_on_it_is_plain(house: House) -> None:
+def test_a_dumb_terminal_gets_plain_output(house: House) -> None:
     id = house.new({"text": "Hello."}, prompt="Greet")
     house.until(id, "idle")
     with house.visitor("attach", id, TERM="dumb") as ada:

@@ -1,4 +1,4 @@
-"""A change is shown to a person: what others wrote in it stays text, and a pipe gets the patch as it is."""
+"""A change on a terminal is escaped, and a pipe gets the exact patch."""
 
 import os
 import pty
@@ -41,7 +41,7 @@ def desk() -> Iterator[Desk]:
 
 
 def on_a_terminal(desk: Desk, *words: str) -> str:
-    """What is on the screen of who types this."""
+    """The screen after this command line."""
     ours, theirs = pty.openpty()
     command = ["setsid", "-c", HUTCH, *words]
     process = Forked(
@@ -52,14 +52,14 @@ def on_a_terminal(desk: Desk, *words: str) -> str:
     try:
         while read := os.read(ours, 65536):
             screen += read
-    except OSError:  # nobody is on the other side any more
+    except OSError:  # the other end is closed
         assert process.wait(30) == 0, screen
     finally:
         os.close(ours)
     return screen.decode().replace("\r\n", "\n")
 
 
-def test_a_patch_on_a_terminal_is_text_and_in_a_pipe_itself(desk: Desk) -> None:
+def test_a_patch_is_escaped_on_a_terminal_and_exact_in_a_pipe(desk: Desk) -> None:
     screen = on_a_terminal(desk, "changes", "diff")
     assert "\x1b" not in screen and "\x07" not in screen and TURNED not in screen and "\r" not in screen
     assert f"\n+# {HARMLESS}\\r\n" in screen and "last \\xff\n" in screen
@@ -77,7 +77,7 @@ def test_a_patch_on_a_terminal_is_text_and_in_a_pipe_itself(desk: Desk) -> None:
     assert (desk.work / "page.md").read_bytes() == PAGE
 
 
-def test_the_words_of_a_change_drive_no_terminal(desk: Desk) -> None:
+def test_the_text_of_a_change_cannot_control_the_terminal(desk: Desk) -> None:
     with closing(sqlite3.connect(desk.place / "home" / "data" / "hutch.db")) as database, database:
         database.execute(
             "UPDATE changes SET title = ?, body = ?, branch = ?, web_url = ?, tests = ?, base = ?",

@@ -38,7 +38,7 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is_back(told: Story) -> None:
+def test_a_run_opens_a_pull_request_and_retries_after_an_outage(told: Story) -> None:
     fault = told.hub.fault("PullRequestCreate|GET /repos/acme/project$", 503)
     model = told.model(FIX, FINISH)
     words = ("--repo", told.hub.url("acme/project"), "--model", model)
@@ -55,7 +55,7 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"
     assert "**Session:**" in pull["body"] and "As they should be" in pull["body"]
     shown = hutch(told, "changes", "deliver", "last")
-    look = f"look at it: hutch changes show {change['id']}"
+    look = f"review it: hutch changes show {change['id']}"
     assert shown.stdout.splitlines()[1:] == [change["web_url"], look]
 
 
@@ -64,10 +64,10 @@ def test_the_address_of_the_pull_request_is_printed(told: Story) -> None:
     ran = hutch(told, "run", "Make slugs lower case.", *words)
     assert ran.returncode == 0, ran.stderr
     assert "\nhttps://127.0.0.1/acme/project/pull/1\n" in ran.stdout
-    assert "look at it: hutch changes diff chg_" in ran.stdout
+    assert "review it: hutch changes diff chg_" in ran.stdout
 
 
-def test_what_could_not_be_delivered_is_told_before_a_model_is_asked(told: Story) -> None:
+def test_an_impossible_delivery_is_reported_before_the_model_runs(told: Story) -> None:
     told.forget()
     words = ("--repo", told.hub.url("acme/project"), "--model", told.model(FIX, FINISH))
     ran = hutch(told, "run", "Make slugs lower case.", *words)

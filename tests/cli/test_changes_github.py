@@ -102,7 +102,9 @@ def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
     [(("squash_merge",), None, 1), (("merge_commit", "rebase_merge"), "rebase", 1)],
     ids=["as the repository allows", "as was asked for"],
 )
-def test_by_which_method(told: Story, allowed: tuple[str, ...], strategy: str | None, parents: int) -> None:
+def test_the_merge_method_fits_the_repository(
+    told: Story, allowed: tuple[str, ...], strategy: str | None, parents: int
+) -> None:
     repo(told).methods = allowed
     assert "are not allowed" in refused(
         told, "merge", "--strategy", "merge" if strategy is None else "squash"
@@ -112,7 +114,7 @@ def test_by_which_method(told: Story, allowed: tuple[str, ...], strategy: str | 
     assert (len(told_of[0].split()), told_of[1]) == (parents, f"Slugs are lower case ({allowed[-1]})")
 
 
-def test_who_asked_for_changes_there_speaks_against_merging(told: Story) -> None:
+def test_changes_requested_on_github_block_a_merge(told: Story) -> None:
     eves = {"user": {"login": "eve"}, "state": "CHANGES_REQUESTED", "body": "No."}
     repo(told).pulls[1]["reviews"].append(eves)
     said = refused(told, "merge")
@@ -122,7 +124,7 @@ def test_who_asked_for_changes_there_speaks_against_merging(told: Story) -> None
     assert forced.returncode == 0 and "although eve asked for changes" in forced.stderr
 
 
-def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story, tmp_path: Path) -> None:
+def test_commits_pushed_later_are_not_merged_unseen(told: Story, tmp_path: Path) -> None:
     change = shown(told)
     place = tmp_path / "theirs"
     git(tmp_path, "clone", "-q", "-b", change["branch"], str(repo(told).path), str(place))
@@ -135,7 +137,7 @@ def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story, tmp_path: 
     assert repo(told).tip(change["branch"]) == made
 
 
-def test_a_conflict_is_told_and_leaves_it_open(told: Story, tmp_path: Path) -> None:
+def test_a_conflict_is_reported_and_the_pull_request_stays_open(told: Story, tmp_path: Path) -> None:
     place = tmp_path / "theirs"
     git(tmp_path, "clone", "-q", str(repo(told).path), str(place))
     commit(place, {"slug.py": "def slug(text):\n    return text.upper()\n"})
@@ -144,20 +146,20 @@ def test_a_conflict_is_told_and_leaves_it_open(told: Story, tmp_path: Path) -> N
     assert shown(told)["state"] == "open"
 
 
-def test_closed_there_and_its_branch_is_gone(told: Story) -> None:
+def test_closing_closes_the_pull_request_and_deletes_its_branch(told: Story) -> None:
     ran = changes(told, "close")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert repo(told).pulls[1]["state"] == "closed" and repo(told).branches() == ["main"]
     assert shown(told)["state"] == "closed"
 
 
-def test_what_was_settled_there_is_known_here(told: Story) -> None:
+def test_a_pull_request_settled_on_github_is_settled_here(told: Story) -> None:
     told.hub.state.close(repo(told), 1)
     assert "was closed on GitHub" in refused(told, "merge")
     assert shown(told)["state"] == "closed"
 
 
-def test_who_looks_at_it_sees_that_it_was_closed_there(told: Story) -> None:
+def test_showing_a_change_mirrors_a_close_on_github(told: Story) -> None:
     told.hub.state.close(repo(told), 1)
     told.hub.fault(r"GET .*/pulls/1$", 503)
     assert "state      open\n" in changes(told, "show").stdout
@@ -169,21 +171,21 @@ def test_who_looks_at_it_sees_that_it_was_closed_there(told: Story) -> None:
     assert "  closed  " in changes(told, "list", "--all").stdout
 
 
-def test_who_looks_at_it_sees_that_it_was_merged_there(told: Story) -> None:
+def test_showing_a_change_mirrors_a_merge_on_github(told: Story) -> None:
     told.hub.state.close(repo(told), 1, merged=True)
     repo(told).pulls[1]["merge_commit"] = "a" * 40
     change = shown(told)
     assert (change["state"], change["merged_commit"]) == ("merged", "a" * 40)
 
 
-def test_a_merge_whose_answer_was_lost_is_noted(told: Story) -> None:
+def test_a_merge_whose_response_was_lost_is_recorded(told: Story) -> None:
     told.hub.fault(r"PUT .*/merge", 502, after=True, times=1)
     merged = changes(told, "merge", "--json")
     assert merged.returncode == 0, merged.stderr
     assert json.loads(merged.stdout)["commit"] == repo(told).tip("main")
 
 
-def test_a_comment_is_on_its_line_there(told: Story) -> None:
+def test_a_comment_is_posted_on_its_line(told: Story) -> None:
     told.keep(value=EVE)
     said = changes(
         told, "comment", "last", "slug.py:2", "Why, @ada? <!-- hutch-review x -->", "--severity", "should"
@@ -201,7 +203,7 @@ def test_a_comment_is_on_its_line_there(told: Story) -> None:
     assert [each["side"] for each in repo(told).issues[1]["comments"].values()] == ["RIGHT", "LEFT"]
 
 
-def test_a_verdict_is_a_review_there(told: Story) -> None:
+def test_a_verdict_is_posted_as_a_review(told: Story) -> None:
     for word in (("approve",), ("request-changes", "last", "--body", "x")):
         said = refused(told, *word)
         assert "does not let users review their own pull requests" in said and "hutch-bot" in said
@@ -217,21 +219,21 @@ def test_a_verdict_is_a_review_there(told: Story) -> None:
     assert json.loads(approved.stdout)["url"] == second["html_url"]
 
 
-def test_a_verdict_that_cannot_be_given_there_is_not_kept_here(told: Story) -> None:
+def test_a_verdict_that_github_refuses_is_not_stored(told: Story) -> None:
     told.keep(value=EVE)
     told.hub.fault(r"POST .*/reviews", 503)
     assert "failed: " in refused(told, "approve")
     assert changes(told, "comments", "--json").stdout == ""
 
 
-def test_a_pull_request_that_is_gone_is_told_as_that(told: Story) -> None:
+def test_a_missing_pull_request_is_reported(told: Story) -> None:
     del repo(told).pulls[1]
     for word in ("diff", "merge", "close"):
         said = refused(told, word)
         assert "There is no pull request #1 in acme/project" in said, said
 
 
-def test_the_address_that_is_printed_names_it(told: Story) -> None:
+def test_the_printed_address_names_a_change(told: Story) -> None:
     change = shown(told)
     assert str(told.hub.port) not in change["web_url"]  # as a forge behind another port may call itself
     assert change["web_url"] in changes(told, "show").stdout
@@ -255,7 +257,7 @@ def test_the_address_that_is_printed_names_it(told: Story) -> None:
         "otherwise",
     ],
 )
-def test_a_blocker_that_is_found_by_the_address_holds_the_merge_back(told: Story, spelled: str) -> None:
+def test_a_blocker_found_by_address_blocks_the_merge(told: Story, spelled: str) -> None:
     change = shown(told)
     there = told.hub.url("acme/project").removesuffix(".git") + "/pull/1"
     urls = {"as it is printed": change["web_url"], "by where it was pushed": there}
@@ -274,6 +276,6 @@ def test_a_blocker_that_is_found_by_the_address_holds_the_merge_back(told: Story
     assert changes(told, "merge", change["id"]).returncode == 0
 
 
-def test_without_a_token_it_is_said_which_to_set(told: Story) -> None:
+def test_without_a_token_the_message_names_the_secret(told: Story) -> None:
     told.keep(value=" ")
     assert "hutch config set-secret github_enterprise_token" in refused(told, "merge")

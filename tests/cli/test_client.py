@@ -1,4 +1,4 @@
-"""The client of the API: where the server is, what is sent again, and what errors become."""
+"""The client of the API: the server's address, retries and errors."""
 
 import json
 import stat
@@ -76,7 +76,7 @@ def problem(status: int, code: str, **more: Any) -> Answer:
     return status, {"code": code, "detail": "No.", **more}, {}
 
 
-async def test_what_got_lost_is_sent_again_with_the_same_key() -> None:
+async def test_a_lost_request_is_retried_with_the_same_key() -> None:
     with answering(lambda n: None if n == 1 else (201, {"id": "x"}, {})) as (url, came):
         async with client_of(url) as client:
             assert await client.post("/sessions", {}) == {"id": "x"}
@@ -85,7 +85,7 @@ async def test_what_got_lost_is_sent_again_with_the_same_key() -> None:
     assert came[0]["authorization"] == "Bearer secret"
 
 
-async def test_a_server_that_is_busy_is_asked_again() -> None:
+async def test_a_busy_server_is_retried() -> None:
     def answer(n: int) -> Answer:
         return [problem(503, "unavailable"), (429, {}, {"retry-after": "0"}), (200, {"ok": True}, {})][n - 1]
 
@@ -123,11 +123,11 @@ async def test_errors_are_of_the_same_family_as_on_the_server(
     assert json.loads(error_json(raised.value))["error"]["detail"] == str(raised.value)
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
+async def test_an_unreachable_server_is_named() -> None:
     with answering(lambda n: None) as (url, _):
         pass
     async with client_of(url) as client:
-        with pytest.raises(Unavailable, match=f"{url} does not answer"):
+        with pytest.raises(Unavailable, match=f"{url} does not respond"):
             await client.get("/me")
 
 
@@ -140,14 +140,16 @@ async def test_a_token_does_not_follow_a_redirect() -> None:
         assert came == []
 
 
-def test_without_a_server_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_message_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("HUTCH_SERVER", raising=False)
     with pytest.raises(Unavailable) as raised:
         find_address(Paths.of({"HUTCH_HOME": str(tmp_path)}))
     assert str(raised.value) == NONE_HERE
 
 
-def test_a_login_is_kept_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_its_owner_can_read_a_stored_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HUTCH_SERVER", raising=False)
     paths = Paths.of({"HUTCH_HOME": str(tmp_path)})
     kept = Address("https://hutch.example.com", "hutch_x", "login", user="ada")
@@ -167,11 +169,11 @@ def test_a_login_is_kept_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest
         ("https://[::1]:1/hutch/", "https://[::1]:1/hutch"),
     ],
 )
-def test_an_address_as_people_write_it(given: str, url: str) -> None:
+def test_addresses_are_parsed(given: str, url: str) -> None:
     assert parse_url(given) == url
 
 
 @pytest.mark.parametrize("given", ["ftp://x", "https://", "https://u:p@x", "https://x?q", "https://x:port"])
-def test_what_is_no_address(given: str) -> None:
+def test_invalid_addresses_are_refused(given: str) -> None:
     with pytest.raises(BadRequest):
         parse_url(given)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from hutch.cli.render.command_output import LAST_LINES, SHOWN_LINES, LiveSession, Window
+from hutch.cli.render.command_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
 from hutch.cli.render.transcript import Line, Transcript
 
 
-def test_lines_come_when_they_have_ended_and_once() -> None:
-    live = LiveSession()
+def test_finished_lines_are_shown_once() -> None:
+    live = LiveOutput()
     live.begin()
     assert live.add("stdout", "one\ntw") == ["one"]
     assert live.add("stderr", "oops\n") == ["oops"]
@@ -16,28 +16,28 @@ def test_lines_come_when_they_have_ended_and_once() -> None:
     assert live.rest("of another") == (["of another"], 0)
 
 
-def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() -> None:
-    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 30)]
-    assert live.add("stdout", "\n".join(many)) == many[:SHOWN_LINES]
+def test_the_first_and_last_lines_are_shown_and_the_others_counted() -> None:
+    live, many = LiveOutput(), [f"line {number}" for number in range(FIRST_LINES + 30)]
+    assert live.add("stdout", "\n".join(many)) == many[:FIRST_LINES]
     told = ["… 27 more lines", *many[-3:], "[exit code 1]"]
     assert live.rest("\n".join([*many, "[exit code 1]"])) == (told, 0)
-    assert live.rest("\n".join(many)) == (many[:SHOWN_LINES], 30)  # nobody saw them come
+    assert live.rest("\n".join(many)) == (many[:FIRST_LINES], 30)  # nobody saw them come
 
 
-def test_the_lines_of_a_result_that_was_cut_are_counted_as_they_were_printed() -> None:
-    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
+def test_lines_cut_from_a_result_are_counted() -> None:
+    live, many = LiveOutput(), [f"line {number}" for number in range(FIRST_LINES + 5000)]
     live.add("stdout", "\n".join([*many, ""]))
     cut = [*many[:20], "[... 60,000 characters omitted ...]", *many[-20:]]
     assert live.rest("\n".join(cut)) == (["… 4,996 more lines", *many[-LAST_LINES:]], 0)
 
 
-def test_the_window_moves_with_what_is_printed() -> None:
-    live, many = LiveSession(), [f"line {number}" for number in range(SHOWN_LINES + 5)]
-    for line in many[: SHOWN_LINES + 1]:
+def test_the_window_follows_the_output() -> None:
+    live, many = LiveOutput(), [f"line {number}" for number in range(FIRST_LINES + 5)]
+    for line in many[: FIRST_LINES + 1]:
         assert live.window() == []
         live.add("stdout", f"{line}\n")
-    assert live.window() == many[SHOWN_LINES : SHOWN_LINES + 1]
-    for line in many[SHOWN_LINES + 1 :]:
+    assert live.window() == many[FIRST_LINES : FIRST_LINES + 1]
+    for line in many[FIRST_LINES + 1 :]:
         live.add("stderr", f"10%\r{line}\r\n")
     assert live.window() == ["… 1 more line", *many[-LAST_LINES:]]
     live.add("stdout", "x" * 10_000_000 + "\n")
@@ -46,7 +46,7 @@ def test_the_window_moves_with_what_is_printed() -> None:
     assert live.window() == []
 
 
-def test_a_window_is_drawn_over_itself_and_taken_away() -> None:
+def test_a_window_is_redrawn_and_cleared() -> None:
     window = Window()
     assert window.clear() == ""
     assert window.draw(["one"]) == "one\n"
@@ -58,7 +58,7 @@ def entry(seq: int, kind: str, **fields: Any) -> dict[str, Any]:
     return {"seq": seq, "event": {"type": kind, **fields}}
 
 
-def test_a_session_shows_what_its_agent_runs_before_it_has_ended() -> None:
+def test_output_is_shown_while_the_command_runs() -> None:
     transcript = Transcript()
     transcript.entry(entry(1, "tool.called", tool="bash", arguments="{}"))
     printed = {"shell": "agent", "stream": "stdout"}

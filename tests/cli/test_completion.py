@@ -1,4 +1,4 @@
-"""The shell completes what was begun, with the script that Hutch prints."""
+"""Shell completion with the scripts that Hutch prints."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_without_sessions_or_secrets_nothing_is_offered(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_secret_to_forget_is_one_that_there_is(home: Path) -> None:
+def test_unset_secret_completes_existing_names(home: Path) -> None:
     assert candidates(BY_NAME["config"], ["unset-secret"], "") == [
         ("github_token", ""),
         ("openai_api_key", ""),
@@ -102,11 +102,11 @@ def test_a_secret_to_forget_is_one_that_there_is(home: Path) -> None:
         ("config", ["set-secret", "github_token", "--from-file"]),
     ],
 )
-def test_a_file_is_for_the_shell_to_offer(name: str, args: list[str]) -> None:
+def test_file_names_are_completed_by_the_shell(name: str, args: list[str]) -> None:
     assert candidates(BY_NAME[name], args, "some") == FILES
 
 
-def test_a_value_that_is_one_of_few_words_is_offered() -> None:
+def test_choices_are_completed() -> None:
     assert candidates(BY_NAME["shell"], ["--profile"], "") == [("agent", ""), ("test", ""), ("tool", "")]
     assert candidates(BY_NAME["shell"], ["--profile"], "te") == [("test", "")]
 
@@ -115,18 +115,18 @@ def test_help_is_offered_for_every_command() -> None:
     assert [word for word, _ in candidates(BY_NAME["help"], [], "ver")] == ["verify", "version"]
 
 
-def test_what_the_table_says_of_an_argument_is_true() -> None:
+def test_the_command_table_matches_the_commands() -> None:
     for command in COMMANDS:
         first = next((each for each in load(command).params if isinstance(each, TyperArgument)), None)
         if command.takes:
             assert first and first.metavar in {command.takes, "FILE"}
 
 
-def test_a_shell_without_a_script_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_without_a_script_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", "tcsh"]) == exit_codes.BAD_REQUEST
     assert (
         capsys.readouterr().err
-        == "hutch: There is no script for 'tcsh'; there is one for bash, zsh and fish.\n"
+        == "hutch: There is no completion script for 'tcsh'. Choose bash, zsh or fish.\n"
     )
 
 
@@ -170,7 +170,7 @@ def test_bash_completes_a_value() -> None:
     assert bash("hutch", "completion", "z") == ["zsh"]
 
 
-def test_bash_completes_behind_an_option_of_hutch() -> None:
+def test_bash_completes_after_an_option_of_hutch() -> None:
     assert bash("hutch", "--debug", "comp") == ["completion"]
 
 
@@ -179,7 +179,7 @@ def test_bash_offers_nothing_for_an_unknown_command() -> None:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_script_is_one_that_its_shell_can_read(shell: str) -> None:
+def test_each_shell_can_parse_its_script(shell: str) -> None:
     script = subprocess.run([BIN / "hutch", "completion", shell], capture_output=True, check=True).stdout
     subprocess.run([shell, "-n", "/dev/stdin"], input=script, check=True)
 

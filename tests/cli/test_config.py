@@ -1,4 +1,4 @@
-"""What is set can be seen, what is secret cannot; data on stdout, the rest on stderr."""
+"""`hutch config` shows settings and no secrets; data goes to stdout, messages to stderr."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_show_names_every_setting_and_its_origin(home: Home) -> None:
     assert "# model is not set" in shown
 
 
-def test_what_show_prints_is_a_settings_file_that_says_the_same(home: Home) -> None:
+def test_the_output_of_show_is_an_equivalent_settings_file(home: Home) -> None:
     home.paths.config_file.write_text(
         'ignore = ["a b", "q\\"uote", "back\\\\slash", "\\u001b[2J\\u009b\\u202e"]\n'
         'jail.memory_bytes = 1500000001\njail.tmp_bytes = "1500MiB"\nmodel = "anthropic:x"'
@@ -73,7 +73,7 @@ def test_what_show_prints_is_a_settings_file_that_says_the_same(home: Home) -> N
     assert load(environ=home.environ).settings == before
 
 
-def test_show_json_is_for_programs(home: Home) -> None:
+def test_show_prints_json(home: Home) -> None:
     shown = json.loads(home.out("show", "--json", HUTCH_JAIL__NETWORK="docs.example.com"))
     assert shown["settings"]["jail.network"] == {
         "value": ["docs.example.com"],
@@ -84,7 +84,7 @@ def test_show_json_is_for_programs(home: Home) -> None:
     assert shown["refused"] == []
 
 
-def test_show_weighs_a_repository_and_warns_on_stderr(home: Home, tmp_path: Path) -> None:
+def test_show_includes_a_repository_and_warns_on_stderr(home: Home, tmp_path: Path) -> None:
     (tmp_path / "repo" / ".hutch").mkdir(parents=True)
     file = tmp_path / "repo" / ".hutch" / "config.toml"
     file.write_text('persona = "reviewer"\nmodel = "evil:one"')
@@ -105,7 +105,7 @@ def test_show_refuses_wrong_settings_and_hides_a_misplaced_secret(home: Home) ->
 
 
 @pytest.mark.parametrize("wrong", [{"HUTCH_ZZZ": "1"}, {"HUTCH_LOG__LEVEL": "loud"}])
-def test_the_defaults_are_shown_also_when_the_settings_are_wrong(home: Home, wrong: dict[str, str]) -> None:
+def test_defaults_are_shown_although_the_settings_are_invalid(home: Home, wrong: dict[str, str]) -> None:
     home.paths.config_file.write_text("broken")
     shown = home.out("show", "--defaults", **wrong)
     for name, field in FIELDS.items():
@@ -122,24 +122,24 @@ def test_the_defaults_are_shown_also_when_the_settings_are_wrong(home: Home, wro
     }
 
 
-def test_the_defaults_are_those_of_no_repository(home: Home) -> None:
+def test_defaults_and_a_repository_exclude_each_other(home: Home) -> None:
     assert isinstance(home.run("show", "--defaults", "--repo", "/").exception, BadRequest)
 
 
-def test_what_an_unknown_variable_points_to_works_with_it(home: Home) -> None:
+def test_the_hint_for_an_unknown_variable_works(home: Home) -> None:
     refused = home.run("show", HUTCH_ZZZ="1").exception
     command = re.search(r"`hutch config (.*?)`", str(refused))
     assert command
     assert home.out(*command[1].split(), HUTCH_ZZZ="1")
 
 
-def test_path_prints_the_very_bytes(home: Home) -> None:
+def test_path_prints_exact_bytes(home: Home) -> None:
     strange = os.fsdecode(bytes(home.path) + b"/\xff")
     result = home.run("path", HUTCH_HOME=strange)
     assert (result.exit_code, result.stdout_bytes) == (0, os.fsencode(f"{strange}/config.toml\n"))
 
 
-def test_path_works_also_when_the_settings_are_wrong(home: Home) -> None:
+def test_path_works_although_the_settings_are_invalid(home: Home) -> None:
     home.paths.config_file.write_text("broken")
     assert home.out("path") == f"{home.path}/config.toml\n"
     assert f"vault        {home.path}/data/vault.json" in home.out("path", "--all").splitlines()
@@ -148,20 +148,20 @@ def test_path_works_also_when_the_settings_are_wrong(home: Home) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
-def test_a_secret_comes_from_standard_input(home: Home, ending: str) -> None:
+def test_a_secret_is_read_from_standard_input(home: Home, ending: str) -> None:
     result = home.run("set-secret", "anthropic_api_key", stdin=SECRET + ending)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Secret anthropic_api_key is set.\n")
     assert home.vault.get("anthropic_api_key") == SECRET
 
 
-def test_a_secret_comes_from_a_file(home: Home, tmp_path: Path) -> None:
+def test_a_secret_is_read_from_a_file(home: Home, tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("line one\nline two\n")
     home.out("set-secret", "deploy_key", "--from-file", str(tmp_path / "key.pem"))
     assert home.vault.get("deploy_key") == "line one\nline two"
 
 
 def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:
-    """Type a secret at the prompt; the exit code, and what was on the screen."""
+    """Type a secret at the prompt; return the exit code and the screen."""
     terminal, inside = pty.openpty()
     command = [HUTCH, "config", "set-secret", "github_token"]
     # In a session of its own it has no other terminal to ask at than this one.
@@ -198,7 +198,7 @@ def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
     assert home.vault.get("github_token") == SECRET
 
 
-def test_a_typed_secret_that_is_no_text_is_refused_in_plain_words(home: Home) -> None:
+def test_a_typed_secret_that_is_not_text_is_refused(home: Home) -> None:
     code, screen = type_secret(home, b"\xff\xfe")
     assert code == exit_codes.BAD_REQUEST
     assert b"hutch: The value of github_token is not UTF-8 text. Encode it first, as base64.\r\n" in screen
@@ -217,7 +217,7 @@ def test_a_typed_secret_that_is_no_text_is_refused_in_plain_words(home: Home) ->
         (["github_token", "--from-file", "/"], None, BadRequest),
     ],
 )
-def test_a_strange_secret_is_refused(
+def test_an_invalid_secret_is_refused(
     home: Home, args: list[str], stdin: bytes | None, error: type[Exception]
 ) -> None:
     assert isinstance(home.run("set-secret", *args, stdin=stdin).exception, error)
@@ -241,10 +241,10 @@ def test_secrets_lists_names_only(home: Home) -> None:
     assert json.loads(home.out("secrets", "--json")) == ["github_token", "openai_api_key"]
 
 
-def test_an_unset_secret_is_gone(home: Home) -> None:
+def test_an_unset_secret_is_deleted(home: Home) -> None:
     home.vault.set("github_token", SECRET)
     result = home.run("unset-secret", "github_token")
-    assert (result.stdout, result.stderr) == ("", "Secret github_token is forgotten.\n")
+    assert (result.stdout, result.stderr) == ("", "Secret github_token is deleted.\n")
     assert home.vault.names() == []
     assert isinstance(home.run("unset-secret", "github_token").exception, NotFound)
 
@@ -253,7 +253,7 @@ def test_rotated_keys_still_open_everything(home: Home) -> None:
     home.vault.set("github_token", SECRET)
     key = home.paths.vault_keys.read_bytes()
     result = home.run("rotate-keys")
-    assert (result.stdout, result.stderr) == ("", "1 secret encrypted under a new key.\n")
+    assert (result.stdout, result.stderr) == ("", "1 secret encrypted with a new key.\n")
     assert home.paths.vault_keys.read_bytes() != key
     assert home.vault.get("github_token") == SECRET
     home.paths.vault_keys.unlink()

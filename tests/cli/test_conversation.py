@@ -1,4 +1,4 @@
-"""What a line means, by what is asked."""
+"""The meaning of a typed line depends on the open question."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hutch.cli.event_stream import Update
 from hutch.cli.render.transcript import Line
 from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.screens.conversation import EARLIER_LINES, Conversation
-from hutch.cli.screens.typed_line import Said
+from hutch.cli.screens.typed_line import TypedInput
 from hutch.cli.server_address import Address
 from hutch.cli.session_client import ServedSessions
 
@@ -36,16 +36,16 @@ def asked(**fields: Any) -> Conversation:
     return one
 
 
-def test_what_would_be_allowed_is_shown() -> None:
+def test_the_scope_of_an_approval_is_shown() -> None:
     one = asked(covers=["bash git push"])
     assert one.label == "[y]es [s]ession [a]lways [n]o > "
-    assert one.status.startswith("session and always would allow: bash git push")
+    assert one.status.startswith("session and always allow: bash git push")
 
 
-def test_what_can_be_allowed_once_only_offers_no_more() -> None:
+def test_a_single_approval_offers_no_wider_scope() -> None:
     assert asked().label == "[y]es [n]o > "
     for word in ("always", "s"):
-        assert asked().line(word) == Said("deny", {"call_id": "c1", "reason": word})
+        assert asked().line(word) == TypedInput("deny", {"call_id": "c1", "reason": word})
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_can_be_allowed_once_only_offers_no_more() -> None:
 )
 def test_a_whole_word_allows(line: str, scope: str) -> None:
     one = asked(covers=["bash git push"])
-    assert one.line(line) == Said("approve", {"call_id": "c1", "scope": scope})
+    assert one.line(line) == TypedInput("approve", {"call_id": "c1", "scope": scope})
 
 
 @pytest.mark.parametrize(
@@ -70,52 +70,52 @@ def test_a_whole_word_allows(line: str, scope: str) -> None:
 )
 def test_any_other_line_denies_with_that_line_as_the_reason(line: str, reason: str) -> None:
     one = asked(covers=["bash git push"])
-    assert one.line(line) == Said("deny", {"call_id": "c1", "reason": reason})
+    assert one.line(line) == TypedInput("deny", {"call_id": "c1", "reason": reason})
 
 
 def test_an_empty_line_and_a_command_leave_the_question_open() -> None:
     one = asked()
     assert one.line("   ") is None
-    assert one.line("/diff") == Said("diff")
-    assert one.asked is not None
+    assert one.line("/diff") == TypedInput("diff")
+    assert one.question is not None
 
 
 def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() -> None:
     one = talk()
     told(one, 1, "question.asked", call_id="q1", text="Why?")
-    assert one.line("because") == Said("answer", {"call_id": "q1", "text": "because"})
-    assert one.line("/cancel") == Said("cancel")
+    assert one.line("because") == TypedInput("answer", {"call_id": "q1", "text": "because"})
+    assert one.line("/cancel") == TypedInput("cancel")
     told(one, 2, "question.answered", call_id="q1", text="because")
-    assert one.line("because") == Said("message", {"text": "because"})
+    assert one.line("because") == TypedInput("message", {"text": "because"})
 
 
-def test_somebody_else_may_have_answered() -> None:
+def test_another_user_may_have_answered() -> None:
     one = asked()
     told(one, 2, "approval.answered", call_id="c1", allowed=True)
-    assert one.line("y") == Said("message", {"text": "y"})
+    assert one.line("y") == TypedInput("message", {"text": "y"})
 
 
-def test_what_happened_before_comes_in_one_go_and_only_the_last_of_it() -> None:
+def test_the_last_lines_of_the_history_are_shown_together() -> None:
     many = EARLIER_LINES + 50
     one = talk(head=many)
     for seq in range(1, many):
         assert told(one, seq, "session.paused") == []
     shown = told(one, many, "session.paused")
     assert len(shown) == EARLIER_LINES + 1
-    assert shown[0].text.startswith("… 50 lines before this")
+    assert shown[0].text.startswith("… 50 earlier lines")
     assert told(one, many + 1, "session.paused") == [Line("paused by you", "dim")]
 
 
-def test_a_question_of_long_ago_that_was_answered_is_not_asked_again() -> None:
+def test_a_question_answered_in_the_history_is_not_open() -> None:
     one = talk(head=3)
     told(one, 1, "approval.requested", call_id="c1")
-    assert one.asked is None
+    assert one.question is None
     told(one, 2, "approval.answered", call_id="c1")
     told(one, 3, "run.ended", outcome="done")
-    assert one.asked is None
+    assert one.question is None
 
 
-def test_the_run_that_somebody_waits_for() -> None:
+def test_the_awaited_run_gives_the_exit_code() -> None:
     first = AwaitedRun()
     assert first.ended({"type": "run.queued", "run_id": "r1"}) is None
     assert first.ended({"type": "run.ended", "run_id": "r0", "outcome": "failed"}) is None

@@ -54,7 +54,7 @@ def test_a_command_that_follows_it_names_the_missing_events_and_ends(
     assert missing(damaged) in ended.stdout + ended.stderr
 
 
-def test_programs_are_told_by_a_code_after_the_entries_before_it(house: House, damaged: str) -> None:
+def test_json_output_ends_with_an_error_code_after_the_earlier_entries(house: House, damaged: str) -> None:
     ended = house.hutch("attach", "--json", damaged)
     assert ended.returncode == exit_codes.NO
     assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
@@ -62,14 +62,16 @@ def test_programs_are_told_by_a_code_after_the_entries_before_it(house: House, d
     assert error["code"] == "record_damaged" and missing(damaged) in error["detail"]
 
 
-def test_at_a_terminal_it_shows_what_came_before_and_ends(house: House, damaged: str) -> None:
+def test_attach_shows_the_earlier_events_and_ends(house: House, damaged: str) -> None:
     with house.visitor("attach", damaged) as ada:
         ada.see("the workspace is ready.*Events 4 to 6 of session")
         assert ada.leave() == exit_codes.NO
-    assert b"the server is away" not in ada.shown
+    assert b"waiting for the server" not in ada.shown
 
 
-async def test_the_full_screen_says_so(house: House, damaged: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_full_screen_app_reports_it(
+    house: House, damaged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
     app = SessionsApp()
     async with driven(app, (200, 24)) as pilot:

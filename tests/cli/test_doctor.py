@@ -1,4 +1,4 @@
-"""The doctor says what is wrong, and what would mend it."""
+"""`hutch doctor` reports problems and how to fix them."""
 
 import json
 import os
@@ -83,12 +83,12 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
     ]
 
 
-def test_looking_makes_nothing(tmp_path: Path) -> None:
+def test_the_doctor_writes_nothing(tmp_path: Path) -> None:
     doctor(tmp_path / "home")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_without_programs_gets_a_no_and_the_commands(tmp_path: Path) -> None:
+def test_missing_programs_fail_with_install_commands(tmp_path: Path) -> None:
     ran = doctor(tmp_path, PATH=str(tmp_path))
     assert ran.returncode == exit_codes.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
@@ -96,20 +96,20 @@ def test_a_machine_without_programs_gets_a_no_and_the_commands(tmp_path: Path) -
     assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 19 checks, 4 failed, ")
 
 
-def test_wrong_settings_are_one_failure_among_the_rest(tmp_path: Path) -> None:
+def test_invalid_settings_do_not_stop_other_checks(tmp_path: Path) -> None:
     report = json.loads(doctor(tmp_path, "--json", HUTCH_JAIL__PROCESSES="many").stdout)
     failed = [check for check in report["checks"] if check["status"] == "fail"]
     assert [check["name"] for check in failed] == ["settings"]
     assert "HUTCH_JAIL__PROCESSES" in failed[0]["found"]
 
 
-def test_checks_that_need_the_settings_say_so_when_these_are_wrong(tmp_path: Path) -> None:
+def test_checks_that_need_invalid_settings_are_not_run(tmp_path: Path) -> None:
     checks = report(doctor(tmp_path, "--json", HUTCH_JAIL__PROCESSES="many"))
     for name in ("model", "github", "delivery", "tests"):
-        assert checks[name] == Check(name, "warn", "not checked, since the settings are wrong")
+        assert checks[name] == Check(name, "warn", "not checked: the settings are invalid")
 
 
-def test_a_new_machine_is_told_what_a_run_lacks_and_that_is_no_failure(tmp_path: Path) -> None:
+def test_a_new_machine_gets_warnings_and_no_failure(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json")
     checks = report(ran)
     assert ran.returncode == exit_codes.OK
@@ -118,13 +118,13 @@ def test_a_new_machine_is_told_what_a_run_lacks_and_that_is_no_failure(tmp_path:
     assert checks["github"] == Check(
         "github",
         "warn",
-        "github.com: no token, so no pull request can be opened",
+        "github.com: no token, so no pull requests can be opened",
         "hutch config set-secret github_token\nor set GH_TOKEN in the environment",
     )
     assert checks["tests"] == Check("tests", "ok", "not in a git repository; name one with --repo DIR")
 
 
-def test_tokens_and_keys_of_the_environment_are_named_and_not_shown(tmp_path: Path) -> None:
+def test_credentials_in_the_environment_are_named_but_not_shown(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json", GITHUB_TOKEN="in-secret-1", GEMINI_API_KEY="in-secret-2")
     checks = report(ran)
     assert (checks["model"].status, checks["github"].status) == ("ok", "ok")
@@ -133,7 +133,7 @@ def test_tokens_and_keys_of_the_environment_are_named_and_not_shown(tmp_path: Pa
     assert "in-secret" not in ran.stdout + ran.stderr
 
 
-def test_a_login_of_gh_is_no_token_of_hutchs_but_can_become_one(tmp_path: Path) -> None:
+def test_a_gh_login_is_not_used_but_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / "hosts.yml").write_text("github.com:\n    user: ada\n    oauth_token: in-secret\n")
     ran = doctor(tmp_path, "--json", GH_CONFIG_DIR=str(tmp_path))
     check = report(ran)["github"]
@@ -144,7 +144,7 @@ def test_a_login_of_gh_is_no_token_of_hutchs_but_can_become_one(tmp_path: Path) 
     assert "in-secret" not in ran.stdout + ran.stderr
 
 
-def test_a_repository_is_the_one_that_is_named_or_the_current_one(tmp_path: Path) -> None:
+def test_the_named_or_current_repository_is_checked(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         repo = Path(name).resolve() / "\x1b[2J"
         make_repository(repo, {"go.mod": "module a\n"})
@@ -155,13 +155,13 @@ def test_a_repository_is_the_one_that_is_named_or_the_current_one(tmp_path: Path
     assert (named["tests"].status, named["delivery"].status) == ("warn", "ok")
 
 
-def test_a_repository_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_repository_is_an_error(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--repo", "/nowhere")
     assert (ran.returncode, ran.stdout) == (exit_codes.code_of(NotFound("")), "")
-    assert "The repository '/nowhere' is not there." in ran.stderr
+    assert "The repository '/nowhere' does not exist." in ran.stderr
 
 
-def test_a_directory_of_the_system_is_refused_by_its_check_alone(tmp_path: Path) -> None:
+def test_a_system_directory_fails_only_its_own_check(tmp_path: Path) -> None:
     ran = doctor(tmp_path, "--json", "--repo", "/etc")
     assert ran.returncode == exit_codes.OK
     assert "'/etc' is a directory of the system" in report(ran)["tests"].found
@@ -179,23 +179,23 @@ def test_output_that_is_not_a_terminal_has_no_colour(tmp_path: Path) -> None:
     assert ran.stdout.startswith("✓ python ")
 
 
-def test_a_directory_that_cannot_be_made_is_made_by_sudo_and_alone_given_to_the_user(own: Path) -> None:
+def test_the_fix_for_an_uncreatable_directory_changes_only_its_owner(own: Path) -> None:
     home = Path("/usr/hutch of mine")
     assert disk(home / "data", home) == Check(
         "disk",
         "fail",
-        f"{home}/data cannot be made in /usr: Permission denied",
+        f"{home}/data cannot be created in /usr: Permission denied",
         f"sudo install -d -m 700 -o $(id -u) '/usr/hutch of mine'\n{OR_ELSEWHERE}",
     )
 
 
 @pytest.mark.parametrize("home", ["/usr", "/proc/nope", "/proc", "/sys/nope", "/"])
-def test_what_is_not_hutchs_is_never_given_away(own: Path, home: str) -> None:
+def test_the_owner_of_foreign_directories_is_never_changed(own: Path, home: str) -> None:
     check = disk(Path(home) / "data", Path(home))
     assert (check.status, check.fix) == ("fail", ELSEWHERE)
 
 
-def test_a_data_directory_of_somebody_else_is_given_away_only_when_it_is_hutchs(own: Path) -> None:
+def test_only_hutchs_data_directory_may_change_its_owner(own: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
     data = own / "data"
@@ -208,14 +208,14 @@ def test_a_data_directory_of_somebody_else_is_given_away_only_when_it_is_hutchs(
     os.seteuid(NOBODY)
     chown = f"sudo chown -R $(id -u) {data}\n{OR_ELSEWHERE}"
     assert (disk(data).fix, database(data / "hutch.db").fix) == (chown, chown)
-    assert "sound, but it cannot be written" in database(data / "hutch.db").found
+    assert "intact, but not writable" in database(data / "hutch.db").found
     os.seteuid(0)
     (data / "hutch.db").unlink()
     os.seteuid(NOBODY)
     assert disk(data).fix == ELSEWHERE
 
 
-def test_a_directory_that_the_user_closed_is_opened_by_chmod(own: Path) -> None:
+def test_the_fix_for_a_closed_directory_is_chmod(own: Path) -> None:
     data = own / "data"
     data.mkdir(mode=0o500)
     assert (disk(data).status, disk(data).fix) == ("fail", f"chmod -R u+rwX {data}")
@@ -224,7 +224,7 @@ def test_a_directory_that_the_user_closed_is_opened_by_chmod(own: Path) -> None:
     assert disk(data, own).fix == f"chmod u+w {own}"
 
 
-def test_a_directory_that_cannot_be_entered_fails_two_checks_and_breaks_none(own: Path) -> None:
+def test_an_inaccessible_directory_fails_two_checks(own: Path) -> None:
     closed = own / "closed"
     closed.mkdir(mode=0o000)
     for check in (disk(closed / "data"), database(closed / "data" / "hutch.db")):
@@ -255,7 +255,7 @@ def test_a_data_directory_that_is_a_file_fails(tmp_path: Path) -> None:
     assert database(tmp_path / "data" / "hutch.db").status == "fail"
 
 
-def test_disk_space_is_that_of_the_nearest_directory_there_is(tmp_path: Path) -> None:
+def test_disk_space_is_that_of_the_nearest_existing_directory(tmp_path: Path) -> None:
     check = disk(tmp_path / "not" / "yet")
     assert check.found.endswith(f"free at {tmp_path}/not/yet") or check.status != "ok"
     assert list(tmp_path.iterdir()) == []
@@ -263,22 +263,22 @@ def test_disk_space_is_that_of_the_nearest_directory_there_is(tmp_path: Path) ->
 
 def test_no_database_is_fine(tmp_path: Path) -> None:
     missing = tmp_path / "hutch.db"
-    assert database(missing) == Check("database", "ok", f"none yet; it will be at {missing}")
+    assert database(missing) == Check("database", "ok", f"none yet; it will be created at {missing}")
     assert newest_event_ms(missing, within_s=1) is None
 
 
-def test_a_sound_database_tells_its_size_and_schema(file: Path) -> None:
+def test_an_intact_database_shows_its_size_and_schema(file: Path) -> None:
     assert database(file) == Check("database", "ok", f"0.0 MiB at {file}, schema 0001")
     assert newest_event_ms(file, within_s=1) == 1_794_000_000_000
 
 
-def test_looking_at_a_database_leaves_nothing_beside_it(file: Path) -> None:
+def test_checking_a_database_creates_no_files(file: Path) -> None:
     database(file)
     newest_event_ms(file, within_s=1)
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_was_written_a_moment_ago_is_seen(file: Path) -> None:
+def test_recent_writes_are_seen(file: Path) -> None:
     connection = sqlite3.connect(file)
     connection.execute("INSERT INTO logs VALUES (1794000000001)")
     connection.commit()
@@ -286,7 +286,7 @@ def test_what_was_written_a_moment_ago_is_seen(file: Path) -> None:
     connection.close()
 
 
-def test_a_database_that_may_not_be_written_is_not_called_damaged(own: Path) -> None:
+def test_a_read_only_database_is_not_called_damaged(own: Path) -> None:
     data = own / "data"
     data.mkdir()
     file = filled(data / "hutch.db")
@@ -294,12 +294,12 @@ def test_a_database_that_may_not_be_written_is_not_called_damaged(own: Path) -> 
     assert database(file) == Check(
         "database",
         "fail",
-        f"0.0 MiB at {file}, schema 0001; sound, but it cannot be written",
+        f"0.0 MiB at {file}, schema 0001; intact, but not writable",
         f"chmod -R u+rwX {data}",
     )
 
 
-def test_a_database_that_may_not_be_read_is_not_called_damaged(own: Path) -> None:
+def test_an_unreadable_database_is_not_called_damaged(own: Path) -> None:
     file = filled(own / "hutch.db")
     file.chmod(0o000)
     check = database(file)
@@ -322,7 +322,7 @@ def test_a_damaged_database_fails(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_is_no_database_fails(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_fails(tmp_path: Path) -> None:
     (tmp_path / "hutch.db").write_text("hello " * 1000)
     assert database(tmp_path / "hutch.db").found.endswith("is damaged: file is not a database")
 
@@ -338,6 +338,6 @@ def test_the_clock_is_right_when_it_is_after_the_newest_event() -> None:
     [(0.0, None), (NOVEMBER_2026_S - 60, int(NOVEMBER_2026_S * 1000))],
     ids=["in 1970", "behind the newest event"],
 )
-def test_a_clock_that_cannot_be_right_fails(now_s: float, newest_ms: int | None) -> None:
+def test_an_implausible_clock_fails(now_s: float, newest_ms: int | None) -> None:
     check = clock(now_s, newest_ms)
     assert (check.status, check.fix) == ("fail", "sudo timedatectl set-ntp true")

@@ -34,7 +34,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 @contextmanager
 def a_server(paths: Paths, answer: Callable[[int], Answer]) -> Iterator[list[dict[str, str]]]:
-    """A server of this installation that answers so; the headers of what came."""
+    """A local server with this response; yields the headers of its requests."""
     with (
         answering(answer) as (url, came),
         paths.server_lock.open("w") as lock,
@@ -63,9 +63,7 @@ async def test_the_answer_to_an_early_request_is_the_session(paths: Paths, any_s
 @pytest.mark.parametrize(
     "first", [None, (503, {}, {}), (201, {}, {"content-length": "x"})], ids=["cut", "busy", "malformed"]
 )
-async def test_an_early_request_without_an_answer_is_sent_again_with_its_key(
-    paths: Paths, first: Answer
-) -> None:
+async def test_an_unanswered_early_request_is_retried_with_its_key(paths: Paths, first: Answer) -> None:
     with a_server(paths, lambda number: first if number == 1 else (201, {"id": "ses_1"}, {})) as came:
         assert await create(paths, send_early(WANTED, any_server=False)) == {"id": "ses_1"}
     sent = [
@@ -83,7 +81,7 @@ async def test_an_error_in_answer_to_an_early_request_is_raised(paths: Paths) ->
         await create(paths, send_early(WANTED, any_server=False))
 
 
-async def test_nothing_is_sent_early_without_a_server_here(
+async def test_nothing_is_sent_early_without_a_local_server(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert send_early(WANTED, any_server=False) is None

@@ -53,7 +53,7 @@ def workspaces(home: Path) -> list[str]:
     return [path.name for path in place.iterdir()] if place.exists() else []
 
 
-def test_the_own_set_passes_and_leaves_no_workspace(tmp_path: Path) -> None:
+def test_the_builtin_set_passes_and_leaves_no_workspace(tmp_path: Path) -> None:
     ran = hutch(tmp_path, "eval", "builtin", "--json", "report.json")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     report = json.loads((tmp_path / "report.json").read_text())
@@ -118,7 +118,7 @@ def make_repository(place: Path) -> str:
     return git(place, "rev-parse", "HEAD")
 
 
-def test_lines_as_swe_bench_has_them(tmp_path: Path) -> None:
+def test_swe_bench_jsonl_is_read(tmp_path: Path) -> None:
     commit = make_repository(tmp_path / "project")
     (tmp_path / "project/adding.py").write_text("later\n")
     git(tmp_path / "project", "commit", "-q", "-a", "-m", "second")
@@ -163,7 +163,7 @@ def test_a_set_in_the_repository_that_it_is_about_is_refused(tmp_path: Path) -> 
     assert "The agent would see the hidden tests: evals/set.json is in the repository." in inside.stdout
 
 
-def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
+def test_an_interruption_keeps_the_results(tmp_path: Path) -> None:
     slow = {"replies": [{"text": "Hm.", "delay_s": 600}]}
     tasks = write_set(tmp_path, task("quick", MENDS), task("slow", slow), task("never", MENDS))
     words = [HUTCH, "eval", tasks, "--jobs", "1", "--json", "report.json"]
@@ -177,13 +177,13 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
     )
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith("slow: begun"):
+        if line.startswith("slow: started"):
             break
     time.sleep(1)  # into the run, or near it: either is well
     running.send_signal(signal.SIGINT)
     printed, told = running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 130, told
-    assert "Interrupted: 2 of 3 tasks were not done" in told
+    assert "Interrupted: 2 of 3 tasks were not finished" in told
     assert [line.split()[0] for line in printed.splitlines()] == ["task", "quick", "total"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert [each["name"] for each in report["tasks"]] == ["quick"]
@@ -191,7 +191,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
     assert workspaces(tmp_path) == []
 
 
-def test_tasks_are_chosen_by_name_and_a_slip_is_told(tmp_path: Path) -> None:
+def test_tasks_are_filtered_by_name(tmp_path: Path) -> None:
     one = hutch(tmp_path, "eval", "builtin", "--filter", "off-*")
     assert one.returncode == 0, one.stderr
     assert [line.split()[0] for line in one.stdout.splitlines()] == ["task", "off-by-one", "total"]

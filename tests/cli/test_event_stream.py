@@ -50,7 +50,7 @@ class Cutting:
             writer.close()
 
     async def close(self) -> None:
-        """Let no connection outlive the loop: it would be closed when nobody looks."""
+        """Close every connection before the loop ends."""
         for passing in self._passing:
             passing.cancel()
         await asyncio.gather(*self._passing, return_exceptions=True)
@@ -78,14 +78,14 @@ async def said(api: Api, session_id: SessionId, count: int) -> None:
     await api.server.log.append(session_id, [SessionEnded(outcome="done")])
 
 
-async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(tmp_path: Path) -> None:
+async def test_a_connection_that_breaks_often_loses_and_repeats_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="streams"))
         writing = asyncio.ensure_future(said(api, session_id, 60))
         told: list[bool] = []
         async with cutting(api, 3000) as (way, client):
             entries: list[dict[str, Any]] = []
-            async with aclosing(follow(client, session_id, line=told.append)) as updates:
+            async with aclosing(follow(client, session_id, on_connection=told.append)) as updates:
                 async for update in updates:
                     if update.entry is not None:
                         entries.append(update.entry)
@@ -97,7 +97,7 @@ async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(tmp_
         assert told == [False, True] * (len(told) // 2)
 
 
-async def test_it_begins_where_it_is_told_and_ends_with_the_session(tmp_path: Path) -> None:
+async def test_the_stream_starts_after_an_entry_and_ends_with_the_session(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="streams"))
         await said(api, session_id, 3)
@@ -108,7 +108,7 @@ async def test_it_begins_where_it_is_told_and_ends_with_the_session(tmp_path: Pa
             assert [update async for update in follow(client, session_id, after=last)] == []
 
 
-async def test_a_server_that_goes_on_saying_that_it_cannot_is_not_waited_for() -> None:
+async def test_a_server_that_keeps_refusing_ends_the_stream() -> None:
     body = b'{"code": "unavailable", "detail": "The database is damaged."}'
     asked = 0
 
@@ -126,18 +126,23 @@ async def test_a_server_that_goes_on_saying_that_it_cannot_is_not_waited_for() -
     told: list[bool] = []
     async with listening, Client(lambda: Address(url, "", "login")) as client:
         with pytest.raises(Unavailable, match="The database is damaged"):
-            [update async for update in follow(client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", line=told.append)]
+            [
+                update
+                async for update in follow(
+                    client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", on_connection=told.append
+                )
+            ]
     assert asked > 2 and told == [False]
 
 
-async def test_a_session_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+async def test_a_missing_session_is_reported_immediately(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, Client(lambda: Address(api.url, api.token, "login")) as client:
         with pytest.raises(NotFound):
             [update async for update in follow(client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh")]
 
 
 @pytest.mark.parametrize("erased", ["run.ended", "delivery.ended", "all"])
-async def test_a_run_whose_end_was_erased_is_not_waited_for(tmp_path: Path, erased: str) -> None:
+async def test_waiting_ends_although_the_end_was_erased(tmp_path: Path, erased: str) -> None:
     asked = {"prompt": "Do it.", "deliver": True, "repository": str(repository(tmp_path / "repository"))}
     async with serving(tmp_path, replies=({"text": "No."},)) as api, cutting(api, 10**9) as (_, client):
         session_id = SessionId((await api.new_session(**asked))["id"])

@@ -31,7 +31,7 @@ def session(house: House) -> str:
     return id
 
 
-def test_a_file_goes_there_and_comes_back_byte_for_byte(house: House, session: str) -> None:
+def test_a_file_is_copied_both_ways_byte_for_byte(house: House, session: str) -> None:
     here = house.place / "work" / "data.bin"
     here.write_bytes(BYTES)
     put = house.hutch("files", "put", session, str(here), "deep/er/")
@@ -48,7 +48,7 @@ def test_a_file_goes_there_and_comes_back_byte_for_byte(house: House, session: s
 
 
 @pytest.mark.parametrize("seconds", [99_999_999_999_999, -99_999_999_999_999, 9_000_000_000_000_000])
-def test_a_time_that_no_calendar_has_is_shown_as_a_number(seconds: int) -> None:
+def test_an_unrepresentable_time_is_shown_as_a_number(seconds: int) -> None:
     assert format_time(seconds * 1000) == f"@{seconds}"
     assert format_time(86_400_000_000)[:4] == "1972"
 
@@ -72,7 +72,7 @@ def test_listing_printing_moving_and_removing(house: House, session: str) -> Non
         assert out.returncode in (exit_codes.BAD_REQUEST, exit_codes.DENIED) and "root:" not in out.stdout
 
 
-def test_what_changed_and_back_again(house: House, session: str, tmp_path: Path) -> None:
+def test_changes_are_shown_and_undone(house: House, session: str, tmp_path: Path) -> None:
     patch = house.hutch("diff", session, "--path", "src")
     assert "+one\n+two\n" in patch.stdout and "\x1b" not in patch.stdout
     assert house.hutch("diff", session, "--path", "src", "--stat").stdout.split() == [
@@ -92,7 +92,7 @@ def test_what_changed_and_back_again(house: House, session: str, tmp_path: Path)
     refused = house.hutch("undo", session)
     assert refused.returncode == exit_codes.BAD_REQUEST and "data.bin" in refused.stderr
     done = house.hutch("undo", session, "--discard-others")
-    assert done.returncode == exit_codes.OK and "What others had changed in" in done.stdout
+    assert done.returncode == exit_codes.OK and "Changes by others in" in done.stdout
     assert house.hutch("diff", session, "--path", "src").stdout == ""
 
 

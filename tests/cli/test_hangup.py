@@ -23,7 +23,7 @@ def house() -> Iterator[House]:
         yield opened
 
 
-def test_a_terminal_is_gone_when_nobody_holds_its_other_end() -> None:
+def test_a_terminal_is_gone_when_its_other_end_is_closed() -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"typed\n")
     assert not is_gone(theirs)
@@ -38,13 +38,13 @@ def test_a_terminal_is_gone_when_nobody_holds_its_other_end() -> None:
     ids=["screen", "attach", "shell"],
 )
 @pytest.mark.parametrize("under", [(), IGNORING_HANGUP], ids=["no-controlling-terminal", "nohup"])
-def test_a_vanished_terminal_ends_it(
+def test_a_closed_terminal_ends_the_command(
     house: House, words: tuple[str, ...], sign: bytes, under: tuple[str, ...]
 ) -> None:
     house.new({"text": "Hello."}, purpose="to be watched")
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
-    # Without a controlling terminal, nobody sends it SIGHUP.
+    # Without a controlling terminal, it gets no SIGHUP.
     process = subprocess.Popen(
         [*under, HUTCH, *words],
         cwd=house.place / "work",

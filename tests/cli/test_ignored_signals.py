@@ -54,7 +54,7 @@ def send_all(process: Forked) -> None:
         process.send_signal(number)
 
 
-def test_a_server_ignores_them_and_ends_in_good_order_on_sigterm(place: Path) -> None:
+def test_a_server_ignores_them_and_stops_on_sigterm(place: Path) -> None:
     home = Home(place)
     with home.up(ignoring=HANGUP_AND_KEYS) as up:
         send_all(up.process)
@@ -63,7 +63,7 @@ def test_a_server_ignores_them_and_ends_in_good_order_on_sigterm(place: Path) ->
     assert [line["signal"] for line in shown if line["event"] == "server.ending"] == ["SIGTERM"]
 
 
-def test_nohup_lets_a_server_survive_the_hangup_and_programs_in_its_jails_hear_theirs(place: Path) -> None:
+def test_nohup_protects_the_server_but_not_programs_in_its_jails(place: Path) -> None:
     home = Home(place)
     with home.up(under=("nohup",)) as up:
         up.process.send_signal(signal.SIGHUP)
@@ -78,13 +78,13 @@ def test_nohup_lets_a_server_survive_the_hangup_and_programs_in_its_jails_hear_t
         assert up.end() == 0
 
 
-def test_a_server_that_ignores_ctrl_c_says_what_ends_it(place: Path) -> None:
+def test_a_server_that_ignores_ctrl_c_names_hutch_down(place: Path) -> None:
     process = start(place, HUTCH, "up", "--port", "0")
     try:
         assert process.stdout is not None
         assert process.stdout.readline().endswith("(hutch down ends it)\n")
         down = Home(place).hutch("down")
-        assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+        assert (down.returncode, down.stdout) == (0, "The server has stopped.\n")
     finally:
         process.terminate()
         process.communicate(timeout=PATIENCE_S)
@@ -98,10 +98,10 @@ def test_sigterm_ends_a_server_also_when_it_was_ignored(place: Path) -> None:
             down = home.hutch("down", "--force")
         finally:
             up.process.kill()
-    assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+    assert (down.returncode, down.stdout) == (0, "The server has stopped.\n")
 
 
-def test_a_run_goes_on(place: Path) -> None:
+def test_a_run_continues(place: Path) -> None:
     desk = Desk(place)
     waits = {"text": "Wait for it.", "calls": [call("bash", command="sleep 2")]}
     command = (HUTCH, "run", "Mend add", "--model", desk.cassette(waits, *FIXES))
@@ -115,7 +115,7 @@ def test_a_run_goes_on(place: Path) -> None:
     assert (process.returncode, said) == (0, "")
 
 
-def test_a_command_of_a_jailed_shell_goes_on(place: Path) -> None:
+def test_a_command_of_a_jailed_shell_continues(place: Path) -> None:
     (place / "work").mkdir()
     process = start(place, HUTCH, "shell", "-w", "work", "--", "sh", "-c", 'echo on; read word; echo "$word"')
     assert process.stdout is not None
@@ -125,7 +125,7 @@ def test_a_command_of_a_jailed_shell_goes_on(place: Path) -> None:
     assert process.returncode == 0
 
 
-def test_an_mcp_server_goes_on(place: Path) -> None:
+def test_an_mcp_server_continues(place: Path) -> None:
     (place / "work").mkdir()
     process = start(place, HUTCH, "mcp", "serve", "-w", "work", "--plain-directory")
     asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -138,7 +138,7 @@ def test_an_mcp_server_goes_on(place: Path) -> None:
     assert process.returncode == 0
 
 
-def test_a_run_knows_how_its_children_ended_also_when_sigchld_was_ignored(place: Path) -> None:
+def test_a_run_gets_exit_codes_although_sigchld_was_ignored(place: Path) -> None:
     desk = Desk(place)
     command = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
     ran = subprocess.run(
@@ -153,7 +153,7 @@ def test_a_run_knows_how_its_children_ended_also_when_sigchld_was_ignored(place:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_what_tests_start_has_default_signals_also_under_nohup() -> None:
+def test_processes_of_tests_have_default_signals_under_nohup() -> None:
     ran = subprocess.run(
         [
             *ignoring(*HANGUP_AND_KEYS, signal.SIGTERM),

@@ -1,4 +1,4 @@
-"""What people are told of what they asked of a session: which run, which files, and who has heard it."""
+"""Commands print the effect of an input: the run, the files, and whether the agent received it."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def house() -> Iterator[House]:
         yield opened
 
 
-def test_undo_names_the_run_and_the_files_until_nothing_is_left(house: House) -> None:
+def test_undo_names_the_run_and_the_files(house: House) -> None:
     id = house.new(WRITES, FINISHES, prompt="Write \x1b[1mmany")
     house.until(id, "idle")
     told = house.hutch("undo", id)
@@ -29,25 +29,25 @@ def test_undo_names_the_run_and_the_files_until_nothing_is_left(house: House) ->
         f"a.txt, b.txt, c.txt, d.txt, e.txt and 2 more. {id[-6:]} is idle.\n"
     )
     again = house.hutch("undo", id)
-    assert again.stdout == f"There is no run left to undo, so nothing was changed. {id[-6:]} is idle.\n"
+    assert again.stdout == f"There is no run to undo, so nothing was changed. {id[-6:]} is idle.\n"
 
 
-def test_what_is_sent_is_delivered_or_has_a_place(house: House) -> None:
+def test_a_message_is_delivered_or_queued(house: House) -> None:
     id = house.new(SLEEPS, SLEEPS, {"text": "Well then.", "times": 10})
     house.until(id, "idle", "parked")
     name = id[-6:]
     first = house.hutch("sessions", "send", id, "Begin").stdout
     assert first in (
-        f"Delivered: {name} has taken it up as a prompt.\n",
-        "Queued as a prompt, at position 1 in the queue.\n",
+        f"Delivered: {name} works on it as a prompt.\n",
+        "Queued as a prompt, at position 1.\n",
     )
     house.until(id, "running")
-    heard = f"the agent of {name} is running, and hears it before its next step.\n"
+    heard = f"the agent of {name} is running and gets it before its next step.\n"
     for place in (1, 2):
         told = house.hutch("sessions", "send", id, "Hurry").stdout
-        assert told == f"Queued, at position {place} of what waits for it: {heard}"
+        assert told == f"Queued, at position {place}: {heard}"
     assert house.hutch("sessions", "send", id, "--prompt", "Later").stdout == (
-        f"Queued as a prompt, behind what {name} does now.\n"
+        f"Queued as a prompt, after the current work of {name}.\n"
     )
 
 
@@ -55,4 +55,4 @@ def test_a_cancel_without_a_run_says_so(house: House) -> None:
     id = house.new({"text": "Hello."})
     house.until(id, "idle", "parked")
     told = house.hutch("sessions", "cancel", id).stdout
-    assert told.startswith("Nothing was running or waiting, so nothing was cancelled; ")
+    assert told.startswith("Nothing was cancelled: no run was active or queued. ")

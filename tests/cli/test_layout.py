@@ -3,29 +3,29 @@
 from rich.cells import cell_len
 
 from hutch.cli.render.layout import TerminalLines, coloured, plain
-from hutch.cli.render.transcript import Line, Piece
+from hutch.cli.render.transcript import Line, ReplyPart
 
 
-def test_pieces_become_lines_where_the_terminal_ends_between_words() -> None:
+def test_parts_of_a_reply_are_wrapped_between_words() -> None:
     paper = TerminalLines(23)
-    assert paper.put([Piece("The quick bro")]) == []
-    assert paper.begun == "The quick bro"
-    assert paper.put([Piece("wn fox jumps\nover")]) == [Line("The quick brown fox"), Line("jumps")]
-    assert paper.begun == "over"
+    assert paper.put([ReplyPart("The quick bro")]) == []
+    assert paper.unfinished == "The quick bro"
+    assert paper.put([ReplyPart("wn fox jumps\nover")]) == [Line("The quick brown fox"), Line("jumps")]
+    assert paper.unfinished == "over"
     assert paper.end() == [Line("over")]
     assert paper.end() == []
 
 
-def test_a_word_that_is_too_long_is_cut_and_nothing_of_it_is_lost() -> None:
+def test_a_long_word_is_split_without_loss() -> None:
     paper = TerminalLines(23)
-    rows = [line.text for line in paper.put([Piece("漢字" * 20)])]
+    rows = [line.text for line in paper.put([ReplyPart("漢字" * 20)])]
     assert all(cell_len(row) <= 20 for row in rows)
-    assert "".join(rows) + paper.begun == "漢字" * 20
+    assert "".join(rows) + paper.unfinished == "漢字" * 20
 
 
-def test_a_line_ends_what_was_being_written() -> None:
+def test_a_line_finishes_the_unfinished_one() -> None:
     paper = TerminalLines(40)
-    paper.put([Piece("half a ")])
+    paper.put([ReplyPart("half a ")])
     assert paper.put([Line("a note", "dim", "so: ")]) == [Line("half a "), Line("a note", "dim", "so: ")]
 
 
@@ -44,8 +44,8 @@ def test_long_lines_are_wrapped_too() -> None:
     assert all(cell_len(row.lead + row.text) <= 22 for row in rows)
 
 
-def test_nothing_that_an_agent_says_drives_the_terminal() -> None:
-    [line] = TerminalLines(200).put([Piece("a\x1b]0;owned\x07b\u202ec", end=True)])
+def test_a_reply_cannot_control_the_terminal() -> None:
+    [line] = TerminalLines(200).put([ReplyPart("a\x1b]0;owned\x07b\u202ec", end=True)])
     assert line == Line("a\\x1b]0;owned\\x07b\\u202ec")
 
 

@@ -39,13 +39,13 @@ def test_keys_make_a_line(keys: list[bytes], text: str, cursor: int) -> None:
     assert (editor.text, editor.cursor) == (text, cursor)
 
 
-def test_enter_gives_the_line_and_begins_another() -> None:
+def test_enter_submits_the_line() -> None:
     editor = LineEditor()
     assert editor.feed(b"one\rtwo") == [Submit("one")]
     assert editor.text == "two"
 
 
-def test_lines_come_back_and_what_was_being_typed_is_kept() -> None:
+def test_history_is_recalled_and_the_draft_survives() -> None:
     editor = typed(b"one\r", b"two\r", b"thr", UP, UP)
     assert editor.text == "one"
     editor.feed(DOWN + DOWN)
@@ -56,7 +56,7 @@ def test_a_pasted_newline_sends_nothing() -> None:
     assert LineEditor().feed(b"\x1b[200~rm -rf\r\x1b[201~") == []
 
 
-def test_leaving_and_stopping() -> None:
+def test_leave_and_suspend_keys() -> None:
     editor = LineEditor()
     assert editor.feed(b"\x04") == [Leave()]
     assert editor.feed(b"ab\x01\x04") == []

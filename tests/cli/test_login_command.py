@@ -34,13 +34,13 @@ def url(house: House) -> str:
     return str(house.json("status")["url"])
 
 
-def test_a_token_from_standard_input_is_kept_for_its_owner_alone(
+def test_a_token_is_read_from_standard_input_and_stored_privately(
     house: House, elsewhere: House, url: str
 ) -> None:
     token = house.json("tokens", "create", "--user", "ada")["token"]
     done = elsewhere.say("login", url, stdin=f"{token}\n")
     assert done.returncode == exit_codes.OK, done.stderr
-    assert done.stdout == f"Logged in at {url} as ada, who may read, write. `hutch logout` ends it.\n"
+    assert done.stdout == f"Logged in to {url} as ada (read, write). To log out: hutch logout\n"
     kept = elsewhere.place / "home" / "login.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     made = elsewhere.json("sessions", "new", "--purpose", "from afar")
@@ -53,11 +53,11 @@ def test_a_token_from_standard_input_is_kept_for_its_owner_alone(
     assert again.returncode == exit_codes.OK
 
 
-def test_a_password_makes_a_token_that_ends_with_the_login(house: House, elsewhere: House, url: str) -> None:
+def test_a_password_creates_a_token_that_logout_revokes(house: House, elsewhere: House, url: str) -> None:
     with elsewhere.visitor("login", url, "--name", "ada") as ada:
         ada.see("Password: ")
         ada.type(f"{PASSWORD}\r")
-        ada.see(f"Logged in at {url} as ada")
+        ada.see(f"Logged in to {url} as ada")
         assert ada.leave() == exit_codes.OK
         assert PASSWORD.encode() not in ada.shown
     token = json.loads((elsewhere.place / "home" / "login.json").read_text())["token"]
@@ -69,9 +69,9 @@ def test_a_password_makes_a_token_that_ends_with_the_login(house: House, elsewhe
     assert refused.returncode == exit_codes.DENIED
 
 
-def test_what_is_wrong_is_told_and_nothing_is_kept(elsewhere: House, url: str) -> None:
+def test_a_failed_login_stores_nothing(elsewhere: House, url: str) -> None:
     wrong = elsewhere.say("login", url, stdin="hutch_nonsense\n")
-    assert wrong.returncode == exit_codes.DENIED and "does not know this token" in wrong.stderr
+    assert wrong.returncode == exit_codes.DENIED and "rejects this token" in wrong.stderr
     wrong = elsewhere.say("login", url, "--name", "ada", "--json", stdin="wrong\n")
     assert wrong.returncode == exit_codes.DENIED
     assert json.loads(wrong.stderr)["error"]["code"] == "unauthenticated"
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_told_and_nothing_is_kept(elsewhere: House, url: str) -
     assert elsewhere.hutch("logout").stdout == "You are not logged in anywhere.\n"
 
 
-def test_a_server_in_the_clear_is_warned_of(elsewhere: House) -> None:
+def test_an_unencrypted_server_causes_a_warning(elsewhere: House) -> None:
     done = run(
         [HUTCH, "login", "http://192.0.2.1:9"],
         env=elsewhere.environment(),

@@ -66,14 +66,14 @@ def test_help_lists_every_command_under_its_group(
 
 
 @pytest.mark.parametrize("width", [40, 41, 59, 60, 72, 80, 100, 300])
-def test_help_fits_on_a_terminal_and_says_the_same(width: int) -> None:
+def test_help_fits_the_terminal_without_loss(width: int) -> None:
     told = top_level_help.help_text(width)
     assert [line for line in told.splitlines() if len(line) > width] == []
     assert told.split() == top_level_help.help_text(80).split()
     assert not re.search(r"\d\n", told)
 
 
-def test_help_takes_the_width_of_the_terminal(
+def test_help_uses_the_width_of_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "44")
@@ -81,14 +81,14 @@ def test_help_takes_the_width_of_the_terminal(
     assert capsys.readouterr().out == top_level_help.help_text(44)
 
 
-def test_what_continues_a_line_of_help_hangs_below_its_text() -> None:
+def test_wrapped_help_is_indented() -> None:
     assert (
-        "  --debug     Show where it happened\n              when something breaks.\n"
+        "  --debug     Show a traceback when a\n              command fails.\n"
         in top_level_help.help_text(40)
     )
 
 
-def test_help_tells_every_exit_code_and_calls_a_record_a_record() -> None:
+def test_help_lists_every_exit_code() -> None:
     told = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
     assert told == set(exit_codes.MEANINGS)
     assert "hutch verify RECORD" in top_level_help.help_text()
@@ -96,7 +96,9 @@ def test_help_tells_every_exit_code_and_calls_a_record_a_record() -> None:
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["config"], ["config", "show"], ["help"]])
-def test_help_in_a_word_is_help_by_option(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_command_equals_the_help_option(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*words, "--help"]) == exit_codes.OK
     wanted = capsys.readouterr().out
     assert run(["help", *words]) == exit_codes.OK
@@ -117,7 +119,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("word", "message"),
     [
         ("vrify", "hutch: There is no command 'vrify'. Did you mean 'verify'?\n"),
-        ("zzz", "hutch: There is no command 'zzz'. 'hutch --help' lists what there is.\n"),
+        ("zzz", "hutch: There is no command 'zzz'. 'hutch --help' lists every command.\n"),
         ("--versoin", "hutch: There is no option '--versoin'. Did you mean '--version'?\n"),
     ],
 )
@@ -139,9 +141,7 @@ def test_an_unknown_word_gets_a_suggestion(
         ("unavailable", 6),
     ],
 )
-def test_an_error_for_people_is_its_message_and_a_code(
-    kind: str, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_is_printed_as_its_message(kind: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(ERRORS[kind], HutchError)
     assert run(["fail", kind], TABLE) == code
     assert capsys.readouterr().err == "hutch: No.\n"
@@ -156,7 +156,7 @@ def test_anything_else_is_called_a_bug(capsys: pytest.CaptureFixture[str]) -> No
     assert "Traceback" not in said
 
 
-def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_shows_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--debug", "fail", "bug"], TABLE) == exit_codes.BUG
     assert "Traceback" in capsys.readouterr().err
 
@@ -176,8 +176,8 @@ def test_a_command_decides_its_exit_code() -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["answer"], "Missing argument 'code'. 'hutch answer --help' tells more."),
-        (["answer", "0", "--loud"], "No such option: --loud. 'hutch answer --help' tells more."),
+        (["answer"], "Missing argument 'code'. For help: hutch answer --help"),
+        (["answer", "0", "--loud"], "No such option: --loud. For help: hutch answer --help"),
     ],
 )
 def test_wrong_usage_points_to_the_help(
@@ -195,14 +195,12 @@ def test_wrong_usage_points_to_the_help(
         (["run", "x", "--max-cost", "x"], "'--max-cost': it must be a number."),
     ],
 )
-def test_a_wrong_value_is_told_in_our_words(
-    args: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_value_is_explained(args: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(args) == exit_codes.BAD_REQUEST
     assert told in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -219,7 +217,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         *(["__complete", "v"], ["__complete", "log", ""], ["__complete", "export", "l"]),
     ],
 )
-def test_what_needs_nothing_loads_nothing(args: list[str]) -> None:
+def test_simple_commands_load_few_modules(args: list[str]) -> None:
     program = f"import sys; from hutch.cli.main import run; run({args!r}); print('\\n', *sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert HEAVY.intersection(ran.stdout.splitlines()[-1].split()) == set()
@@ -230,7 +228,7 @@ def test_the_first_help_does_not_even_load_typer() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
-def test_a_run_asks_a_server_before_its_client_is_loaded() -> None:
+def test_a_run_sends_its_request_before_loading_the_client() -> None:
     program = (
         "import sys\n"
         "from hutch.cli.command_table import BY_NAME\n"

@@ -87,7 +87,7 @@ def hutch(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_plugin_is_a_command_as_any_other(place: Path) -> None:
+def test_a_plugin_runs_like_any_command(place: Path) -> None:
     assert hutch(place, "hello", "world").stdout == "hello\n"
     loud = hutch(place, "hello", "world", "--loud")
     assert (loud.returncode, loud.stdout) == (7, "HELLO\n")
@@ -111,7 +111,7 @@ def test_help_names_them_without_loading_any(place: Path) -> None:
     assert "hello\tAdded by hutch-hello 1.0.\n" in hutch(place, "__complete", "hel").stdout
 
 
-def test_one_that_is_broken_is_named_and_the_others_work(place: Path) -> None:
+def test_a_broken_plugin_does_not_affect_others(place: Path) -> None:
     broken = hutch(place, "broken")
     assert broken.returncode == exit_codes.UNAVAILABLE
     assert "The plugin 'broken' of hutch-hello 1.0 cannot be loaded: ModuleNotFoundError" in broken.stderr
@@ -120,27 +120,25 @@ def test_one_that_is_broken_is_named_and_the_others_work(place: Path) -> None:
     assert failed.returncode == exit_codes.UNAVAILABLE
     assert "The plugin 'hello' of hutch-hello 1.0 failed: ValueError: seven is odd" in failed.stderr
     assert "bug in Hutch" not in failed.stderr
-    for name, why in (("twice", "2 distributions add 'twice'"), ("vague", "names no code")):
+    for name, why in (("twice", "2 distributions add 'twice'"), ("vague", "is not of the form")):
         told = hutch(place, name)
         assert told.returncode == exit_codes.BAD_REQUEST and why in told.stderr
 
 
-def test_a_name_of_hutch_cannot_be_taken(place: Path) -> None:
+def test_a_plugin_cannot_replace_a_command_of_hutch(place: Path) -> None:
     assert "Turn a prompt" in hutch(place, "--help").stdout
     assert "PROMPT" in hutch(place, "run", "--help").stdout
     names = {command.name for command in COMMANDS}
     assert [each.command.name for each in find_plugins([str(place)]) if each.command.name in names] == ["run"]
 
 
-def test_nothing_is_found_where_somebody_happens_to_stand(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_plugin_is_found_in_the_current_directory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     assert find_plugins(["", ".", "nowhere"]) == []
     assert find_plugin("hello", [str(place)]) is not None
 
 
-def test_the_first_of_two_versions_counts(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_first_of_two_versions_is_used(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("second")
     install(other, "hutch-hello", "hello = elsewhere:app")
     found = find_plugin("hello", [str(other), str(place)])

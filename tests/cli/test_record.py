@@ -54,7 +54,7 @@ ENDED = SessionEnded(outcome="done")
 def test_an_empty_installation_says_so(tmp_path: Path) -> None:
     listed = hutch(tmp_path, "log")
     assert (listed.returncode, listed.stdout) == (0, "")
-    assert listed.stderr == "There are no sessions yet. `hutch run` records one.\n"
+    assert listed.stderr == "There are no sessions yet. `hutch run` creates one.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -85,7 +85,7 @@ def test_a_log_is_shown_line_by_line(tmp_path: Path) -> None:
     ] == ["2", "3"]
 
 
-def test_a_signing_key_that_was_lost_is_not_replaced_in_silence(tmp_path: Path) -> None:
+def test_a_lost_signing_key_is_not_replaced_silently(tmp_path: Path) -> None:
     key = tmp_path / "data" / "keys" / "signing.pem"
     record(tmp_path, ENDED)
     before = hutch(tmp_path, "config", "fingerprint").stdout.strip()
@@ -99,7 +99,7 @@ def test_a_signing_key_that_was_lost_is_not_replaced_in_silence(tmp_path: Path) 
     assert "signing_key" not in hutch(tmp_path, "receipt", "last").stderr
 
 
-def test_a_log_as_json_carries_the_whole_event(tmp_path: Path) -> None:
+def test_a_log_as_json_contains_whole_events(tmp_path: Path) -> None:
     record(tmp_path, said("line\nbreak"))
     lines = hutch(tmp_path, "log", "last", "--json").stdout.splitlines()
     assert json.loads(lines[1])["event"] == {
@@ -112,14 +112,14 @@ def test_a_log_as_json_carries_the_whole_event(tmp_path: Path) -> None:
     }
 
 
-def test_what_an_event_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_an_event_cannot_control_the_terminal(tmp_path: Path) -> None:
     record(tmp_path, said("\x1b]0;owned\x07\x1b[2J\nforged line\u202e"))
     shown = hutch(tmp_path, "log", "last").stdout
     assert len(shown.splitlines()) == 2
     assert not any(sign in shown for sign in "\x1b\x07\u202e")
 
 
-def test_what_a_message_quotes_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_a_quoted_text_cannot_control_the_terminal(tmp_path: Path) -> None:
     refused = hutch(tmp_path, "verify", "\x1b[31mevil\x07.zip")
     assert refused.returncode == 2
     assert "evil" in refused.stderr and not any(sign in refused.stderr for sign in "\x1b\x07")
@@ -159,7 +159,7 @@ def test_output_into_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
     assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
 
 
-def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
+def test_following_stops_when_the_reader_closes_the_pipe(tmp_path: Path) -> None:
     record(tmp_path, said("the session stays open, and silent"))
     environment = {"HUTCH_HOME": str(tmp_path), "PATH": os.defpath}
     follower = Forked([HUTCH, "log", "last", "--follow"], env=environment, stdout=subprocess.PIPE)
@@ -172,14 +172,14 @@ def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--follow"], "Say which session"),
-        (["--after", "3"], "Say which session"),
-        (["last", "--after", "x"], "'--after': it must be a whole number. 'hutch log --help'"),
-        (["last", "--after", "9"], "has 1 events; there is nothing after 9"),
-        (["last", "--after", str(2**80)], "nothing after"),
+        (["--follow"], "Name a session"),
+        (["--after", "3"], "Name a session"),
+        (["last", "--after", "x"], "'--after': it must be a whole number. For help: hutch log --help"),
+        (["last", "--after", "9"], "has only 1 events; there is none after 9"),
+        (["last", "--after", str(2**80)], "there is none after"),
     ],
 )
-def test_a_log_asked_for_wrongly_is_told(tmp_path: Path, options: list[str], message: str) -> None:
+def test_wrong_options_of_log_are_explained(tmp_path: Path, options: list[str], message: str) -> None:
     record(tmp_path)
     refused = hutch(tmp_path, "log", *options)
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -211,7 +211,7 @@ def test_a_wrong_session_is_named(tmp_path: Path, command: list[str]) -> None:
     assert "is not a session id" in hutch(tmp_path, *command, "../../etc").stderr
 
 
-def test_a_part_of_its_id_names_a_session(tmp_path: Path) -> None:
+def test_a_prefix_or_suffix_names_a_session(tmp_path: Path) -> None:
     first, second = record(tmp_path, said("one")), record(tmp_path, said("two"))
     for name in (first[-6:], first[4:-3] + first[-3:], first):
         shown = hutch(tmp_path, "log", name, "--json")
@@ -249,7 +249,7 @@ def test_an_export_does_not_replace_a_file_unasked(tmp_path: Path) -> None:
     assert hutch(tmp_path, "export", "last", "-o", "mine.zip", "--force").returncode == 0
 
 
-def test_a_rolled_back_log_does_not_agree_with_its_receipt(tmp_path: Path) -> None:
+def test_a_rolled_back_log_does_not_match_its_receipt(tmp_path: Path) -> None:
     record(tmp_path, said("one"))
     shutil.copytree(tmp_path / "data", tmp_path / "old")
     session_id = json.loads(hutch(tmp_path, "log", "--json").stdout)["session"]
@@ -264,7 +264,7 @@ def test_a_rolled_back_log_does_not_agree_with_its_receipt(tmp_path: Path) -> No
     hutch(tmp_path, "export", "last", "-o", "whole.zip")
     assert "exists" in hutch(tmp_path, "receipt", "last", "-o", "receipt.json").stderr
     agreed = hutch(tmp_path, "verify", "whole.zip", "--receipt", "receipt.json")
-    assert agreed.returncode == 0 and "agrees with 1 receipt\n" in agreed.stdout
+    assert agreed.returncode == 0 and "matches 1 receipt\n" in agreed.stdout
     shutil.rmtree(tmp_path / "data")
     (tmp_path / "old").rename(tmp_path / "data")
     hutch(tmp_path, "export", "last", "-o", "cut.zip")
@@ -275,11 +275,11 @@ def test_a_rolled_back_log_does_not_agree_with_its_receipt(tmp_path: Path) -> No
 
 def test_erased_events_show_as_erased_and_the_record_stays_valid(tmp_path: Path) -> None:
     record(tmp_path, said("my password is hunter2"), said("fine"), ENDED)
-    assert "Say which events" in hutch(tmp_path, "erase", "last").stderr
-    assert "add --yes" in hutch(tmp_path, "erase", "last", "--seq", "2").stderr
+    assert "Choose the events" in hutch(tmp_path, "erase", "last").stderr
+    assert "Use --yes" in hutch(tmp_path, "erase", "last", "--seq", "2").stderr
     assert "is not an event number" in hutch(tmp_path, "erase", "last", "--seq", "2-", "--yes").stderr
-    assert "goes backwards" in hutch(tmp_path, "erase", "last", "--seq", "3-2", "--yes").stderr
-    assert "Choose one" in hutch(tmp_path, "erase", "last", "--seq", "2", "--all", "--yes").stderr
+    assert "is reversed" in hutch(tmp_path, "erase", "last", "--seq", "3-2", "--yes").stderr
+    assert "exclude each other" in hutch(tmp_path, "erase", "last", "--seq", "2", "--all", "--yes").stderr
     assert "has no event 9; it has 1 to 4" in hutch(tmp_path, "erase", "last", "--seq", "9", "--yes").stderr
     done = hutch(tmp_path, "erase", "last", "--seq", "2", "--reason", "a password", "--yes")
     assert (done.returncode, done.stderr) == (0, "1 payload erased.\n")

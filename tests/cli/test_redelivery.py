@@ -1,4 +1,4 @@
-"""`hutch changes propose` and `deliver` for runs of a server, and what is told of deliveries."""
+"""`hutch changes propose` and `deliver` for runs of a server, and the messages about deliveries."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,17 +27,17 @@ def branches(repo: Path) -> list[str]:
     return git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
-def test_failing_tests_of_a_server_are_told_and_proposed_on_somebodys_word(house: House) -> None:
+def test_failing_tests_are_reported_and_proposed_on_request(house: House) -> None:
     repo = repository(house, "failing")
     ran = house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
     shown = house.json("sessions", "show", "last")
     run = shown["runs"][0]["id"]
     assert ran.returncode == exit_codes.NO, ran.stderr
-    assert f"all the same: hutch changes propose {run}\n" in ran.stdout
+    assert f"deliver anyway: hutch changes propose {run}\n" in ran.stdout
     assert (shown["delivered"]["outcome"], shown["delivered"]["run_id"]) == ("failed", run)
     told = house.hutch("sessions", "show", "last").stdout
-    assert f"not delivered {shown['delivered']['reason']}\n" in told
-    assert f"all the same  hutch changes propose {run}\n" in told
+    assert f"not delivered  {shown['delivered']['reason']}\n" in told
+    assert f"deliver anyway hutch changes propose {run}\n" in told
     refused = house.hutch("changes", "deliver", run)
     assert refused.returncode == exit_codes.BAD_REQUEST
     assert f"hutch changes propose {run}" in refused.stderr and branches(repo) == ["main"]
@@ -46,20 +46,20 @@ def test_failing_tests_of_a_server_are_told_and_proposed_on_somebodys_word(house
     [branch] = [each for each in branches(repo) if each != "main"]
     change, told_branch, title = proposed.stdout.splitlines()[0].split(maxsplit=2)
     assert (told_branch, title) == (branch, "Nearly")
-    assert f"look at it: hutch changes show {change}\n" in proposed.stdout
+    assert f"review it: hutch changes show {change}\n" in proposed.stdout
     again = house.json("changes", "propose", run)
     assert (again["delivered"]["change_id"], len(branches(repo))) == (change, 2)
-    assert f"delivered     {change} {repo}#{branch}\n" in house.hutch("sessions", "show", "last").stdout
+    assert f"delivered      {change} {repo}#{branch}\n" in house.hutch("sessions", "show", "last").stdout
 
 
-def test_nobody_waits_for_a_session_that_is_paused(house: House) -> None:
+def test_redelivery_does_not_wait_for_a_paused_session(house: House) -> None:
     repo = repository(house, "paused")
     house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
     run = house.json("sessions", "show", "last")["runs"][0]["id"]
     assert house.hutch("sessions", "pause", "last").returncode == exit_codes.OK
     told = house.hutch("changes", "propose", run)
     assert (told.returncode, branches(repo)) == (exit_codes.OK, ["main"])
-    assert "is paused: it is delivered when that goes on." in told.stdout
+    assert "is paused. Delivery happens when it is resumed." in told.stdout
 
 
 def test_a_run_that_changed_nothing_says_so(house: House) -> None:
@@ -68,7 +68,7 @@ def test_a_run_that_changed_nothing_says_so(house: House) -> None:
     ran = house.hutch("run", "Is it fine?", "--server", "--repo", str(repo), "--model", model)
     assert ran.returncode == exit_codes.OK, ran.stderr
     assert f"\n{NOTHING}\n" in ran.stdout
-    assert f"delivered     {NOTHING}\n" in house.hutch("sessions", "show", "last").stdout
+    assert f"delivered      {NOTHING}\n" in house.hutch("sessions", "show", "last").stdout
     house.hutch("sessions", "end", "last")
     assert f"\n{NOTHING}\n" in house.hutch("attach", "last").stdout
 
@@ -83,7 +83,7 @@ def test_a_run_of_the_command_line_is_still_proposed_beside_a_server(house: Hous
     assert len(branches(repo)) == 2
 
 
-def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
+def test_uncommitted_changes_are_reported(house: House) -> None:
     repo = repository(house, "dirty")
     (repo / "adding.py").write_text("def add(a, b):\n    return a - b  # mine\n")
     (repo / "new.txt").write_text("new\n")
@@ -99,7 +99,7 @@ def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
     assert "not committed" not in house.hutch(*words, house.model(*FIXES)).stdout
 
 
-def test_an_unknown_run_is_told_as_that(house: House) -> None:
+def test_an_unknown_run_is_reported(house: House) -> None:
     for name in ("run_01jd2m4c9k7w6t0q8n5x3vbaeh", "nonsense"):
         unknown = house.hutch("changes", "propose", name)
         assert unknown.returncode == exit_codes.BAD_REQUEST and "There is no run" in unknown.stderr, (
@@ -107,7 +107,7 @@ def test_an_unknown_run_is_told_as_that(house: House) -> None:
         )
 
 
-def test_what_is_told_of_each_outcome() -> None:
+def test_each_outcome_has_its_message() -> None:
     proposed = {"outcome": "proposed", "change_id": "chg_1", "url": "https://github.com/a/b/pull/1"}
     assert delivery_lines("run_1", proposed) == [("delivered", "chg_1 https://github.com/a/b/pull/1")]
     assert delivery_lines("run_1", {"outcome": "nothing"}) == [("delivered", NOTHING)]
@@ -117,12 +117,12 @@ def test_what_is_told_of_each_outcome() -> None:
         ("try again", "hutch changes deliver run_1"),
     ]
     assert delivery_lines("run_1", {**failed, "failing": True})[1] == (
-        "all the same",
+        "deliver anyway",
         "hutch changes propose run_1",
     )
 
 
-def test_a_run_of_a_server_exits_as_one_without(house: House) -> None:
+def test_a_run_on_a_server_has_the_exit_code_of_a_local_run(house: House) -> None:
     empty = house.place / "empty"
     git(house.place, "init", "-q", str(empty))
     for repo in (house.place / "missing", empty):
@@ -133,7 +133,7 @@ def test_a_run_of_a_server_exits_as_one_without(house: House) -> None:
         assert codes == [exit_codes.BAD_REQUEST] * 3, alone.stderr + served.stdout + served.stderr
 
 
-def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House) -> None:
+def test_tests_that_failed_before_are_no_failure_on_a_server(house: House) -> None:
     repo = repository(house, "as before")
     model = house.model(
         {"calls": [call("write_file", path="README", content="Adding.\n")]},

@@ -1,4 +1,4 @@
-"""`hutch review`: an agent reads a change without a server, and scripts can tell what it found."""
+"""`hutch review`: an agent reviews a change without a server, and the exit code gives the verdict."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def desk() -> Iterator[Desk]:
     shutil.rmtree(directory)
 
 
-def test_blockers_are_an_exit_code_and_comments_are_kept(desk: Desk) -> None:
+def test_blockers_set_the_exit_code_and_comments_are_stored(desk: Desk) -> None:
     before = git(desk.work, "for-each-ref")
     found = desk.hutch("review", "--json", "--model", desk.cassette(*FINDS))
     assert found.returncode == 3, found.stdout + found.stderr
@@ -59,7 +59,7 @@ def test_blockers_are_an_exit_code_and_comments_are_kept(desk: Desk) -> None:
     assert [each["type"] for each in told] == ["review", "comment"]
 
 
-def test_what_cannot_be_reviewed(desk: Desk) -> None:
+def test_invalid_targets_of_a_review_are_refused(desk: Desk) -> None:
     for target, code, why in (
         ("chg_none", 2, "There is no change"),
         ("https://github.com/ada/shop", 2, "is not a pull request"),
@@ -69,14 +69,14 @@ def test_what_cannot_be_reviewed(desk: Desk) -> None:
         assert (ran.returncode, why in ran.stderr) == (code, True), ran.stderr
 
 
-def test_a_reviewer_that_does_not_end_has_said_nothing(desk: Desk) -> None:
+def test_an_unfinished_review_stores_nothing(desk: Desk) -> None:
     ran = desk.hutch("review", "--max-turns", "1", "--model", desk.cassette(*FINDS))
     assert ran.returncode == 5, ran.stdout + ran.stderr
     assert desk.hutch("changes", "comments", "--json").stdout == ""
 
 
-def test_without_a_model_nothing_is_reviewed_and_what_was_said_stands(desk: Desk) -> None:
-    """The attack: who wants a merge that a review holds back takes the model away, and asks again."""
+def test_without_a_model_an_earlier_review_stays(desk: Desk) -> None:
+    """The attack: remove the model and review again, to lift the block of an earlier review."""
     assert desk.hutch("review", "--model", desk.cassette(*FINDS)).returncode == 3
     for words in ((), ("--model", f"scripted:{OFFLINE}"), ("--again",)):
         ran = desk.hutch("review", "last", *words)
@@ -88,7 +88,7 @@ def test_without_a_model_nothing_is_reviewed_and_what_was_said_stands(desk: Desk
     assert merged.returncode == 2 and "the agent's review asked for changes" in merged.stderr
 
 
-def test_a_review_that_ends_without_a_title_is_called_by_what_it_says(desk: Desk) -> None:
+def test_a_review_without_a_title_takes_its_first_line(desk: Desk) -> None:
     for said, title, body in (
         ("## It adds.\n\nNothing is wrong with it.", "It adds.", "Nothing is wrong with it."),
         ("word " * 40, f"{'word ' * 14}w…", ("word " * 40).strip()),
@@ -102,7 +102,7 @@ def test_a_review_that_ends_without_a_title_is_called_by_what_it_says(desk: Desk
 
 @dataclass
 class Pull:
-    """A pull request of somebody on a GitHub."""
+    """Another user's pull request on GitHub."""
 
     url: str
     repo: Repository

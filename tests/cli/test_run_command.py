@@ -41,7 +41,7 @@ def branches(desk: Desk) -> list[str]:
     return git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
-# --- what is shown ---
+# --- output ---
 
 
 def test_a_prompt_becomes_a_tested_change(desk: Desk) -> None:
@@ -80,7 +80,7 @@ def test_a_repository_of_many_files_is_worked_on_in_layers(desk: Desk) -> None:
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_lines_of_json_for_programs(desk: Desk) -> None:
+def test_a_run_prints_json_lines(desk: Desk) -> None:
     ran = desk.run("--json")
     assert (ran.returncode, ran.stderr) == (0, "")
     told = lines(ran.stdout)
@@ -95,7 +95,7 @@ def test_lines_of_json_for_programs(desk: Desk) -> None:
 def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None:
     ran = desk.run("--no-pr")
     assert (ran.returncode, branches(desk)) == (0, ["main"])
-    found = re.search(r"No branch was made. What was done is in the workspace (\S+):\n", ran.stdout)
+    found = re.search(r"No branch was created. The work is in the workspace (\S+):\n", ran.stdout)
     assert found
     assert "return a + b" in desk.hutch("workspace", "cat", found[1], "adding.py").stdout
     way = re.search(r"^deliver it: hutch (changes deliver run_\w+)$", ran.stdout, re.MULTILINE)
@@ -105,7 +105,7 @@ def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_a_password_in_the_address_is_hidden_wherever_it_is_said(desk: Desk) -> None:
+def test_a_password_in_the_address_is_hidden_everywhere(desk: Desk) -> None:
     password = "grue-lantern-9981"
     says = {"text": f"It is {password}.", "calls": [call("bash", command=f"echo {password} > a; cat a")]}
     tape = desk.place / "tape.json"
@@ -132,14 +132,14 @@ def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(desk: Desk) -
     assert "ses_" not in desk.hutch("log").stdout
 
 
-def test_nothing_done_is_no_pull_request(desk: Desk) -> None:
+def test_a_run_without_changes_opens_no_pull_request(desk: Desk) -> None:
     ran = desk.run(replies=({"text": "It is fine as it is."},))
     assert (ran.returncode, branches(desk)) == (0, ["main"])
     assert "Nothing was changed" in ran.stdout
     assert "pull request" not in ran.stdout
 
 
-def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None:
+def test_a_missing_repository_is_not_delivered_to(desk: Desk) -> None:
     desk.run(replies=({"text": "It is fine."},))
     nothing = desk.hutch("changes", "deliver")
     assert (nothing.returncode, nothing.stderr) == (0, f"{NOTHING}\n")
@@ -150,16 +150,16 @@ def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None
     assert ended.returncode == 2 and "has ended" in ended.stderr
 
 
-def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
+def test_a_plain_directory_is_worked_on_but_not_delivered(desk: Desk) -> None:
     shutil.rmtree(desk.work / ".git")
     refused = desk.run()
     assert refused.returncode == exit_codes.BAD_REQUEST and "--plain-directory" in refused.stderr
     ran = desk.run("--plain-directory")
     assert ran.returncode == 0, ran.stderr
-    assert "What was done is in the workspace" in ran.stdout
+    assert "The work is in the workspace" in ran.stdout
 
 
-def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:
+def test_control_characters_are_escaped(desk: Desk) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202e"
     ran = desk.run(
         replies=(
@@ -171,7 +171,7 @@ def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:
     assert not set(ran.stdout) & {"\x1b", "\x07", "\u202e"}
 
 
-def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> None:
+def test_without_a_model_a_run_fails(desk: Desk) -> None:
     nobody = {"HUTCH_MODELS__OLLAMA_BASE_URL": "http://127.0.0.1:9"}
     ran = desk.hutch("run", "Mend add", **nobody)
     assert ran.returncode == exit_codes.UNAVAILABLE
@@ -181,7 +181,7 @@ def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> N
 
 
 def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
-    """Ctrl-C when a line is shown, which must be while the run goes on; what was shown after it."""
+    """Press Ctrl-C when a line is shown, which must be during the run; return the later output."""
     with Forked(
         [HUTCH, "run", "Wait", "--model", desk.cassette(*replies)],
         cwd=desk.work,
@@ -199,20 +199,20 @@ def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
     return str(rest)
 
 
-def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
+def test_output_of_a_command_is_shown_live(desk: Desk) -> None:
     command = "echo begun; sleep 60; echo over"
     waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
     assert "begun" not in interrupted_at("  begun\n", desk, *waits)
 
 
-def test_what_the_model_says_is_shown_while_it_speaks(desk: Desk) -> None:
+def test_a_reply_is_shown_while_it_is_streamed(desk: Desk) -> None:
     interrupted_at("I begin.\n", desk, {"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}})
 
 
-# --- who it is by ---
+# --- the author ---
 
 
-def test_the_author_is_whom_the_persons_git_names_or_the_setting(desk: Desk) -> None:
+def test_the_author_comes_from_git_or_the_setting(desk: Desk) -> None:
     def author() -> str:
         last = branches(desk)[-2]
         return git(desk.work, "show", "-s", "--format=%an <%ae>", last)
@@ -228,7 +228,7 @@ def test_the_author_is_whom_the_persons_git_names_or_the_setting(desk: Desk) -> 
     assert desk.run(HUTCH_DELIVERY__AUTHOR="nobody").returncode == 2
 
 
-def test_a_secret_in_what_the_model_says_reaches_nobody(desk: Desk) -> None:
+def test_a_secret_in_a_reply_is_redacted(desk: Desk) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
     finish = call("finish", title=f"Use {secret}\nnow", summary=f"It is {secret}.")
     for words in ((), ("--json",)):
@@ -242,7 +242,7 @@ def test_a_secret_in_what_the_model_says_reaches_nobody(desk: Desk) -> None:
 # --- exit codes ---
 
 
-def test_a_secret_in_pieces_is_not_put_together(desk: Desk) -> None:
+def test_a_secret_split_over_parts_is_redacted(desk: Desk) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
     apart = secret.replace("B2", "B\x012")
     replies = (FIXES[0], {"calls": [call("finish", title=f"Use {apart}", summary=f"It is {apart}.")]})
@@ -254,25 +254,25 @@ def test_a_secret_in_pieces_is_not_put_together(desk: Desk) -> None:
     assert "session.opened" in told and secret not in ran.stdout + told
 
 
-def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
+def test_failing_tests_exit_with_3_and_are_not_delivered(desk: Desk) -> None:
     ran = desk.run(replies=BREAKS)
     assert (ran.returncode, branches(desk)) == (3, ["main"])
     assert "tests failing" in ran.stdout and "did not fail before" in ran.stdout, ran.stdout
 
 
-def test_tests_that_failed_before_keep_nothing_from_being_delivered(desk: Desk) -> None:
+def test_tests_that_failed_before_do_not_block_delivery(desk: Desk) -> None:
     test = (desk.work / "test_adding.py").read_text()
     commit(desk.work, {"test_adding.py": f"{test}\n    def test_moon(self):\n        self.fail()\n"})
     ran = desk.run(replies=(FIXES[0], {**FIXES[1], "times": 50}))
     assert (ran.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
     assert "1 test fails, as it did before." in desk.hutch("changes", "show").stdout
     assert "tests: 1 failed, 1 passed. 1 test fails, as it did before.\n" in ran.stdout
-    merge = re.search(r"merge it:   hutch (changes merge chg_\S+ --force)\n", ran.stdout)
+    merge = re.search(r"merge it:  hutch (changes merge chg_\S+ --force)\n", ran.stdout)
     assert merge and desk.hutch(*merge[1].split()).returncode == 0
     assert len(list((desk.place / "home/data/workspaces").iterdir())) == 1
 
 
-def test_where_nothing_can_run_the_tests_nobody_runs_them_before(desk: Desk) -> None:
+def test_tests_that_cannot_run_are_not_run_on_the_base(desk: Desk) -> None:
     (desk.work / ".hutch.toml").unlink()
     (desk.work / "package.json").write_text('{"devDependencies": {"jest": "^29"}}')
     git(desk.work, "add", "-A")
@@ -280,11 +280,11 @@ def test_where_nothing_can_run_the_tests_nobody_runs_them_before(desk: Desk) -> 
     ran = desk.run()
     assert ran.returncode == 3, ran.stderr
     assert "tests: The tests cannot be run: Jest is not in the jail" in ran.stdout
-    assert "before" not in ran.stdout.partition("No branch was made")[2]
-    assert "deliver it all the same: hutch changes propose" in ran.stdout
+    assert "before" not in ran.stdout.partition("No branch was created")[2]
+    assert "deliver anyway: hutch changes propose" in ran.stdout
 
 
-def test_tests_that_take_long_pass_when_they_are_given_the_time(desk: Desk) -> None:
+def test_slow_tests_pass_with_a_longer_timeout(desk: Desk) -> None:
     test = (desk.work / "test_adding.py").read_text()
     commit(
         desk.work,
@@ -297,9 +297,9 @@ def test_tests_that_take_long_pass_when_they_are_given_the_time(desk: Desk) -> N
     assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
-def test_what_fails_is_delivered_when_somebody_says_so_and_says_that_it_fails(desk: Desk) -> None:
+def test_failing_work_is_delivered_on_request_and_marked(desk: Desk) -> None:
     ran = desk.run(replies=BREAKS)
-    command = re.search(r"deliver it all the same: hutch (changes propose run_\S+)\n", ran.stdout)
+    command = re.search(r"deliver anyway: hutch (changes propose run_\S+)\n", ran.stdout)
     assert command, ran.stdout
     # Until then it can be tried again, as with a test that fails by chance.
     assert desk.hutch("resume").returncode == 3
@@ -319,36 +319,36 @@ def test_what_fails_is_delivered_when_somebody_says_so_and_says_that_it_fails(de
     assert desk.hutch("resume").returncode == 2
 
 
-def test_what_a_stopped_run_did_is_delivered_when_somebody_says_so(desk: Desk) -> None:
+def test_work_of_a_stopped_run_is_delivered_on_request(desk: Desk) -> None:
     assert desk.run("--max-turns", "1").returncode == 5
     done = desk.hutch("changes", "propose")
     assert (done.returncode, branches(desk)) == (0, ["hutch/mend-add", "main"])
     assert "The tests were not run on this." in desk.hutch("changes", "show").stdout
 
 
-def test_a_limit_is_five_and_the_rest_can_be_done(desk: Desk) -> None:
+def test_a_limit_exits_with_5_and_the_run_can_be_resumed(desk: Desk) -> None:
     ran = desk.run("--max-turns", "1")
     assert (ran.returncode, branches(desk)) == (5, ["main"])
     assert "limit reached: It took 1 turn, which is the limit." in ran.stdout
-    # What it took counts, and how to go on is told.
+    # Past usage counts, and the output says how to resume.
     again = desk.hutch("resume")
     assert (again.returncode, branches(desk)) == (5, ["main"])
-    command = re.search(r"Go on with: hutch (resume run_\S+ --max-turns 2)\n", again.stdout)
+    command = re.search(r"Resume with: hutch (resume run_\S+ --max-turns 2)\n", again.stdout)
     assert command, again.stdout
     went_on = desk.hutch(*command[1].split())
     assert (went_on.returncode, went_on.stderr) == (0, "")
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
 
 
-def test_money_is_a_limit_by_the_users_own_prices(desk: Desk) -> None:
+def test_max_cost_uses_the_users_prices(desk: Desk) -> None:
     priced = f"{desk.cassette(*FIXES)}=1000000/1000000/1000000"
     ran = desk.run("--max-cost", "2", HUTCH_MODELS__PRICES=priced)
     assert ran.returncode == 5
     assert re.search(r"limit reached: It cost \$\d+\.\d\d; the limit is \$2\.00\.", ran.stdout)
-    assert re.search(r"Go on with: hutch resume run_\S+ --max-cost 4\n", ran.stdout)
+    assert re.search(r"Resume with: hutch resume run_\S+ --max-cost 4\n", ran.stdout)
 
 
-def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
+def test_max_cost_is_refused_without_a_price(desk: Desk) -> None:
     unknown = ("--model", "openai-compatible:unknown")
     words = (
         "The price of openai-compatible:unknown is unknown, so its cost cannot be limited. Set its price in"
@@ -358,7 +358,7 @@ def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
         "HUTCH_MODELS__ATTEMPTS": "1",
     }
     ran = desk.run("--max-cost", "2", *unknown, **nobody)
-    assert ran.returncode == 2 and "takes it up" not in ran.stdout
+    assert ran.returncode == 2 and "starts with" not in ran.stdout
     assert words in ran.stderr and "limit tokens" in ran.stderr
     # Where only the persona says so, it is a warning.
     own = desk.place / "home/personas/poor.md"
@@ -368,7 +368,7 @@ def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
     assert (ran.returncode, f"warning: {words}" in ran.stdout) == (6, True)
 
 
-def test_more_than_is_usual_can_be_had_and_no_more_than_the_persona_says(desk: Desk) -> None:
+def test_limits_can_be_raised_up_to_those_of_the_persona(desk: Desk) -> None:
     endless = ({"calls": [call("bash", command="date +%N")], "times": 150},)
     ran = desk.run("--json", "--max-turns", "200", replies=endless)
     assert lines(ran.stdout)[-1]["turns"] == 150
@@ -380,7 +380,7 @@ def test_more_than_is_usual_can_be_had_and_no_more_than_the_persona_says(desk: D
     own.write_text("---\nlimits: {turns: 1}\n---\nBe brief.")
     ran = desk.run("--persona", "small", "--max-turns", "200")
     assert ran.returncode == 5
-    assert "Raise limits.turns of the persona 'small', and go on with: hutch resume run_" in ran.stdout
+    assert "Raise limits.turns of the persona 'small', then resume with: hutch resume run_" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -396,9 +396,9 @@ def test_more_than_is_usual_can_be_had_and_no_more_than_the_persona_says(desk: D
         (("--max-cost", "-1"), "--max-cost"),
     ],
 )
-def test_what_makes_no_sense_is_two_and_told(desk: Desk, words: tuple[str, ...], says: str) -> None:
+def test_invalid_options_exit_with_2(desk: Desk, words: tuple[str, ...], says: str) -> None:
     ran = desk.run(*words)
-    assert ran.returncode == 2 and "takes it up" not in ran.stdout
+    assert ran.returncode == 2 and "starts with" not in ran.stdout
     assert says in ran.stderr
     assert "Traceback" not in ran.stderr
 
@@ -406,7 +406,7 @@ def test_what_makes_no_sense_is_two_and_told(desk: Desk, words: tuple[str, ...],
 # --- the prompt ---
 
 
-def test_what_goes_wrong_before_a_run_is_json_for_programs(desk: Desk) -> None:
+def test_errors_before_a_run_are_json(desk: Desk) -> None:
     for words in (("run", "Mend add", "--repo", "nowhere"), ("resume", "run_nowhere")):
         told = desk.hutch(*words, "--json")
         assert (told.returncode, told.stdout) == (2, "")
@@ -430,7 +430,7 @@ def test_an_empty_prompt(desk: Desk, prompt: str, stdin: str) -> None:
 # --- recording ---
 
 
-def test_a_recording_plays_the_same_again(desk: Desk) -> None:
+def test_a_recording_replays_the_same_run(desk: Desk) -> None:
     tape = desk.place / "tape.json"
     assert desk.run("--record", str(tape), "--no-pr").returncode == 0
     again = desk.hutch("run", "Mend add", "--model", f"scripted:{tape}")
@@ -469,10 +469,10 @@ def interrupted(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: signal.Signals) -> None:
+def test_an_interrupted_run_can_be_resumed_as_printed(desk: Desk, number: signal.Signals) -> None:
     code, _, said = interrupted(desk, number)
     found = re.fullmatch(
-        r"hutch: stopped; nothing was delivered\. Go on with: hutch resume (run_\S+)\n", said
+        r"hutch: stopped; nothing was delivered\. Resume with: hutch resume (run_\S+)\n", said
     )
     assert found, said
     assert (code, branches(desk)) == (130, ["main"])
@@ -488,7 +488,7 @@ def test_a_resumed_run_is_interrupted_and_resumed_again(desk: Desk) -> None:
     twice = (SLOW[0], *SLOW)
     interrupted(desk, signal.SIGINT, replies=twice)
     code, _, said = interrupted(desk, signal.SIGINT, replies=twice, command=("resume", "last"))
-    assert code == 130 and "Go on with: hutch resume run_" in said
+    assert code == 130 and "Resume with: hutch resume run_" in said
     log = map(json.loads, desk.hutch("log", "last", "--json").stdout.splitlines())
     ends = [each["event"]["outcome"] for each in log if each["event"]["type"] == "run.ended"]
     assert ends == ["cancelled", "cancelled"]
@@ -496,7 +496,7 @@ def test_a_resumed_run_is_interrupted_and_resumed_again(desk: Desk) -> None:
     assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
-def test_a_run_that_somebody_works_on_is_not_resumed(desk: Desk) -> None:
+def test_an_active_run_is_not_resumed(desk: Desk) -> None:
     with Forked(
         [HUTCH, "run", "Wait", "--model", desk.cassette(*SLOW)],
         cwd=desk.work,
@@ -514,7 +514,7 @@ def test_a_run_that_somebody_works_on_is_not_resumed(desk: Desk) -> None:
     assert desk.hutch("resume", "last", "--model", desk.cassette(*FIXES)).returncode == 0
 
 
-def test_who_goes_on_holds_to_what_was_asked_for(desk: Desk) -> None:
+def test_a_resumed_run_keeps_its_options(desk: Desk) -> None:
     """Hosts, recording, delivery and the author."""
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     words = ("--net", "example.com", "--record", "tape.json", "--no-pr")
@@ -564,7 +564,7 @@ def told_run(told: list[dict[str, object]]) -> object:
     return next(each["run"] for each in told if each["type"] == "begin")
 
 
-def test_what_could_not_be_delivered_is_delivered_later(desk: Desk) -> None:
+def test_a_failed_delivery_is_repeated(desk: Desk) -> None:
     hook = desk.work / ".git/hooks/reference-transaction"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho closed for the night >&2\nexit 1\n")
@@ -588,7 +588,7 @@ def test_what_could_not_be_delivered_is_delivered_later(desk: Desk) -> None:
     assert len(branches(desk)) == 2
 
 
-def test_killed_when_the_branch_was_made_and_nobody_knew_yet(desk: Desk) -> None:
+def test_a_run_killed_after_creating_its_branch_is_delivered_once(desk: Desk) -> None:
     """The repository has the branch, Hutch has no change: going on ends in one of each."""
     hook, reached = desk.work / ".git/hooks/reference-transaction", desk.work / ".git/reached"
     hook.parent.mkdir(exist_ok=True)
@@ -617,7 +617,7 @@ def test_killed_when_the_branch_was_made_and_nobody_knew_yet(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("name", ["last", "run_nothing", "ses_nothing", "x"])
-def test_a_run_that_is_not_there(desk: Desk, name: str) -> None:
+def test_a_missing_run_is_reported(desk: Desk, name: str) -> None:
     ran = desk.hutch("resume", name)
     assert ran.returncode == 2
     assert f"There is no run '{name}'" in ran.stderr
@@ -627,7 +627,7 @@ def test_a_run_that_is_not_there(desk: Desk, name: str) -> None:
 
 
 class Person:
-    """Somebody at a terminal who has typed `hutch run …`."""
+    """A user at a terminal who has typed `hutch run …`."""
 
     def __init__(self, desk: Desk, *words: str) -> None:
         self.master, slave = pty.openpty()
@@ -652,11 +652,11 @@ class Person:
         os.write(self.master, text.encode())
 
     def look(self) -> bool:
-        """Read what there is; whether there may be more."""
+        """Read the available output; return whether there may be more."""
         if select.select([self.master], [], [], 0.1)[0]:
             try:
                 self.shown += os.read(self.master, 65536).decode(errors="replace")
-            except OSError:  # nobody is on the other side any more
+            except OSError:  # the other end is closed
                 return False
         return True
 
@@ -679,7 +679,7 @@ def person(desk: Desk, *replies: dict[str, object], persona: str = "pair") -> It
         os.close(opened.master)
 
 
-QUESTION = r"may it\? .*bash: .*really.*\[y\]es .*\[n\]o > "
+QUESTION = r"Allow .*bash: .*really.*\[y\]es .*\[n\]o > "
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("y", True), ("n", False), ("why", False), ("s", True)])
@@ -697,7 +697,7 @@ def test_a_yes_for_the_session_is_asked_for_once(desk: Desk) -> None:
         somebody.see(QUESTION)
         somebody.type("s\r")
         assert somebody.leave() == 0
-        assert somebody.shown.count("may it?") == 1
+        assert somebody.shown.count("Allow ") == 1
         assert len(re.findall(r"  really-42", somebody.shown)) == 2
 
 
@@ -705,9 +705,9 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
     def asked(answer: str) -> bool:
         with person(desk, *BASH) as somebody:
             somebody.see(f"{QUESTION}|really-42")
-            first = "may it?" in somebody.shown
+            first = "Allow " in somebody.shown
             if first:
-                assert "session and always would allow: bash printf" in somebody.shown
+                assert "session and always allow: bash printf" in somebody.shown
                 somebody.type(f"{answer}\r")
             assert somebody.leave() == 0
             assert "really-42" in somebody.shown
@@ -722,7 +722,7 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
     assert asked("y")
 
 
-def test_ctrl_c_at_a_question_ends_it_at_once(desk: Desk) -> None:
+def test_ctrl_c_at_a_question_ends_the_run(desk: Desk) -> None:
     with person(desk, *BASH) as somebody:
         somebody.see(QUESTION)
         somebody.type("\x03")
@@ -738,7 +738,7 @@ def test_the_end_of_input_at_a_question_stops_the_run(desk: Desk) -> None:
         assert "really-42" not in somebody.shown
 
 
-def test_a_question_of_the_agent_is_answered(desk: Desk) -> None:
+def test_a_question_of_the_agent_can_be_answered(desk: Desk) -> None:
     asks = {"calls": [call("ask_user", question="Which colour?")]}
     heard = {"when": {"contains": "bläue"}, "text": "So be it."}
     with person(desk, asks, heard) as somebody:
@@ -754,7 +754,7 @@ def test_a_patch_is_in_colour_on_a_terminal(desk: Desk) -> None:
         assert "\x1b[32m+    return a + b\x1b[0m" in somebody.shown
 
 
-def test_without_a_terminal_a_question_is_a_no(desk: Desk) -> None:
+def test_without_a_terminal_approvals_are_denied(desk: Desk) -> None:
     ran = desk.run("--persona", "pair", "--json", replies=BASH)
     assert ran.returncode == 0
     results = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
@@ -763,7 +763,7 @@ def test_without_a_terminal_a_question_is_a_no(desk: Desk) -> None:
     assert "really-42" not in json.dumps(refused)
 
 
-def test_what_was_not_committed_is_a_commit_of_its_own(desk: Desk) -> None:
+def test_uncommitted_changes_become_a_separate_commit(desk: Desk) -> None:
     commit(desk.work, {"notes.txt": "old\n"})
     (desk.work / "notes.txt").write_text("mine\n")
     (desk.work / "new.txt").write_text("new\n")
@@ -775,7 +775,7 @@ def test_what_was_not_committed_is_a_commit_of_its_own(desk: Desk) -> None:
     ]
 
 
-def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:
+def test_uncommitted_changes_are_included_on_request(desk: Desk) -> None:
     commit(desk.work, {"notes.txt": "old\n"})
     (desk.work / "notes.txt").write_text("my own words\n")
     reads = ({"calls": [call("read_file", path="notes.txt")]}, {"text": "Read."})
@@ -783,13 +783,11 @@ def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:
     assert "my own words" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout
 
 
-# --- what it may begin with ---
+# --- the source ---
 
 
 @pytest.mark.parametrize("more", [(), ("--plain-directory",)])
 @pytest.mark.parametrize("repository", ["/etc", "/", "~"])
-def test_the_system_and_a_home_are_not_shown_to_a_model(
-    desk: Desk, repository: str, more: tuple[str, ...]
-) -> None:
+def test_system_and_home_directories_are_refused(desk: Desk, repository: str, more: tuple[str, ...]) -> None:
     ran = desk.run("--repo", repository, *more)
     assert ran.returncode == exit_codes.DENIED and "Name the directory of a project" in ran.stderr

@@ -77,7 +77,7 @@ async def choose(pilot: Driven, app: SessionsApp, session_id: str) -> None:
     await pilot.pause()
 
 
-async def test_a_session_is_looked_at_visited_answered_and_left(house: House, app: SessionsApp) -> None:
+async def test_a_session_is_previewed_opened_and_answered(house: House, app: SessionsApp) -> None:
     id = house.new(
         {"text": "I will look.", "calls": [call("bash", command="echo seen-42")]},
         {"calls": [call("ask_user", question="Which colour?")]},
@@ -88,18 +88,18 @@ async def test_a_session_is_looked_at_visited_answered_and_left(house: House, ap
     async with driven(app) as pilot:
         await see(pilot, app, f"{id[-6:]} +waiting")
         await choose(pilot, app, id)
-        await see(pilot, app, "I will look.*may it")
+        await see(pilot, app, "I will look.*Allow bash")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
-        await see(pilot, app, r"session and always would allow: bash echo seen-42.*\[y\]es \[s\]ession")
+        await see(pilot, app, r"session and always allow: bash echo seen-42.*\[y\]es \[s\]ession")
         await pilot.press("y")
         await see(pilot, app, r"\[n\]o > +y")  # a key by itself answers nothing
         await pilot.press("enter")
-        await see(pilot, app, "you allowed it, this once.*seen-42.*Which colour.*answer:")
+        await see(pilot, app, "you allowed it once.*seen-42.*Which colour.*answer:")
         await pilot.press(*"blue", "enter")
         await see(pilot, app, "you: blue.*So be it.*idle")
         await pilot.press(*"/nonsense", "enter")
-        await see(pilot, app, "There is no /nonsense")
+        await see(pilot, app, "There is no command /nonsense")
         await pilot.press(*"more", "enter")
         await see(pilot, app, "you: more.*So be it")
         await pilot.press("escape")
@@ -107,7 +107,7 @@ async def test_a_session_is_looked_at_visited_answered_and_left(house: House, ap
         await see(pilot, app, f"{id[-6:]} +idle")
 
 
-async def test_a_new_one_is_made_and_opened(house: House, app: SessionsApp) -> None:
+async def test_a_new_session_is_created_and_opened(house: House, app: SessionsApp) -> None:
     model = house.model({"text": "Hello there.", "times": 100})
     async with driven(app) as pilot:
         await see(pilot, app, "sessions, ")
@@ -117,7 +117,7 @@ async def test_a_new_one_is_made_and_opened(house: House, app: SessionsApp) -> N
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, NewSession))
-        assert "Escape goes back" in shown(app)  # it fits the smallest terminal
+        assert "Escape: cancel" in shown(app)  # it fits the smallest terminal
         app.screen.query_one("#repository").value = ""  # type: ignore[attr-defined]
         app.screen.query_one("#model").value = model  # type: ignore[attr-defined]
         await pilot.press(*"Greet", "enter")
@@ -155,7 +155,7 @@ async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: Hou
         await see(pilot, app, f"{id[-6:]} +ended")
 
 
-async def test_search_help_and_what_strangers_write(house: House, app: SessionsApp) -> None:
+async def test_search_help_and_untrusted_text(house: House, app: SessionsApp) -> None:
     house.new({"text": "x"}, purpose="needle [bold red]not markup[/] \x1b[31m")
     async with driven(app) as pilot:
         await see(pilot, app, "needle")
@@ -164,11 +164,11 @@ async def test_search_help_and_what_strangers_write(house: House, app: SessionsA
         await see(pilot, app, r"needle \[bold red\]not markup\[/\] \\x1b\[31m")
         await pilot.press("enter", "question_mark")
         await until(pilot, lambda: isinstance(app.screen, Help))
-        await see(pilot, app, "q +quit; sessions go on")
+        await see(pilot, app, "q +quit; sessions continue")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
         await pilot.press("slash", *"zzzz")
-        await see(pilot, app, "None fits")
+        await see(pilot, app, "No session matches")
         await pilot.press("escape")
         await see(pilot, app, "needle")
 
@@ -188,7 +188,7 @@ async def test_light_and_dark_and_wide(house: House, app: SessionsApp) -> None:
         await pilot.press("t")
 
 
-async def test_without_a_server_one_is_offered_started_and_waited_for(
+async def test_a_server_can_be_started_from_the_app(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with new_house() as house:
@@ -197,12 +197,12 @@ async def test_without_a_server_one_is_offered_started_and_waited_for(
         app = SessionsApp()
         async with driven(app) as pilot:
             await until(pilot, lambda: isinstance(app.screen, StartServer))
-            assert "No server runs here" in shown(app)
+            assert "No server is running here" in shown(app)
             await pilot.press("s")
             await until(pilot, lambda: isinstance(app.screen, ListScreen))
-            await see(pilot, app, "There are no sessions yet. n makes one.")
+            await see(pilot, app, "There are no sessions yet. Press n to create one.")
             assert house.hutch("down").returncode == exit_codes.OK
-            await see(pilot, app, "The server is away; waiting for it")
+            await see(pilot, app, "Disconnected; waiting for the server")
             assert house.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exit_codes.OK
             await see(pilot, app, "0 sessions, 0 running")
         assert house.hutch("down").returncode == exit_codes.OK
@@ -228,7 +228,7 @@ async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
         assert app.screen.query_one(Input).has_focus
 
 
-def test_on_a_real_terminal_it_opens_and_leaves_it_as_it_was(house: House) -> None:
+def test_a_real_terminal_is_restored(house: House) -> None:
     house.new({"text": "x"}, purpose="a real terminal")
     with house.visitor() as ada:
         ada.see("a real terminal")
@@ -239,6 +239,6 @@ def test_on_a_real_terminal_it_opens_and_leaves_it_as_it_was(house: House) -> No
         assert ada.leave() == exit_codes.OK
 
 
-def test_without_a_terminal_it_is_the_help(house: House, tmp_path: Path) -> None:
+def test_without_a_terminal_the_help_is_printed(house: House, tmp_path: Path) -> None:
     told = house.hutch()
     assert (told.returncode, told.stdout[:13]) == (exit_codes.OK, "Usage: hutch ")

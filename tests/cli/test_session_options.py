@@ -1,4 +1,4 @@
-"""What a session is to be, as a server on this machine or on another is asked for it."""
+"""The request for a new session, to a local or a remote server."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 
 
-def test_only_the_limits_that_were_given_are_asked_for(tmp_path: Path) -> None:
+def test_only_set_limits_are_requested(tmp_path: Path) -> None:
     new = NewSession(prompt="Do it", repository=str(tmp_path), limits=RunLimits(turns=3), network=("a.org",))
     assert request_body(new, is_local=True) == {
         "prompt": "Do it",
@@ -30,18 +30,18 @@ def test_only_the_limits_that_were_given_are_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["https://example.com/a.git", "git@example.com:a/b.git", "host:repo", ""])
-def test_an_address_stays_what_it_is(address: str) -> None:
+def test_an_address_is_unchanged(address: str) -> None:
     assert repository_address(address, True) == repository_address(address, False) == address
 
 
-def test_a_directory_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match=r"is not there\. Name a directory, or an address"):
+def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=r"does not exist\. Use a directory, or an address"):
         repository_address(str(tmp_path / "no"), True)
     (tmp_path / "file").touch()
     with pytest.raises(BadRequest, match="is not a directory"):
         repository_address(str(tmp_path / "file"), True)
     assert repository_address("/srv/of/the/server", False) == "/srv/of/the/server"
-    with pytest.raises(BadRequest, match="which the server cannot see"):
+    with pytest.raises(BadRequest, match="which the server cannot read"):
         repository_address(str(tmp_path), False)
 
 

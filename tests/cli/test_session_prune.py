@@ -1,4 +1,4 @@
-"""`hutch sessions prune` removes what is past its time, and nothing else."""
+"""`hutch sessions prune` removes only expired workspaces."""
 
 import asyncio
 from pathlib import Path

@@ -15,7 +15,7 @@ def house() -> Iterator[House]:
         yield opened
 
 
-def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
+def test_a_share_is_created_shown_and_revoked(house: House) -> None:
     id = house.new({"text": "Hello."}, purpose="to be seen")
     assert house.hutch("users", "add", "bob").returncode == exit_codes.OK
     token = house.json("tokens", "create", "--user", "bob")["token"]
@@ -24,12 +24,12 @@ def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
 
     shared = house.hutch("sessions", "share", id, "bob", "--role", "observer")
     assert (shared.returncode, shared.stdout) == (0, f"bob is observer of {id[-6:]} now: may see it.\n")
-    assert "\nshared with   bob (observer)\n" in house.hutch("sessions", "show", id).stdout
+    assert "\nshared with    bob (observer)\n" in house.hutch("sessions", "show", id).stdout
     assert [each["role"] for each in house.json("sessions", "show", id)["shares"]] == ["observer"]
 
     owner = house.json("sessions", "show", id)["owner_name"]
     seen = house.hutch("sessions", "show", id, **as_bob).stdout
-    assert f"\nowner         {owner}\n" in seen and "shared with" not in seen
+    assert f"\nowner          {owner}\n" in seen and "shared with" not in seen
     assert f" {owner} " in house.hutch("sessions", "list", **as_bob).stdout
     denied = house.hutch("sessions", "share", id, "bob", "--role", "member", **as_bob)
     assert denied.returncode == exit_codes.DENIED
@@ -39,13 +39,13 @@ def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
     assert house.hutch("sessions", "show", id, **as_bob).returncode == exit_codes.BAD_REQUEST
 
 
-def test_what_cannot_be_shared_is_told(house: House) -> None:
+def test_invalid_shares_are_refused(house: House) -> None:
     id = house.new({"text": "Hello."})
     for words, why in (
         (("nobody-here",), "There is no user 'nobody-here'"),
         (("bob", "--role", "king"), "there is observer, assessor, member, candidate"),
-        (("..",), "names no user"),
-        (("a/../b",), "names no user"),
+        (("..",), "is not a user name"),
+        (("a/../b",), "is not a user name"),
     ):
         told = house.hutch("sessions", "share", id, *words)
         assert (told.returncode, why in told.stderr) == (exit_codes.BAD_REQUEST, True), told.stderr

@@ -23,7 +23,7 @@ def session(house: House) -> str:
 
 def test_a_shell_in_the_session_and_its_exit_code(house: House, session: str) -> None:
     with house.visitor("shell", session) as ada:
-        ada.see("Ctrl-\\] leaves")
+        ada.see("Ctrl-\\] detaches")
         ada.see(r"\$ ")
         ada.type("echo seen-$((40+2)); stty size\r")
         ada.see("seen-42\r\n24 80")
@@ -33,14 +33,14 @@ def test_a_shell_in_the_session_and_its_exit_code(house: House, session: str) ->
         assert ada.leave() == 7
 
 
-def test_who_leaves_comes_back_to_the_same_shell(house: House, session: str) -> None:
+def test_a_detached_user_returns_to_the_same_shell(house: House, session: str) -> None:
     with house.visitor("shell", session[-6:]) as ada:
         ada.see(r"terminal (\S+) of session")
         ada.see(r"\$ ")
         ada.type("MARK=kept-here\r")
         ada.see(r"\$ ")
         ada.type("\x1d")
-        ada.see(f"come back: hutch shell {session} --terminal ")
+        ada.see(f"return with: hutch shell {session} --terminal ")
         assert ada.leave() == exit_codes.OK
         id = ada.shown.split(b"--terminal ")[1].split()[0].decode()
     with house.visitor("shell", "--session", session, "--terminal", id) as ada:
@@ -65,7 +65,7 @@ def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None
         assert ada.leave() == exit_codes.OK
 
 
-def test_a_lot_of_output_comes_whole(house: House, session: str) -> None:
+def test_large_output_is_complete(house: House, session: str) -> None:
     with house.visitor("shell", session) as ada:
         ada.see(r"\$ ")
         ada.type("seq 1 200000; echo the-$((1+1))nd-end\r")
@@ -76,7 +76,7 @@ def test_a_lot_of_output_comes_whole(house: House, session: str) -> None:
         assert numbers == [str(number).encode() for number in range(1, 200_001)]
 
 
-def test_a_server_that_goes_away_is_waited_for_and_the_shell_is_gone_with_it() -> None:
+def test_after_a_server_restart_the_terminal_no_longer_exists() -> None:
     with new_house() as house:
         with house.up():
             id = house.new({"text": "Hello."})
@@ -85,20 +85,20 @@ def test_a_server_that_goes_away_is_waited_for_and_the_shell_is_gone_with_it() -
             ada = came.__enter__()
             ada.see(r"\$ ")
         try:
-            ada.see("the server is away; waiting for it")
+            ada.see("disconnected; waiting for the server")
             with house.up():
-                ada.see("The terminal is gone")
+                ada.see("The terminal no longer exists")
                 assert ada.leave() == exit_codes.UNAVAILABLE
         finally:
             came.__exit__(None, None, None)
 
 
-def test_without_a_terminal_it_says_so(house: House, session: str) -> None:
+def test_without_a_terminal_a_shell_is_refused(house: House, session: str) -> None:
     told = house.hutch("shell", session)
     assert told.returncode == exit_codes.BAD_REQUEST and "needs a terminal" in told.stderr
 
 
-def test_a_program_is_not_taken_for_a_session(house: House, session: str) -> None:
+def test_a_program_name_is_not_a_session(house: House, session: str) -> None:
     ran = house.say("shell", "base64", stdin="x")
     assert (ran.returncode, ran.stdout) == (exit_codes.OK, "eA==\n"), ran.stderr
     unknown = house.say("shell", "nn7s7h", stdin="")

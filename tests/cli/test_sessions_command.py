@@ -23,7 +23,7 @@ def house() -> Iterator[House]:
         yield opened
 
 
-def test_a_script_gives_a_prompt_and_exits_by_how_it_ends(house: House) -> None:
+def test_waiting_for_a_prompt_exits_with_its_outcome(house: House) -> None:
     model = house.model(WRITES, FINISHES)
     ran = house.hutch("sessions", "new", "--model", model, "--prompt", "Write a file", "--wait")
     assert ran.returncode == exit_codes.OK, ran.stderr
@@ -39,7 +39,7 @@ def test_a_script_gives_a_prompt_and_exits_by_how_it_ends(house: House) -> None:
     assert entries[-1]["event"]["outcome"] == "limit_reached"
 
 
-def test_a_session_is_named_by_a_part_of_its_id_or_as_the_last(house: House) -> None:
+def test_a_session_is_named_by_a_part_of_its_id_or_last(house: House) -> None:
     first = house.new({"text": "Hello."}, purpose="the first")
     last = house.new({"text": "Hello."}, purpose="the last")
     for name in (first, first[-6:], first[4:]):
@@ -52,7 +52,7 @@ def test_a_session_is_named_by_a_part_of_its_id_or_as_the_last(house: House) -> 
         assert house.hutch("sessions", "show", unknown).returncode == exit_codes.BAD_REQUEST
 
 
-def test_a_list_for_people_and_one_for_programs(house: House) -> None:
+def test_sessions_are_listed_as_text_and_json(house: House) -> None:
     house.new({"text": "Hello."}, purpose="needle \x1b[31m in hay")
     told = house.hutch("sessions", "list", "--search", "needle")
     head, line = told.stdout.splitlines()
@@ -61,7 +61,7 @@ def test_a_list_for_people_and_one_for_programs(house: House) -> None:
     listed = house.hutch("sessions", "list", "--search", "needle", "--json").stdout.splitlines()
     assert [json.loads(line)["purpose"] for line in listed] == ["needle \x1b[31m in hay"]
     assert len(house.hutch("sessions", "list", "--limit", "1", "--json").stdout.splitlines()) == 1
-    assert house.hutch("sessions", "list", "--state", "paused").stderr == "None fits.\n"
+    assert house.hutch("sessions", "list", "--state", "paused").stderr == "No session matches.\n"
     assert house.hutch("sessions", "list", "--state", "sleepy").returncode == exit_codes.BAD_REQUEST
 
 
@@ -89,7 +89,7 @@ def test_the_life_of_a_session_from_a_script(house: House) -> None:
     assert json.loads(gone.stderr)["error"]["code"] == "not_found"
 
 
-def test_a_directory_is_given_by_its_full_path(house: House) -> None:
+def test_a_directory_is_sent_as_an_absolute_path(house: House) -> None:
     repository = house.place / "repository"
     make_repository(repository, {"a.txt": "hello\n"})
     id = house.new({"text": "Hi."}, repo=str(repository))
@@ -97,7 +97,7 @@ def test_a_directory_is_given_by_its_full_path(house: House) -> None:
     assert found["repository"] == str(repository)
 
 
-def test_all_that_happened_as_lines_of_json_until_it_ends(house: House) -> None:
+def test_attach_prints_json_until_the_session_ends(house: House) -> None:
     id = house.new({"text": "Hello."}, prompt="Greet")
     house.until(id, "idle")
     house.hutch("sessions", "end", id)
@@ -108,19 +108,20 @@ def test_all_that_happened_as_lines_of_json_until_it_ends(house: House) -> None:
     assert (plain.returncode, plain.stdout.splitlines()[-1]) == (exit_codes.OK, "the session has ended")
 
 
-def test_without_a_server_everybody_is_told_how_to_start_one() -> None:
+def test_without_a_server_commands_say_how_to_start_one() -> None:
     with new_house() as house:
         told = house.hutch("sessions", "list")
         assert (told.returncode, told.stderr) == (
             exit_codes.UNAVAILABLE,
-            "hutch: No server runs here. Start one with `hutch up`, or name one with `hutch login URL`.\n",
+            "hutch: No server is running here. Start one with `hutch up`, "
+            "or use another with `hutch login URL`.\n",
         )
         as_json = house.hutch("attach", "--json")
         assert as_json.returncode == exit_codes.UNAVAILABLE
         assert json.loads(as_json.stderr)["error"]["code"] == "unavailable"
 
 
-def test_a_server_named_in_the_environment_is_asked_with_its_token(house: House) -> None:
+def test_the_server_of_the_environment_is_used_with_its_token(house: House) -> None:
     url = house.json("status")["url"]
     with new_house() as other:
         ran = other.hutch("sessions", "list", "--json", HUTCH_SERVER=url, HUTCH_TOKEN=house.token)
@@ -129,7 +130,7 @@ def test_a_server_named_in_the_environment_is_asked_with_its_token(house: House)
         assert refused.returncode == exit_codes.DENIED
 
 
-def test_sessions_and_states_are_completed_here_and_from_afar(house: House) -> None:
+def test_sessions_and_states_are_completed_locally_and_remotely(house: House) -> None:
     id = house.new({"text": "x"}, purpose="to be completed")
     url = house.json("status")["url"]
 
@@ -187,7 +188,7 @@ def test_a_run_through_the_server_ends_with_its_change(house: House, tmp_path: P
     assert refused.returncode == exit_codes.BAD_REQUEST
 
 
-def test_a_server_without_a_model_is_no_success_either(house: House) -> None:
+def test_a_run_on_a_server_without_a_model_fails(house: House) -> None:
     ran = house.hutch("sessions", "new", "--prompt", "Do it", "--wait")
     assert ran.returncode == exit_codes.UNAVAILABLE
     assert "hutch: No model is connected to the server, so nothing was done." in ran.stderr

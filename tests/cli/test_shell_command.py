@@ -69,13 +69,13 @@ def start(place: Path, *args: str) -> "subprocess.Popen[bytes]":
 
 
 class Person:
-    """Somebody at a terminal of their own who has typed `hutch shell …`."""
+    """A user at a terminal who has typed `hutch shell …`."""
 
     program: tuple[str, ...] = (HUTCH, "shell")
 
     def __init__(self, place: Path, *args: str, **env: str) -> None:
         self.master, slave = pty.openpty()
-        self.slave = slave  # kept open, to look at its modes
+        self.slave = slave  # stays open, to inspect its modes
         self.resize(24, 80, tell=False)
         self.modes = termios.tcgetattr(slave)
         self.shown = b""
@@ -143,17 +143,17 @@ def person(place: Path, *args: str, **env: str) -> Iterator[Person]:
 # --- one command ---
 
 
-def test_output_and_error_come_apart_with_the_exit_code(place: Path) -> None:
+def test_output_and_error_are_separate(place: Path) -> None:
     ran = run(place, "--", "sh", "-c", "echo out; echo err >&2; pwd; exit 3")
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"out\n/workspace\n", b"err\n")
 
 
 @pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("KILL", 137), ("SEGV", 139)])
-def test_a_signal_is_128_and_its_number(place: Path, number: str, code: int) -> None:
+def test_a_signal_exits_with_128_plus_its_number(place: Path, number: str, code: int) -> None:
     assert run(place, "--", "sh", "-c", f"kill -{number} $$").returncode == code
 
 
-def test_what_is_piped_in_comes_out_byte_for_byte(place: Path) -> None:
+def test_piped_input_passes_byte_for_byte(place: Path) -> None:
     data = bytes(range(256)) * 8192
     ran = run(place, "--", "cat", stdin=data)
     assert (ran.returncode, ran.stdout == data, ran.stderr) == (0, True, b"")
@@ -164,7 +164,7 @@ def test_a_script_on_standard_input_is_run(place: Path) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (4, b"inner 42\n", b"")
 
 
-def test_files_are_made_in_place_and_belong_to_the_directorys_owner(place: Path) -> None:
+def test_new_files_belong_to_the_directorys_owner(place: Path) -> None:
     assert run(place, "--", "sh", "-c", "mkdir new; echo kept > new/file").returncode == 0
     made = place / "work" / "new" / "file"
     assert made.read_text() == "kept\n"
@@ -177,7 +177,7 @@ def test_another_directory_by_option(place: Path) -> None:
     assert (place / "other" / "here").exists()
 
 
-def test_scripts_that_were_installed_on_this_machine_run(place: Path) -> None:
+def test_installed_scripts_run(place: Path) -> None:
     """Their first line names the interpreter by its path out here."""
     environment = place / "work" / ".venv"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", environment], check=True)
@@ -188,7 +188,7 @@ def test_scripts_that_were_installed_on_this_machine_run(place: Path) -> None:
     assert (ran.returncode, ran.stdout.decode(), ran.stderr) == (0, f"{environment}\n", b"")
 
 
-def test_commits_are_by_the_person_and_not_by_whom_a_repository_names(place: Path) -> None:
+def test_commits_have_the_users_author_not_the_repositorys(place: Path) -> None:
     (place / "me").mkdir()
     (place / "me" / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
     subprocess.run(["git", "init", "-q", place / "work"], check=True)
@@ -206,19 +206,19 @@ def test_commits_are_by_the_person_and_not_by_whom_a_repository_names(place: Pat
     assert ran.stdout == b"0\n"
 
 
-def test_much_output_is_whole(place: Path) -> None:
+def test_large_output_is_passed_through(place: Path) -> None:
     ran = run(place, "--", "seq", "3000000")
     assert ran.stdout == b"".join(b"%d\n" % number for number in range(1, 3_000_001))
 
 
-def test_the_end_does_not_wait_for_a_child_that_holds_the_output(place: Path) -> None:
+def test_exit_does_not_wait_for_a_child_that_holds_the_output(place: Path) -> None:
     began = time.monotonic()
     ran = run(place, "--", "sh", "-c", "echo first; sleep 20 & echo last")
     assert (ran.returncode, ran.stdout) == (0, b"first\nlast\n")
     assert time.monotonic() - began < 10
 
 
-def test_a_reader_who_leaves_stops_the_command(place: Path) -> None:
+def test_a_closed_pipe_stops_the_command(place: Path) -> None:
     process = start(place, "--", "yes")
     assert process.stdout and process.stdin and process.stderr
     assert process.stdout.read(4) == b"y\ny\n"
@@ -229,14 +229,14 @@ def test_a_reader_who_leaves_stops_the_command(place: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["echo hi", "yes", "echo one; sleep 0.3; echo two"])
-def test_output_that_finds_no_room_is_told(place: Path, command: str) -> None:
+def test_output_to_a_full_disk_is_reported(place: Path, command: str) -> None:
     ran = in_shell(place, f"exec {HUTCH} shell -- sh -c '{command}' >/dev/full")
     assert ran.returncode == 6
     assert ran.stderr.startswith(b"hutch: The output could not be written: No space left on device.")
     assert in_shell(place, f"exec {HUTCH} shell -- sh -c '{command} >&2' 2>/dev/full").returncode != 0
 
 
-def test_output_that_is_closed_is_told_when_it_is_missed(place: Path) -> None:
+def test_closed_output_is_reported_when_it_is_used(place: Path) -> None:
     ran = in_shell(place, f"exec {HUTCH} shell -- echo hi >&-")
     assert (ran.returncode, ran.stderr.count(b"Bad file descriptor")) == (6, 1)
     assert in_shell(place, f"exec {HUTCH} shell -- true >&-").returncode == 0
@@ -245,7 +245,7 @@ def test_output_that_is_closed_is_told_when_it_is_missed(place: Path) -> None:
 
 
 def in_shell(place: Path, line: str) -> "subprocess.CompletedProcess[bytes]":
-    """As somebody types it, redirections and all."""
+    """Run a command line with its redirections in a shell."""
     return subprocess.run(
         ["sh", "-c", line],
         cwd=place / "work",
@@ -264,7 +264,7 @@ def test_a_slow_reader_gets_everything(place: Path) -> None:
     assert (len(stdout), stderr) == (len(b"".join(b"%d\n" % n for n in range(1, 200_001))), b"end\n")
 
 
-def test_ctrl_c_is_the_commands_to_answer(place: Path) -> None:
+def test_ctrl_c_goes_to_the_command(place: Path) -> None:
     process = start(
         place, "--", "bash", "-c", "trap 'echo caught; exit 9' INT; echo on; while :; do sleep 0.1; done"
     )
@@ -275,7 +275,7 @@ def test_ctrl_c_is_the_commands_to_answer(place: Path) -> None:
     assert (process.returncode, stdout, stderr) == (9, b"caught\n", b"")
 
 
-def test_ctrl_c_ends_a_command_that_has_no_answer(place: Path) -> None:
+def test_ctrl_c_ends_a_command_without_a_handler(place: Path) -> None:
     process = start(place, "--", "sh", "-c", "echo on; exec sleep 50")
     assert process.stdout
     process.stdout.readline()
@@ -285,7 +285,7 @@ def test_ctrl_c_ends_a_command_that_has_no_answer(place: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_our_end_is_that_of_everything_inside(place: Path, number: signal.Signals) -> None:
+def test_ending_hutch_ends_everything_in_the_jail(place: Path, number: signal.Signals) -> None:
     seconds = f"3217.{os.getpid()}"  # that no test of another worker sleeps
     script = f"trap '' TERM HUP; (setsid sleep {seconds} &) ; echo on; sleep {seconds}"
     process = start(place, "--", "sh", "-c", script)
@@ -309,10 +309,10 @@ def command_lines() -> Iterator[bytes]:
 def test_a_timeout_is_named_and_keeps_the_output(place: Path) -> None:
     ran = run(place, "--timeout", "1", "--", "sh", "-c", "echo so far; sleep 50")
     assert (ran.returncode, ran.stdout) == (5, b"so far\n")
-    assert ran.stderr == b"hutch: Killed after 1 s, as --timeout says. Give it longer, or leave it out.\n"
+    assert ran.stderr == b"hutch: Killed after 1 s (--timeout). Use a longer timeout, or none.\n"
 
 
-def test_a_command_of_a_person_takes_as_long_as_it_takes(place: Path) -> None:
+def test_a_command_has_no_default_timeout(place: Path) -> None:
     """The timeout of the settings is for agents; a person has Ctrl-C."""
     ran = run(place, "--", "sh", "-c", "sleep 1.5; echo done", env={"HUTCH_JAIL__COMMAND_TIMEOUT_S": "1"})
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"done\n", b"")
@@ -325,15 +325,15 @@ def test_a_timeout_is_not_held_up_by_a_reader(place: Path) -> None:
     process.communicate()
 
 
-def test_memory_is_limited_and_said_so(place: Path) -> None:
+def test_the_memory_limit_is_reported(place: Path) -> None:
     hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.1)"
     ran = run(place, "--profile", "test", "--", "/usr/bin/python3", "-c", hog)
-    told = b"hutch: The limit memory_bytes (512 MiB) was hit. It is that of --profile test; use less, or "
+    told = b"hutch: The limit memory_bytes (512 MiB) was hit. It comes from --profile test. Use less, or "
     assert told in ran.stderr
     assert ran.returncode == 5
 
 
-def test_growth_of_the_directory_is_limited_and_said_so(place: Path) -> None:
+def test_the_growth_limit_is_reported(place: Path) -> None:
     env = {"HUTCH_JAIL__WORKSPACE_GROWTH_BYTES": "10MiB"}
     grow = "while :; do head -c 5000000 /dev/zero >> big; sleep 0.1; done"
     ran = run(place, "--", "sh", "-c", grow, env=env)
@@ -341,7 +341,7 @@ def test_growth_of_the_directory_is_limited_and_said_so(place: Path) -> None:
     assert b"jail.workspace_growth_bytes (10 MiB) was hit" in ran.stderr
 
 
-def test_every_limit_that_was_hit_is_told_though_the_command_went_on(place: Path) -> None:
+def test_every_limit_is_reported_although_the_command_continued(place: Path) -> None:
     fill = "head -c 5000000 /dev/zero > /tmp/full; head -c 5000000 /dev/zero > /dev/shm/full; true"
     ran = run(place, "--", "sh", "-c", f"({fill}) 2>/dev/null", env={"HUTCH_JAIL__TMP_BYTES": "2MiB"} | SHM)
     assert (ran.returncode, ran.stderr.decode().splitlines()) == (
@@ -356,17 +356,17 @@ def test_every_limit_that_was_hit_is_told_though_the_command_went_on(place: Path
 SHM = {"HUTCH_JAIL__SHM_BYTES": "2MiB"}
 
 
-def test_a_file_that_is_too_large_is_told(place: Path) -> None:
+def test_the_file_size_limit_is_reported(place: Path) -> None:
     ran = run(place, "--", "truncate", "-s", "3G", "large")
     assert ran.returncode == 5
     assert (
-        b"The limit file_bytes (2 GiB) was hit. Make smaller files, or raise jail.workspace_g" in ran.stderr
+        b"The limit file_bytes (2 GiB) was hit. Write smaller files, or raise jail.workspace_g" in ran.stderr
     )
     more = {"HUTCH_JAIL__WORKSPACE_GROWTH_BYTES": "4GiB"}
     assert run(place, "--", "truncate", "-s", "3G", "large", env=more).returncode == 0
 
 
-def test_too_many_processes_are_told_however_soon_it_is_over(place: Path) -> None:
+def test_the_process_limit_is_reported_even_after_a_quick_exit(place: Path) -> None:
     fork = "for i in $(seq 60); do sleep 9 & done 2>/dev/null"
     ran = run(place, "--", "sh", "-c", fork, env={"HUTCH_JAIL__PROCESSES": "16"})
     assert b"hutch: The limit jail.processes (16) was hit." in ran.stderr
@@ -379,9 +379,9 @@ def test_too_many_processes_are_told_however_soon_it_is_over(place: Path) -> Non
         (("--timeout", "86401", "--", "true"), b"at most 86400"),
         (("--profile", "none", "--", "true"), b"There is no jail profile 'none'"),
         (("--net", "http://x/", "--", "true"), b"is a URL"),
-        (("-w", "nowhere", "--", "true"), b"The workspace 'nowhere' is not there. Make it first"),
+        (("-w", "nowhere", "--", "true"), b"The workspace 'nowhere' does not exist. Create it first"),
         (("-w", "/etc/passwd", "--", "true"), b"The workspace '/etc/passwd' is not a directory."),
-        (("ls", "-la"), b"A command goes after --, as in: hutch shell -- ls -la."),
+        (("ls", "-la"), b"Put the command after --, as in: hutch shell -- ls -la."),
     ],
 )
 def test_a_mistake_is_explained(place: Path, args: tuple[str, ...], message: bytes) -> None:
@@ -398,8 +398,8 @@ def test_a_mistake_is_explained(place: Path, args: tuple[str, ...], message: byt
         ("./plain", 126, "'./plain' is not executable"),
         ("./folder", 126, "'./folder' is a directory"),
         ("/usr", 126, "'/usr' is a directory"),
-        ("./script", 126, "'./script' wants to be run by '/nowhere/python'"),
-        ("./windows", 126, r"'./windows' wants to be run by '/bin/sh\r'"),
+        ("./script", 126, "'./script' needs the interpreter '/nowhere/python'"),
+        ("./windows", 126, r"'./windows' needs the interpreter '/bin/sh\r'"),
     ],
 )
 def test_a_command_that_cannot_be_started_says_why(
@@ -421,20 +421,18 @@ def test_a_command_that_cannot_be_started_says_why(
 GET = "import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=10)"
 
 
-def test_there_is_no_network_unless_asked_for(place: Path) -> None:
+def test_there_is_no_network_by_default(place: Path) -> None:
     ran = run(place, "--", "sh", "-c", "wc -l < /proc/net/route; ls /sys/class/net 2>/dev/null")
     assert ran.stdout.split() == [b"1"]
 
 
 @pytest.mark.parametrize(("url", "port"), [("http://b.example/", 80), ("https://b.example/", 443)])
-def test_without_a_network_every_attempt_fails_at_once_and_says_how_to_have_one(
-    place: Path, url: str, port: int
-) -> None:
+def test_without_network_a_connection_fails_with_a_hint(place: Path, url: str, port: int) -> None:
     ran = run(place, "--", "/usr/bin/python3", "-c", GET, url)
     inner, _, told = ran.stderr.partition(b"hutch: ")
     assert ran.returncode == 1
     assert b"--net b.example" in inner
-    assert told.startswith(b"no way out to b.example:%d:" % port) and b"--net b.example" in told
+    assert told.startswith(b"blocked connection to b.example:%d:" % port) and b"--net b.example" in told
 
 
 def test_a_server_inside_is_reached_past_the_proxy(place: Path) -> None:
@@ -477,10 +475,10 @@ def test_a_repository_cannot_exempt_a_network(place: Path) -> None:
     assert b"a repository may not set it" in ran.stderr and b"may not reach" in ran.stderr
 
 
-def test_a_refused_host_is_named_with_the_way_to_allow_it(place: Path) -> None:
+def test_a_blocked_host_is_named_with_a_hint(place: Path) -> None:
     ran = run(place, "--net", "a.example", "--", "/usr/bin/python3", "-c", GET, "http://b.example/")
     assert ran.returncode == 1
-    assert b"hutch: no way out to b.example:80:" in ran.stderr
+    assert b"hutch: blocked connection to b.example:80:" in ran.stderr
     assert b"--net b.example" in ran.stderr
 
 
@@ -509,7 +507,7 @@ def test_a_shell_on_a_terminal(place: Path) -> None:
         assert someone.leave() == 3
 
 
-def test_a_command_on_a_terminal_begins_without_a_word_of_ours(place: Path) -> None:
+def test_a_command_on_a_terminal_prints_no_banner(place: Path) -> None:
     with person(place, "--", "echo", "hi") as someone:
         assert someone.leave() == 0
         assert someone.shown == b"hi\r\n"
@@ -528,14 +526,12 @@ def test_the_window_size_is_passed_on(place: Path) -> None:
         assert someone.leave() == 0
 
 
-def test_a_shell_that_a_limit_ends_is_followed_by_another_in_the_same_jail(place: Path) -> None:
+def test_a_shell_killed_by_a_limit_is_restarted_in_the_same_jail(place: Path) -> None:
     with person(place, HUTCH_JAIL__WORKSPACE_GROWTH_BYTES="10MiB") as someone:
         someone.see(r"\$ ")
         someone.type("sleep 2; while :; do head -c 5000000 /dev/zero >> big; sleep 0.1; done\n")
         someone.see(r"\nhutch: The limit jail.workspace_growth_bytes \(10 MiB\) was hit. Use less")
-        someone.see(
-            r"hutch: All that ran in the jail was ended. It is still the same jail, with a new shell."
-        )
+        someone.see(r"hutch: Every program in the jail was killed. You are in a new shell in the same jail.")
         someone.see(r"\$ ")
         someone.type("rm big; echo still $((40 + 2)) $PWD\n")
         someone.see("still 42 /workspace\r\n")
@@ -544,17 +540,17 @@ def test_a_shell_that_a_limit_ends_is_followed_by_another_in_the_same_jail(place
     assert not (place / "work" / "big").exists()
 
 
-def test_a_limit_is_told_while_the_shell_goes_on(place: Path) -> None:
+def test_a_limit_is_reported_while_the_shell_runs(place: Path) -> None:
     with person(place, "--profile", "test") as someone:
         someone.see(r"\$ ")
         someone.type("head -c 300000000 /dev/zero > /tmp/full; sleep 3; echo then $((40 + 2))\n")
-        someone.see(r"\r\nhutch: The limit tmp_bytes \(192 MiB\) was hit. It is that of --profile test")
+        someone.see(r"\r\nhutch: The limit tmp_bytes \(192 MiB\) was hit. It comes from --profile test")
         someone.see(r"then 42")
         someone.type("exit 3\n")
         assert someone.leave() == 3
 
 
-def test_who_is_thrown_out_is_told_where_they_are(place: Path) -> None:
+def test_the_user_is_told_when_the_jail_is_closed(place: Path) -> None:
     with person(place) as someone:
         someone.see(r"\$ ")
         someone.type("kill -9 $$\n")
@@ -569,7 +565,7 @@ class Typist(Person):
 
 
 @pytest.mark.parametrize("command", ["sleep 50", "sh -c 'sleep 50; true'"])
-def test_ctrl_z_suspends_a_command_and_fg_lets_it_go_on(place: Path, command: str) -> None:
+def test_ctrl_z_suspends_a_command_and_fg_continues_it(place: Path, command: str) -> None:
     someone = Typist(place, PS1="host> ")
     try:
         someone.see("host> ")
@@ -590,7 +586,7 @@ def test_ctrl_z_suspends_a_command_and_fg_lets_it_go_on(place: Path, command: st
         someone.close()
 
 
-def test_ctrl_z_is_a_shells_own_inside(place: Path) -> None:
+def test_ctrl_z_inside_goes_to_the_shell(place: Path) -> None:
     with person(place, "--", "bash", "--norc") as someone:
         someone.see(r"\$ ")
         someone.type("sleep 50\n")
@@ -610,7 +606,7 @@ def test_a_full_screen_program(place: Path) -> None:
     assert (place / "work" / "notes").read_text() == "written in vim\n"
 
 
-def test_a_killed_program_leaves_a_tidy_terminal(place: Path) -> None:
+def test_the_terminal_is_reset_after_a_killed_program(place: Path) -> None:
     with person(place, "--timeout", "2", "--", "vim.tiny", "-u", "NONE", "notes") as someone:
         someone.see(r"\x1b\[\?1049h")
         assert someone.leave() == 5
@@ -618,7 +614,7 @@ def test_a_killed_program_leaves_a_tidy_terminal(place: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
-def test_the_terminal_is_given_back_when_we_are_ended(place: Path, number: signal.Signals) -> None:
+def test_the_terminal_is_restored_when_hutch_is_ended(place: Path, number: signal.Signals) -> None:
     with person(place) as someone:
         someone.see(r"\$ ")
         assert termios.tcgetattr(someone.slave) != someone.modes
@@ -626,14 +622,14 @@ def test_the_terminal_is_given_back_when_we_are_ended(place: Path, number: signa
         assert someone.leave() == 128 + number
 
 
-def test_the_terminal_is_given_back_when_the_shell_is_killed_inside(place: Path) -> None:
+def test_the_terminal_is_restored_when_the_shell_is_killed(place: Path) -> None:
     with person(place) as someone:
         someone.see(r"\$ ")
         someone.type("kill -9 $$\n")
         assert someone.leave() == 137
 
 
-def test_the_terminal_is_given_back_when_a_program_is_not_there(place: Path) -> None:
+def test_the_terminal_is_restored_when_a_program_is_missing(place: Path) -> None:
     with person(place, "--", "no-such-program") as someone:
         assert someone.leave() == 127
         someone.see("There is no program 'no-such-program'")
@@ -650,7 +646,7 @@ def test_a_flood_can_be_interrupted(place: Path) -> None:
         assert someone.leave() == 0
 
 
-def test_redirected_output_is_not_a_terminals(place: Path) -> None:
+def test_redirected_output_is_not_a_terminal(place: Path) -> None:
     """On a terminal, but with standard output elsewhere, bytes stay as they are."""
     master, slave = pty.openpty()
     try:
@@ -730,7 +726,7 @@ def test_no_jail_no_run(place: Path, cripple: tuple[str, ...], fix: bytes) -> No
     assert not (place / "work" / "made").exists()
 
 
-def test_hard_links_that_lead_out_are_told(tmp_path: Path) -> None:
+def test_hard_links_to_outside_files_are_reported(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir(mode=0o755)
     (tmp_path / "elsewhere").write_text("x")
@@ -742,4 +738,4 @@ def test_hard_links_that_lead_out_are_told(tmp_path: Path) -> None:
         timeout=DEADLINE_S,
     )
     assert done.returncode == 0
-    assert "1 files here are hard links of files elsewhere" in done.stderr
+    assert "1 files here are hard links to files elsewhere" in done.stderr

@@ -67,17 +67,17 @@ def test_the_signing_key_stays_out_of_reach(place: Path, below: str) -> None:
     assert refused(ran, "Hutch's")
 
 
-def test_a_place_where_keys_will_be_is_as_bad(place: Path) -> None:
+def test_a_future_key_directory_is_refused(place: Path) -> None:
     assert refused(run(place / "work", *STEAL, home=place / "work" / "later"), "HUTCH_HOME")
 
 
-def test_a_link_on_the_way_to_the_keys_is_as_bad(place: Path) -> None:
+def test_a_link_to_the_keys_is_refused(place: Path) -> None:
     home = with_keys(place / "elsewhere")
     (place / "work" / "home").symlink_to(home)
     assert refused(run(place / "work", *STEAL, home=place / "work" / "home"), "HUTCH_HOME")
 
 
-def test_a_workspace_beside_the_data_or_made_by_hutch_is_good(place: Path) -> None:
+def test_a_workspace_beside_the_data_is_allowed(place: Path) -> None:
     home = with_keys(place / "home")
     for workspace in (home / "slugs", home / "data" / "workspaces" / "one" / "tree"):
         workspace.mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_a_home_is_no_workspace_but_a_project_in_it_is(place: Path) -> None:
     assert run(place / "work", "--", "true", home=place / "h", user_home=str(place)).returncode == 0
 
 
-def test_who_must_may(place: Path) -> None:
+def test_the_unsafe_option_allows_it(place: Path) -> None:
     ran = run(place / "work", "--unsafe-workspace", "--", "touch", "made", home=place / "work" / "home")
     assert (ran.returncode, (place / "work" / "made").exists()) == (0, True)
     assert ran.stderr.startswith("hutch: WARNING: ")

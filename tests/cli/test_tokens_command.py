@@ -35,7 +35,7 @@ def hutch(home: Path, *words: str, code: int = 0, stdin: str = "") -> "subproces
     return done
 
 
-def test_a_token_is_had_without_server_or_browser(home: Path) -> None:
+def test_a_token_is_created_without_a_server(home: Path) -> None:
     told = json.loads(hutch(home, "tokens", "create", "--json").stdout)
     assert told["token"].startswith("hutch_")
     assert told["user"] == pwd.getpwuid(os.getuid()).pw_name
@@ -45,7 +45,7 @@ def test_a_token_is_had_without_server_or_browser(home: Path) -> None:
     assert (user["role"], user["id"]) == ("owner", told["user_id"])
 
 
-def test_it_is_shown_once(home: Path) -> None:
+def test_a_token_is_shown_once(home: Path) -> None:
     made = hutch(home, "tokens", "create", "--name", "ci", "--scope", "admin", "--expires", "never")
     token = made.stdout.strip()
     assert "for ever" in made.stderr
@@ -58,7 +58,7 @@ def test_it_is_shown_once(home: Path) -> None:
     assert (told["name"], told["expires_ms"], told["scopes"]) == ("ci", None, ["admin", "read", "write"])
 
 
-def test_it_is_revoked_by_id_or_by_what_is_shown(home: Path) -> None:
+def test_a_token_is_revoked_by_id_or_prefix(home: Path) -> None:
     first = json.loads(hutch(home, "tokens", "create", "--json").stdout)
     second = json.loads(hutch(home, "tokens", "create", "--json").stdout)
     hutch(home, "tokens", "revoke", first["id"])
@@ -87,7 +87,7 @@ def test_what_makes_no_sense(home: Path, words: tuple[str, str]) -> None:
     assert "Traceback" not in said
 
 
-def test_a_user_gets_no_more_than_the_role_gives(home: Path) -> None:
+def test_a_token_gets_no_more_than_the_role_allows(home: Path) -> None:
     hutch(home, "users", "add", "bob", "observer")
     hutch(home, "tokens", "create", "--user", "bob", "--scope", "write", code=4)
     told = json.loads(hutch(home, "tokens", "create", "--user", "bob", "--json").stdout)
@@ -95,7 +95,7 @@ def test_a_user_gets_no_more_than_the_role_gives(home: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_runs_knows_it_at_once_and_its_end_within_seconds(home: Path) -> None:
+async def test_a_running_server_follows_new_and_revoked_tokens(home: Path) -> None:
     data = home / "data"
     async with answering(data, login.routes) as served, served.client() as http:
         told = json.loads(await _apart(home, "tokens", "create", "--json"))
@@ -113,5 +113,5 @@ async def test_a_server_that_runs_knows_it_at_once_and_its_end_within_seconds(ho
 
 
 async def _apart(home: Path, *words: str) -> str:
-    """In a thread, so that the server goes on meanwhile."""
+    """Run in a thread, so that the server keeps running."""
     return (await asyncio.to_thread(hutch, home, *words)).stdout

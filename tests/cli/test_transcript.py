@@ -5,69 +5,69 @@ from typing import Any
 import pytest
 
 from hutch.cli.render.delivery import NOTHING
-from hutch.cli.render.transcript import Line, OpenQuestion, Piece, Transcript, arguments
+from hutch.cli.render.transcript import Line, OpenQuestion, ReplyPart, Transcript, arguments
 
 RUN = {"run_id": "run_1"}
 
 
 class Told:
-    """A transcript to which events are told, numbered by themselves."""
+    """A transcript that numbers the events it is given."""
 
     def __init__(self) -> None:
         self.transcript = Transcript(me="usr_1", names={"usr_2": "bob"})
         self.seq = 0
 
-    def event(self, type_: str, **fields: Any) -> list[Line | Piece]:
+    def event(self, type_: str, **fields: Any) -> list[Line | ReplyPart]:
         self.seq += 1
         return self.transcript.entry({"seq": self.seq, "event": {"type": type_, **fields}})
 
-    def delta(self, text: str, kind: str = "text", turn: int = 1) -> list[Line | Piece]:
+    def delta(self, text: str, kind: str = "text", turn: int = 1) -> list[Line | ReplyPart]:
         return self.transcript.delta({"run_id": "run_1", "turn": turn, "kind": kind, "text": text})
 
 
-def test_a_reply_is_shown_as_it_comes_and_not_again_as_a_whole() -> None:
+def test_a_streamed_reply_is_not_repeated() -> None:
     told = Told()
     told.event("run.started", **RUN)
-    assert told.delta("It ") == [Piece("It ")]
-    assert told.event("model.replied", text="It works.") == [Piece("works.", end=True)]
+    assert told.delta("It ") == [ReplyPart("It ")]
+    assert told.event("model.replied", text="It works.") == [ReplyPart("works.", end=True)]
 
 
-def test_what_came_before_a_cut_is_not_shown_twice_and_what_came_after_is_not_lost() -> None:
+def test_a_broken_connection_repeats_and_loses_nothing() -> None:
     told = Told()
     told.event("run.started", **RUN)
     told.delta("One ")
     told.transcript.cut()
     assert told.delta("three ") == []
-    assert told.event("model.replied", text="One two three four") == [Piece("two three four", end=True)]
-    assert told.delta("Next", turn=2) == [Piece("Next")]
+    assert told.event("model.replied", text="One two three four") == [ReplyPart("two three four", end=True)]
+    assert told.delta("Next", turn=2) == [ReplyPart("Next")]
 
 
-def test_a_reply_that_had_begun_before_anybody_came_is_shown_when_it_is_whole() -> None:
+def test_a_reply_that_began_earlier_is_shown_when_complete() -> None:
     told = Told()
     told.transcript.live_after = 1
     told.event("run.started", **RUN)
     assert told.delta("end of it") == []
-    assert told.event("model.replied", text="The end of it") == [Piece("The end of it", end=True)]
+    assert told.event("model.replied", text="The end of it") == [ReplyPart("The end of it", end=True)]
 
 
-def test_pieces_that_were_left_out_come_with_the_whole() -> None:
+def test_missing_parts_are_shown_with_the_whole_reply() -> None:
     told = Told()
     told.event("run.started", **RUN)
     told.delta("One ")
     told.delta("three")
-    assert told.event("model.replied", text="One two three")[-1] == Piece("One two three", end=True)
+    assert told.event("model.replied", text="One two three")[-1] == ReplyPart("One two three", end=True)
 
 
-def test_a_model_that_broke_off_begins_anew() -> None:
+def test_a_retried_reply_starts_again() -> None:
     told = Told()
     told.event("run.started", **RUN)
     told.delta("Wro")
-    assert told.delta("", kind="again") == [Line("the model broke off; it is asked again", "dim")]
+    assert told.delta("", kind="again") == [Line("the reply was interrupted; retrying", "dim")]
     told.delta("Right")
-    assert told.event("model.replied", text="Right.") == [Piece(".", end=True)]
+    assert told.event("model.replied", text="Right.") == [ReplyPart(".", end=True)]
 
 
-def test_who_waits_for_what() -> None:
+def test_open_questions_are_tracked() -> None:
     told = Told()
     told.event(
         "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask", covers=["bash git"]
@@ -84,7 +84,7 @@ def test_who_waits_for_what() -> None:
     assert told.transcript.waiting == {}
 
 
-def test_people_are_called_by_their_names() -> None:
+def test_users_are_shown_by_name() -> None:
     told = Told()
     assert told.event("message.sent", author="user", text="Hi", by="usr_1") == [Line("Hi", "you", "you: ")]
     assert told.event("message.sent", author="user", text="Hi", by="usr_2") == [Line("Hi", "you", "bob: ")]
@@ -102,11 +102,11 @@ def test_a_long_result_is_cut_and_says_so() -> None:
 @pytest.mark.parametrize(
     "type_", ["", "run.ended", "approval.requested", "tests.run", "model.replied", "a.new.one"]
 )
-def test_an_event_that_is_not_as_expected_breaks_nothing(type_: str) -> None:
+def test_an_unexpected_event_breaks_nothing(type_: str) -> None:
     Told().event(type_)
 
 
-def test_an_erased_event_is_told_as_such() -> None:
+def test_an_erased_event_is_shown_as_erased() -> None:
     assert Told().event("model.replied", erased=True) == [Line("(model.replied: erased)", "dim")]
 
 
@@ -124,7 +124,7 @@ def test_arguments_in_a_line(given: str, line: str) -> None:
     assert arguments(given) == line
 
 
-def test_what_is_asked_for_approval_drives_no_terminal() -> None:
+def test_an_approval_cannot_control_the_terminal() -> None:
     told = Told()
     evil = "\x1b[2J\nforged"
     shown = told.event("approval.requested", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil])
@@ -133,7 +133,7 @@ def test_what_is_asked_for_approval_drives_no_terminal() -> None:
     assert all(text.isprintable() for text in (*lines, asked.text, *asked.covers))
 
 
-def test_what_became_of_a_delivery_is_told_with_the_command_that_repeats_it() -> None:
+def test_a_delivery_is_shown_with_the_command_that_repeats_it() -> None:
     told = Told()
     told.event("run.started", **RUN, deliver=True)
     assert told.event("delivery.ended", **RUN, outcome="nothing") == [Line(NOTHING)]
@@ -143,15 +143,15 @@ def test_what_became_of_a_delivery_is_told_with_the_command_that_repeats_it() ->
         Line("hutch changes deliver run_1", lead="try again: "),
     ]
     assert told.event("delivery.ended", **failed, failing=True)[1:] == [
-        Line("hutch changes propose run_1", lead="all the same: ")
+        Line("hutch changes propose run_1", lead="deliver anyway: ")
     ]
     assert told.event("delivery.requested", **RUN, by="usr_2", failing=True) == [
-        Line("bob wants it delivered, though its tests fail", "dim")
+        Line("bob requested delivery although its tests fail", "dim")
     ]
     told.event("run.started", **RUN, deliver=False)  # a review: there is nothing to deliver once more
     assert told.event("delivery.ended", **failed) == [Line("No way.", "bad", "not delivered: ")]
 
 
-def test_why_tests_did_not_run_stands_in_place_of_counts() -> None:
+def test_the_reason_replaces_the_counts_of_tests_that_did_not_run() -> None:
     ran = {"command": "pytest", "ok": False, "passed": 0, "failed": 0, "reason": "No module named pytest."}
     assert Told().event("tests.run", **ran) == [Line("No module named pytest.  (pytest)", "bad", "tests: ")]

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import RichLog
 
-from hutch.cli.render.transcript import Line, Piece
+from hutch.cli.render.transcript import Line, ReplyPart
 from hutch.cli.screens.transcript_panel import TranscriptView
 from tests.deadline import DEADLINE_S
 
@@ -55,7 +55,7 @@ async def test_the_last_line_stays_visible_when_the_window_gets_lower() -> None:
 
 async def test_the_last_line_stays_visible_above_an_unfinished_one() -> None:
     async with with_lines() as (pilot, view, log):
-        view.put([Piece("not yet a li")])
+        view.put([ReplyPart("not yet a li")])
         await until(pilot, lambda: log.scroll_y == log.max_scroll_y == 89)
 
 

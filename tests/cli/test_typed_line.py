@@ -2,25 +2,28 @@
 
 import pytest
 
-from hutch.cli.screens.typed_line import Said, answer_to, parse_line
+from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("hello", Said("message", {"text": "hello"})),
-        ("//etc is not a command", Said("message", {"text": "/etc is not a command"})),
-        ("/cancel", Said("cancel")),
-        ("/end it is merged", Said("end", {"reason": "it is merged"})),
-        ("/quit", Said("leave")),
-        ("/nonsense", Said("unknown", {"why": "There is no /nonsense. /help tells what there is."})),
+        ("hello", TypedInput("message", {"text": "hello"})),
+        ("//etc is not a command", TypedInput("message", {"text": "/etc is not a command"})),
+        ("/cancel", TypedInput("cancel")),
+        ("/end it is merged", TypedInput("end", {"reason": "it is merged"})),
+        ("/quit", TypedInput("leave")),
+        (
+            "/nonsense",
+            TypedInput("unknown", {"why": "There is no command /nonsense. /help lists the commands."}),
+        ),
     ],
 )
-def test_a_line_is_a_message_or_a_command(line: str, said: Said) -> None:
+def test_a_line_is_a_message_or_a_command(line: str, said: TypedInput) -> None:
     assert parse_line(line) == said
 
 
-def test_only_a_plain_answer_is_one() -> None:
+def test_only_exact_answers_count() -> None:
     given = {line: answer_to(line) for line in ("Yes", " y ", "s", "session", "a", "ALWAYS", "n", "no")}
     assert list(given.values()) == ["once", "once", "session", "session", "always", "always", "no", "no"]
 
@@ -40,5 +43,5 @@ def test_only_a_plain_answer_is_one() -> None:
         "\uff59",
     ],
 )
-def test_a_line_that_only_resembles_an_answer_is_none(line: str) -> None:
+def test_a_similar_line_is_no_answer(line: str) -> None:
     assert answer_to(line) is None

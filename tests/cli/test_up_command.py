@@ -30,7 +30,7 @@ def new_home(tmp_path: Path) -> Home:
     return Home(tmp_path, is_new=True)
 
 
-def test_the_first_start_makes_an_owner_and_prints_a_link_and_no_later_one_does(new_home: Home) -> None:
+def test_only_the_first_start_creates_an_owner_and_prints_a_link(new_home: Home) -> None:
     with new_home.up() as first:
         assert first.told["owner"]
         assert first.told["link"].startswith(f"{first.url}/link#")
@@ -38,17 +38,17 @@ def test_the_first_start_makes_an_owner_and_prints_a_link_and_no_later_one_does(
         assert (second.told["owner"], second.told["link"]) == ("", "")
 
 
-def test_people_are_told_where_it_is_and_how_to_log_in(home: Home) -> None:
+def test_the_address_and_the_login_link_are_printed(home: Home) -> None:
     told = home.hutch("up", "--port", "0", "--detach")
     try:
         assert told.returncode == 0, told.stderr
-        assert "Hutch is at http://127.0.0.1:" in told.stdout
+        assert "Hutch is running at http://127.0.0.1:" in told.stdout
         assert "/link#hutchlink_" in told.stdout
     finally:
         assert home.hutch("down").returncode == 0
 
 
-def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: Home) -> None:
+def test_a_detached_server_runs_until_down(home: Home) -> None:
     told = home.hutch("up", "--port", "0", "--detach", "--json")
     assert told.returncode == 0, told.stderr
     url, pid = (json.loads(told.stdout)[key] for key in ("url", "pid"))
@@ -58,22 +58,20 @@ def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: 
     assert resource.prlimit(pid, resource.RLIMIT_CORE)[0] == 1
     assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
     down = home.hutch("down")
-    assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+    assert (down.returncode, down.stdout) == (0, "The server has stopped.\n")
     assert start_stamp(pid) == ""
     assert home.hutch("status").returncode == 3
 
 
 @pytest.mark.parametrize(("umask", "open_to"), [("0000", 0), ("0002", 0o020), ("0077", 0)])
-def test_others_cannot_write_into_a_new_home_whatever_the_umask(
-    new_home: Home, umask: str, open_to: int
-) -> None:
-    """Everybody could put settings there. A umask that lets only the group write is somebody's choice."""
+def test_others_cannot_write_into_a_new_home(new_home: Home, umask: str, open_to: int) -> None:
+    """Other users could put settings there. A umask that lets only the group write is a deliberate choice."""
     with new_home.up(under=("sh", "-c", 'umask "$0"; exec "$@"', umask)):
         for path in (new_home.data.parent, *new_home.data.parent.rglob("*")):
             assert path.lstat().st_mode & 0o022 & ~open_to == 0, path
 
 
-def test_a_second_one_says_that_one_runs_and_where(home: Home) -> None:
+def test_a_second_server_is_refused(home: Home) -> None:
     with home.up() as up:
         for words in (("up",), ("up", "--detach")):
             second = home.hutch(*words)
@@ -81,7 +79,7 @@ def test_a_second_one_says_that_one_runs_and_where(home: Home) -> None:
             assert up.url in second.stderr and f"process {up.process.pid}" in second.stderr
 
 
-def test_status_tells_what_goes_on(home: Home) -> None:
+def test_status_shows_the_activity(home: Home) -> None:
     with home.up() as up:
         told = json.loads(home.hutch("status", "--json").stdout)
         assert (told["running"], told["url"], told["pid"]) == (True, up.url, up.process.pid)
@@ -97,13 +95,13 @@ def test_commands_say_that_the_servers_token_is_missing(home: Home) -> None:
         status, listed = home.hutch("status"), home.hutch("sessions", "list")
         told = json.loads(home.hutch("status", "--json").stdout)
     for said in (status.stderr, listed.stderr, told["problem"]):
-        assert f"The server at {server.url} runs, but {home.data}/keys/local.token" in said
+        assert f"The server at {server.url} is running, but {home.data}/keys/local.token" in said
         assert "hutch down" in said
     assert (status.returncode, listed.returncode) == (3, 6)
 
 
 @pytest.mark.parametrize("token", ["é", "a\tb"])
-def test_a_token_that_is_none_is_named(home: Home, token: str) -> None:
+def test_an_invalid_token_is_reported(home: Home, token: str) -> None:
     refused = home.hutch("sessions", "list", HUTCH_SERVER="http://127.0.0.1:1", HUTCH_TOKEN=token)
     assert refused.returncode == 2 and "The token in HUTCH_TOKEN" in refused.stderr
 
@@ -112,10 +110,10 @@ def test_status_and_down_without_a_server(home: Home) -> None:
     status = home.hutch("status", "--json")
     assert (status.returncode, json.loads(status.stdout)) == (3, {"running": False})
     down = home.hutch("down")
-    assert (down.returncode, down.stderr) == (0, "No server runs.\n")
+    assert (down.returncode, down.stderr) == (0, "No server is running.\n")
 
 
-def test_a_server_that_was_killed_is_not_there_and_the_next_one_starts(home: Home) -> None:
+def test_a_server_starts_after_another_was_killed(home: Home) -> None:
     with home.up() as up:
         token = home.token
         up.process.kill()
@@ -127,7 +125,7 @@ def test_a_server_that_was_killed_is_not_there_and_the_next_one_starts(home: Hom
         assert (old.status_code, up.get("/api/v1/status", headers=up.owner()).status_code) == (401, 200)
 
 
-def test_the_local_token_is_for_the_user_alone_and_ends_with_the_server(home: Home) -> None:
+def test_the_local_token_is_private_and_ends_with_the_server(home: Home) -> None:
     with home.up() as up:
         file = home.data / "keys" / "local.token"
         assert file.stat().st_mode & 0o777 == 0o600
@@ -141,7 +139,7 @@ def test_the_local_token_is_for_the_user_alone_and_ends_with_the_server(home: Ho
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_in_good_order(home: Home, number: signal.Signals) -> None:
+def test_a_signal_stops_the_server_cleanly(home: Home, number: signal.Signals) -> None:
     with home.up() as up:
         up.process.send_signal(number)
         assert up.process.wait(timeout=PATIENCE_S) == 0
@@ -150,7 +148,7 @@ def test_a_signal_ends_it_in_good_order(home: Home, number: signal.Signals) -> N
 
 
 @pytest.mark.parametrize("streams", [("stderr",), ("stdout",), ("stdout", "stderr")])
-def test_a_full_pipe_that_nobody_reads_holds_nothing_up(home: Home, streams: tuple[str, ...]) -> None:
+def test_a_full_pipe_does_not_block_the_server(home: Home, streams: tuple[str, ...]) -> None:
     reading, writing = full_pipe()
     given = {name: writing if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
     with Forked([HUTCH, "up", "--port", "0"], env=home.environment(), **given) as process:
@@ -180,7 +178,7 @@ def wait_for_url(home: Home) -> str:
     return str(told["url"])
 
 
-def test_a_port_that_is_taken_is_told_with_who_has_it(home: Home) -> None:
+def test_a_taken_port_is_reported_with_its_process(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for words in (("up", "--port", port), ("up", "--port", port, "--detach")):
@@ -191,7 +189,7 @@ def test_a_port_that_is_taken_is_told_with_who_has_it(home: Home) -> None:
             assert "hutch up --port " in refused.stderr
 
 
-def test_an_address_that_others_reach_is_warned_of_loudly(home: Home) -> None:
+def test_a_public_address_causes_a_warning(home: Home) -> None:
     with home.up("--host", "0.0.0.0") as up:
         assert "the traffic is not encrypted" in up.told["warning"]
         assert up.url.startswith("http://127.0.0.1:")
@@ -202,7 +200,7 @@ def test_an_address_that_others_reach_is_warned_of_loudly(home: Home) -> None:
         assert up.told["warning"] == ""
 
 
-def test_it_speaks_tls_with_a_certificate_and_its_own_commands_trust_it(home: Home) -> None:
+def test_local_commands_trust_the_servers_certificate(home: Home) -> None:
     cert, key = (home.place / name for name in ("cert.pem", "key.pem"))
     subprocess.run(
         [
@@ -236,7 +234,7 @@ def test_open_shows_a_page_that_leads_to_the_link_and_keeps_it_off_the_command_l
         assert Path(argument).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_a_browser_the_link_is_there_all_the_same(home: Home) -> None:
+def test_without_a_browser_the_link_is_printed(home: Home) -> None:
     empty = home.place / "bin"
     empty.mkdir()
     for tool in ("git", "bwrap"):
@@ -245,7 +243,7 @@ def test_without_a_browser_the_link_is_there_all_the_same(home: Home) -> None:
         assert (up.told["opened"], bool(up.told["link"])) == (False, True)
 
 
-def test_logs_are_filtered_and_followed_over_a_turn(home: Home) -> None:
+def test_logs_are_filtered_and_followed_over_a_rotation(home: Home) -> None:
     log = home.place / "home" / "state" / "server.log"
     log.parent.mkdir(parents=True)
 
@@ -277,6 +275,6 @@ def test_logs_are_filtered_and_followed_over_a_turn(home: Home) -> None:
         following.terminate()
 
 
-def test_without_a_log_it_is_said_how_there_comes_one(home: Home) -> None:
+def test_without_a_log_the_message_says_how_to_start_a_server(home: Home) -> None:
     none = home.hutch("logs")
     assert (none.returncode, "hutch up" in none.stderr) == (2, True)

@@ -9,7 +9,7 @@ from tests.cli.running import FIXES, Desk
 def test_usage_of_a_run(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     empty = desk.hutch("usage")
-    assert (empty.returncode, empty.stdout) == (0, "") and "Nothing was used" in empty.stderr
+    assert (empty.returncode, empty.stdout) == (0, "") and "There is no usage yet" in empty.stderr
     done = desk.hutch("run", "Mend it.", "--model", desk.cassette(*FIXES))
     assert done.returncode == 0, done.stderr
     shown = desk.hutch("usage", "--by", "persona", "--json")

@@ -49,7 +49,7 @@ def test_the_last_owner_stays(home: Path) -> None:
     assert "last owner" in hutch(home, "users", "role", owner, "member", code=2).stderr
 
 
-def test_a_link_stands_behind_the_sign_that_is_never_sent(home: Path) -> None:
+def test_the_link_is_in_the_fragment(home: Path) -> None:
     (home / "data").mkdir(parents=True)
     (home / "config.toml").write_text('[server]\npublic_url = "https://hutch.example.com/"\n')
     told = json.loads(hutch(home, "users", "link", "--json").stdout)
@@ -74,7 +74,7 @@ async def test_a_password_is_read_from_standard_input(home: Path) -> None:
     assert await Passwords().is_right("correct horse battery", found[1])
 
 
-def test_what_was_done_is_in_the_audit(home: Path) -> None:
+def test_actions_are_in_the_audit_log(home: Path) -> None:
     hutch(home, "users", "add", "bob")
     hutch(home, "tokens", "create", "--user", "bob")
     told = [json.loads(line) for line in hutch(home, "users", "audit", "--json").stdout.splitlines()]

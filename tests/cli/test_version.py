@@ -1,4 +1,4 @@
-"""`hutch version` tells what a bug report needs."""
+"""`hutch version` prints the information for a bug report."""
 
 import json
 import platform
@@ -18,6 +18,6 @@ def test_version_names_hutch_python_and_the_kernel(capsys: pytest.CaptureFixture
     }
 
 
-def test_version_for_people_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["version"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["hutch", hutch.__version__]

@@ -60,7 +60,7 @@ def told(place: Path, *args: str, stdin: bytes = b"") -> list[Any]:
 
 
 def bad(place: Path, *args: str, stdin: bytes = b"") -> str:
-    """What is said about input that makes no sense: one message, never a bug."""
+    """The message about invalid input: one line, never a bug."""
     ran = run(place, *args, stdin=stdin)
     assert ran.returncode == BAD_REQUEST, (ran.returncode, ran.stderr.decode())
     assert ran.stdout == b""
@@ -70,7 +70,7 @@ def bad(place: Path, *args: str, stdin: bytes = b"") -> str:
     return said
 
 
-def test_a_workspace_from_its_making_to_its_end(place: Path) -> None:
+def test_the_life_of_a_workspace(place: Path) -> None:
     (made,) = told(place, "prepare", "project", "--id", "w")
     assert made["id"] == "w"
     assert [each["id"] for each in told(place, "ls")] == ["w"]
@@ -106,7 +106,7 @@ def test_a_workspace_from_its_making_to_its_end(place: Path) -> None:
     assert told(place, "ls") == []
 
 
-def test_a_directory_is_worked_on_where_it_is(place: Path) -> None:
+def test_a_directory_is_used_in_place(place: Path) -> None:
     project = place / "project"
     (before,) = told(place, "snapshot", "./project")
     told(place, "write", str(project), "README.md", stdin=b"changed\n")
@@ -123,7 +123,7 @@ def test_a_directory_is_worked_on_where_it_is(place: Path) -> None:
     assert "There is no directory" in run(place, "ls", "./nowhere").stderr.decode()
 
 
-def test_a_patch_is_taken_byte_by_byte(place: Path) -> None:
+def test_a_patch_is_read_byte_for_byte(place: Path) -> None:
     told(place, "prepare", "project", "--id", "w")
     told(place, "write", "w", "dos.txt", stdin=b"one\r\ntwo\r\n")
     patch = b"--- a/dos.txt\n+++ b/dos.txt\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"
@@ -139,7 +139,7 @@ def test_a_patch_is_taken_byte_by_byte(place: Path) -> None:
 @pytest.mark.parametrize(
     "command", [("cat", "w", "README.md"), ("ls", "w"), ("diff", "w"), ("grep", "w", "A")]
 )
-def test_output_that_goes_nowhere_is_no_success(place: Path, command: tuple[str, ...]) -> None:
+def test_closed_output_is_an_error(place: Path, command: tuple[str, ...]) -> None:
     told(place, "prepare", "project", "--id", "w")
     closed = run(place, *command, preexec_fn=lambda: os.close(1))
     assert closed.returncode == BAD_REQUEST
@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_told(place: Path) -> None:
     assert good(place, "cat", "w", "README.md") == "# A project\n"
 
 
-def test_a_directory_without_git_is_copied_only_when_that_is_said(place: Path) -> None:
+def test_a_directory_without_git_needs_an_option(place: Path) -> None:
     (place / "project/.env").write_text("PASSWORD=1\n")
     ran = hutch(place, "prepare", "project")
     said = ran.stderr.decode()
@@ -180,7 +180,7 @@ def test_a_directory_without_git_is_copied_only_when_that_is_said(place: Path) -
     good(place, "prepare", "project")
 
 
-def test_nothing_of_the_system_or_of_hutch_is_copied_whatever_is_said(place: Path) -> None:
+def test_system_directories_and_hutchs_own_are_never_copied(place: Path) -> None:
     good(place, "prepare", "project")  # so that there is a home
     (place / "link").symlink_to(place / "home/data")
     (place / "home/data/keys").mkdir(exist_ok=True)
@@ -196,7 +196,7 @@ def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
     assert made["source"] == str(place / "project")
 
 
-def test_secrets_are_left_out_of_names_and_patches_and_cat_is_exact(place: Path) -> None:
+def test_secrets_are_redacted_except_by_cat(place: Path) -> None:
     secret = "Zq7-KvRwtHnmxuE-93kxl"
     told_vault = forked.run(
         [HUTCH, "config", "set-secret", "forge_token"],

@@ -1,4 +1,4 @@
-"""A real `hutch up` with a home of its own, and what commands say beside it."""
+"""A real `hutch up` with its own home, and commands beside it."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PATIENCE_S = DEADLINE_S
 
 @dataclass(frozen=True)
 class Home:
-    """A place for one installation."""
+    """The directory of one installation."""
 
     place: Path
     is_new: bool = False  # nothing is there: the first command makes it all

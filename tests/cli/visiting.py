@@ -1,4 +1,4 @@
-"""A server that runs, and people at terminals who visit its sessions with the real command."""
+"""A running server, and users at terminals who attach to its sessions with the real command."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.forked import HUTCH, run
 
 
 class Visitor(Person):
-    """Somebody who has typed `hutch …` at a terminal of their own."""
+    """A user at a terminal who has typed `hutch …`."""
 
     program = (HUTCH,)
 
@@ -30,7 +30,7 @@ class Visitor(Person):
         return super().leave(within_s)
 
     def _clean(self) -> bytes:
-        """Without colours and what moves the cursor."""
+        """The output without escape sequences."""
         return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.shown)
 
 
@@ -88,7 +88,7 @@ class House(Home):
 
 @contextmanager
 def new_house() -> Iterator[House]:
-    """A place that users of jails can reach, without a server yet."""
+    """A directory that the users of jails can reach, without a server yet."""
     place = Path(tempfile.mkdtemp(prefix="hutch-test-"))
     place.chmod(0o755)
     (place / "work").mkdir()

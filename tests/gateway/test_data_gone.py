@@ -88,7 +88,7 @@ def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Pa
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", urlsplit(url).port))
-    assert "No server runs" in home.hutch("status").stdout
+    assert "No server is running" in home.hutch("status").stdout
 
 
 def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_path: Path) -> None:

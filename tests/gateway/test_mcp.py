@@ -365,7 +365,7 @@ def serve_on(place: Place, directory: Path, *options: str) -> "subprocess.Comple
 
 def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> None:
     refused = (
-        (place.work / "no", 2, "is not there"),
+        (place.work / "no", 2, "does not exist"),
         (Path("/etc"), 4, "of the system"),
         (Path("/"), 4, "holds"),
     )

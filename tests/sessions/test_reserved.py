@@ -34,14 +34,14 @@ async def test_a_server_leaves_the_run_of_a_command_alone(tmp_path: Path) -> Non
         server = await stack.enter_async_context(serving(home))
         local = await stack.enter_async_context(open_local(loaded(home)))
         new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Go.")
-        made = await sessions.create(local.services, local.who, new)
+        made = await sessions.create(local.services, local.caller, new)
         await until(server, made.id, "tool.called")
         (run,) = await Runs(server.rows).unfinished(made.id)
         assert (run.state, run.worker) == ("running", local.host.worker.name)
         # A server that starts meanwhile recovers what others left, and not this.
         await server.host._recover(set())
         assert (await Sessions(server.rows).get(made.id)).state == "running"
-        await sessions.give(local.services, local.who, made.id, Cancel())
+        await sessions.give(local.services, local.caller, made.id, Cancel())
         await until(server, made.id, "run.ended")
 
 
@@ -59,12 +59,12 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
             limits=RunLimits(turns=1),
             deliver=True,
         )
-        made = await sessions.create(local.services, local.who, new)
+        made = await sessions.create(local.services, local.caller, new)
         (*_, ended) = await until(local, made.id, "run.ended")
         assert (ended.outcome, ended.limit, ended.limit_set_by) == ("limit_reached", "turns", "")
         await local.host.worker.wait_for(ended.run_id)
     async with serving(home) as server:
-        who = await owner(server, local.who.user.name)
+        who = await owner(server, local.caller.user.name)
         head = (await sessions.show(server.services, who, made.id)).head.seq
         run = await run_resumption.resume(server.services, who, ended.run_id, limits=RunLimits(turns=9))
         assert run.id == ended.run_id
@@ -85,7 +85,7 @@ async def test_a_command_hears_that_nothing_can_be_recorded(tmp_path: Path) -> N
     async with open_local(loaded(home)) as local:
         model = cassette(tmp_path / "model.json", [waits, FINISH])
         new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Go.")
-        made = await sessions.create(local.services, local.who, new)
+        made = await sessions.create(local.services, local.caller, new)
         await until(local, made.id, "tool.called")
         with files_no_longer_than((home / "data" / "hutch.db-wal").stat().st_size):
             async with local.host.sandbox(made.id) as desk:

@@ -1,4 +1,4 @@
-"""The users of an installation, straight from its database: for the server's own machine."""
+"""The users of an installation, read from its local database."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +10,6 @@ from hutch.settings import Paths
 
 @asynccontextmanager
 async def accounts(paths: Paths) -> AsyncIterator[Accounts]:
-    """Users and tokens; a server may have the database open too, and notices within seconds."""
+    """Users and tokens; a server that has the database open notices changes within seconds."""
     async with event_log(paths) as log:
         yield Accounts(log)

@@ -1,4 +1,4 @@
-"""What the flows about changes work with, built from the settings."""
+"""The contexts of the flows about changes, built from the settings."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,20 +50,20 @@ async def _lock(directory: Path, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _open_scratch(loaded: LoadedSettings, wanted: Scratch) -> AsyncIterator[Context]:
+async def _open_scratch(loaded: LoadedSettings, scratch: Scratch) -> AsyncIterator[Context]:
     workspaces = workspaces_of(loaded)
-    if any(record.id == wanted.id for record in await workspaces.records()):
-        await workspaces.remove(wanted.id)  # left by a process that was killed
-    record = await fork_workspace(wanted.workspace, wanted.snapshot, wanted.id)
+    if any(record.id == scratch.id for record in await workspaces.records()):
+        await workspaces.remove(scratch.id)  # left by a process that was killed
+    record = await fork_workspace(scratch.workspace, scratch.snapshot, scratch.id)
     try:
-        async with open_sandbox(loaded, record.id, network=wanted.network) as sandbox:
+        async with open_sandbox(loaded, record.id, network=scratch.network) as sandbox:
             tests = loaded.settings.tests
             yield Context(
                 sandbox.workspace,
                 sandbox.jail,
                 sandbox.shells,
                 ignore=loaded.settings.ignore,
-                test_command=wanted.test_command or tests.command,
+                test_command=scratch.test_command or tests.command,
                 test_timeout_s=tests.timeout_s,
             )
     finally:

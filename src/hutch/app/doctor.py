@@ -1,4 +1,4 @@
-"""What `hutch doctor` looks at, as the settings have it."""
+"""What `hutch doctor` checks, built from the settings."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Where an installation keeps what an erasure does not reach."""
+"""The locations of an installation that an erasure does not reach."""
 
 from hutch.flows.erasure_report import OtherPlaces
 from hutch.settings import Paths

@@ -1,4 +1,4 @@
-"""What an evaluation runs on: sessions of this process, and fresh jails to grade in."""
+"""The context of an evaluation: sessions in this process, and fresh jails for grading."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from hutch.workspace.workspace import Workspace
 
 @asynccontextmanager
 async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator[EvalContext]:
-    """A session host in this process for an evaluation, and fresh jails to grade in."""
+    """Open a session host in this process for an evaluation."""
     async with open_local(loaded, jobs=jobs) as local:
 
         @asynccontextmanager
@@ -24,4 +24,4 @@ async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator
                 async with open_jail(workspace.place, policy) as jail:
                     yield workspace, jail
 
-        yield EvalContext(local.services, local.host, local.who, open_fresh, loaded.settings.tests.command)
+        yield EvalContext(local.services, local.host, local.caller, open_fresh, loaded.settings.tests.command)

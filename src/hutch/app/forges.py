@@ -1,4 +1,4 @@
-"""The forges of an installation, as its settings and secrets have them."""
+"""The forges of an installation, built from its settings and secrets."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ def forges_of(loaded: LoadedSettings) -> Forges:
         tokens_of(loaded),
         reach_of(loaded),
         partial(open_git, loaded),
-        partial(make_directory, "hutch-gh"),  # cleared by the next process, if this one is killed
+        partial(make_directory, "hutch-gh"),  # the next process cleans up if this one is killed
         RetryPolicy(max_wait_s=loaded.settings.github.max_retry_wait_s),
         user_environment(),
     )
@@ -44,5 +44,5 @@ def reach_of(loaded: LoadedSettings) -> AllowedHosts:
 
 
 def _has_port(host: str) -> bool:
-    """An IPv6 address has colons as well."""
+    """Whether a host has a port; an IPv6 address contains colons as well."""
     return host.count(":") == 1 or "]:" in host

@@ -1,4 +1,4 @@
-"""Whether Hutch can open pull requests on GitHub, for `hutch doctor`. GitHub itself is not asked."""
+"""Checks for `hutch doctor` whether Hutch can open pull requests on GitHub, without contacting GitHub."""
 
 import shutil
 import subprocess
@@ -14,31 +14,31 @@ TIMEOUT_S = 2.0
 
 
 def check_github(loaded: LoadedSettings) -> Check:
-    """Where the token comes from with which pull requests are opened, for each GitHub that is known."""
-    # A token is for a host; which repository of it makes no difference here.
+    """Report the source of the token for pull requests, for each known GitHub host."""
+    # A token is for a host; the repository makes no difference here.
     urls = [parse_repo_url(f"https://{host}/owner/name") for host in (GITHUB, *loaded.settings.github.hosts)]
     tokens = tokens_of(loaded)
     sources = {url.authority: tokens.source(url) for url in urls}
     lines = [
-        f"{host}: pull requests are opened with {source} (not tried)"
+        f"{host}: pull requests are opened with {source} (not tested)"
         if source
-        else f"{host}: no token, so no pull request can be opened"
+        else f"{host}: no token, so no pull requests can be opened"
         for host, source in sources.items()
     ]
     if any(sources.values()):
         return Check("github", "ok", "\n".join(lines))
-    name = token_name(urls[-1])  # a host that somebody listed is the one they want
+    name = token_name(urls[-1])  # a host from the settings takes precedence
     fix = f"hutch config set-secret {name}"
     if len(urls) == 1:
         fix += "\nor set GH_TOKEN in the environment"
     if gh_is_logged_in(urls[-1].authority):
-        lines.append("gh is logged in there, but Hutch uses only a token that it was given")
+        lines.append("gh is logged in there, but Hutch uses only its own token")
         fix = f"gh auth token --hostname {urls[-1].authority} | hutch config set-secret {name}"
     return Check("github", "warn", "\n".join(lines), fix)
 
 
 def gh_is_logged_in(host: str) -> bool:
-    """Whether gh keeps a token of its own for a host. It reads that from its files, and asks nobody."""
+    """Whether gh has a token of its own for a host. It reads its files and contacts no server."""
     program = shutil.which("gh")
     if program is None:
         return False

@@ -1,4 +1,4 @@
-"""How the sessions of a server are made ready, opened and worked on."""
+"""The session host: how sessions are prepared, opened and run."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,12 +42,12 @@ logger = structlog.get_logger()
 async def local_host(
     loaded: LoadedSettings, log: SqlLog, redactor: Redactor, *, reserved_for: str = "", jobs: int = 0
 ) -> AsyncIterator[LocalHost]:
-    """Sessions that live in this process, for as long as the block lasts.
+    """Run a session host in this process within the block.
 
-    With `reserved_for` they are those of a command, and as many `jobs` at a time as it wants.
+    With `reserved_for` it runs only the sessions of a command, up to `jobs` at a time.
     """
     settings = loaded.settings.sessions
-    room = RunCapacity(jobs, jobs) if jobs else RunCapacity(settings.runs, settings.runs_per_user)
+    capacity = RunCapacity(jobs, jobs) if jobs else RunCapacity(settings.runs, settings.runs_per_user)
     channels = Channels(log)
     pool = WarmPool()
 
@@ -58,9 +58,9 @@ async def local_host(
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:
-        made = await preparer.prepare(session_workspace_id(session.id), session, dependencies)
-        pool.warm(made.workspace_id, sandbox_of(session, made.workspace_id, recorder))
-        return made
+        prepared = await preparer.prepare(session_workspace_id(session.id), session, dependencies)
+        pool.warm(prepared.workspace_id, sandbox_of(session, prepared.workspace_id, recorder))
+        return prepared
 
     callbacks = HostCallbacks(
         prepare=prepare,
@@ -75,7 +75,7 @@ async def local_host(
         dependencies,
         workspaces_of(loaded).remove,
         Bounds(
-            runs=room,
+            runs=capacity,
             open=settings.open,
             idle_s=settings.idle_s,
             lease_ms=settings.lease_s * 1000,

@@ -1,4 +1,4 @@
-"""Jails, shells and terminals, under the rules that the settings give."""
+"""Jails, with the policy that the settings define."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,13 +15,13 @@ from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_jail import open_checked_jail
 
 NETWORK_SETTINGS = ("network", "private_networks")  # the other settings of a jail are limits
-TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
+TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it
 
 
 def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = ()) -> Policy:
-    """The rules of a jail: the settings for agents; another profile keeps the tighter of its own and them.
+    """The policy of a jail: the settings for agents; other profiles take the lower of their limits and these.
 
-    Files in /tmp, /dev/shm and home are memory: where they were allowed all of it, they are cut to a part.
+    Files in /tmp, /dev/shm and home use memory: limits that would allow all of it are reduced to a share.
     """
     known = profile(profile_name)
     limits = {name: value for name, value in settings.jail if name not in NETWORK_SETTINGS}
@@ -29,9 +29,9 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
         limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
     limits["file_bytes"] = max(known.limits.file_bytes, limits["workspace_growth_bytes"])
     tmpfs = ("tmp_bytes", "shm_bytes", "home_bytes")
-    wanted = sum(limits[name] for name in tmpfs)
-    if wanted >= limits["memory_bytes"]:
-        share = TMPFS_SHARE * limits["memory_bytes"] / wanted
+    total = sum(limits[name] for name in tmpfs)
+    if total >= limits["memory_bytes"]:
+        share = TMPFS_SHARE * limits["memory_bytes"] / total
         limits |= {name: int(limits[name] * share) for name in tmpfs}
     return replace(
         known,
@@ -40,8 +40,8 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
     )
 
 
-def way_out(settings: Settings, on_egress: Report) -> Outside:
-    """What a jail finds behind its proxy; one is there even when no host is allowed, to say so at once."""
+def egress_options(settings: Settings, on_egress: Report) -> Outside:
+    """The options of a jail's proxy, which runs even if no host is allowed: it refuses immediately."""
     return Outside(on_egress=on_egress, also_allow_networks=settings.jail.private_networks, always=True)
 
 
@@ -53,6 +53,6 @@ def open_jail(
     unsafe_workspace: bool = False,
     unsafe_no_jail: bool = False,
 ) -> AbstractAsyncContextManager[Jailed]:
-    """A jail on a directory that may be worked in."""
+    """Open a jail on a directory, after checking that it may be used as a workspace."""
     own = None if unsafe_workspace or unsafe_no_jail else own_directories(find_paths())
     return open_checked_jail(workspace, policy, own, outside=outside, unsafe_no_jail=unsafe_no_jail)

@@ -1,4 +1,4 @@
-"""Sessions of a command: they live in its process, beside a server if there is one."""
+"""Sessions that run in the process of a command, beside a server if there is one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,18 +23,18 @@ from hutch.store.run_reservation import reservation_name
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What a command needs for sessions of its own."""
+    """The services for sessions in the process of a command."""
 
     loaded: LoadedSettings
     log: SqlLog
     services: Services
     host: LocalHost
-    who: Caller
+    caller: Caller
 
 
 @asynccontextmanager
 async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
-    """A session host in this process, for whoever runs the command: the first owner of the installation."""
+    """Open a session host in this process; the caller is the installation's first owner."""
     paths, redactor, name = loaded.paths, models.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
@@ -46,7 +46,7 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
                 rows=log,
                 host=host,
                 redactor=redactor,
-                reach=AllowedHosts(lambda address, networks: None),  # a command reaches what its user does
+                reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
                 find_repository=repositories_of(loaded).find,
                 check_model=partial(models.check_model, loaded),
                 networks=tuple(loaded.settings.jail.private_networks),

@@ -1,4 +1,4 @@
-"""The model for a run: named by somebody, or the best there is here."""
+"""The model for a run: the named one, or the best available."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -22,17 +22,17 @@ OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPE
 async def choose_model(
     loaded: LoadedSettings, name: str | None, *, record: Path | None = None, hides: Redactor | None = None
 ) -> tuple[Model, Choice]:
-    """Open the model that is named, or else the one that can be had, and say why it is this one.
+    """Open the named model or the best available one, and say why it was chosen.
 
-    What it says goes to the file `record` without the secrets that `hides` knows.
+    Replies are recorded in the file `record`, with the secrets of `hides` redacted.
 
-    The HTTP client is loaded in a thread, so that the rest of a run can be made ready meanwhile.
+    The HTTP client is loaded in a thread, so that the rest of the run is prepared meanwhile.
     """
     granted = access(loaded)
     if name is None:
         choice = await default_model(granted, scripted=OFFLINE)
     else:
-        choice = Choice(name, "it was asked for")
+        choice = Choice(name, "requested explicitly")
     model = await asyncio.to_thread(open_model, parse_model_name(choice.name), granted)
     if record is not None:
         model = RecordingModel(model, record, clean=(hides or redactor(loaded)).redact)
@@ -40,19 +40,19 @@ async def choose_model(
 
 
 def check_model(loaded: LoadedSettings, name: str) -> None:
-    """Refuse a named model, or the one of the settings, whose key or address is missing."""
+    """Refuse the named model, or that of the settings, if its key or address is missing."""
     if named := name or loaded.settings.model:
         check_usable(parse_model_name(named), access(loaded))
 
 
 async def list_usable(loaded: LoadedSettings) -> UsableModels:
-    """Which models can be used with these settings."""
+    """The models that can be used with these settings."""
     granted = await asyncio.to_thread(access, loaded)
     return await list_models(granted, loaded.settings.model)
 
 
 def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Access:
-    """Keys, addresses and retries, as the settings, the vault and the environment have them."""
+    """Keys, addresses and retry policy from the settings, the vault and the environment."""
     models = loaded.settings.models
     environment = user_environment() if environment is None else environment
     addresses = {name: getattr(models, f"{name.replace('-', '_')}_base_url", None) for name in PROVIDERS}
@@ -68,33 +68,35 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
 
 
 def _set_headers(environment: Mapping[str, str]) -> dict[str, str]:
-    """The organization and the project of OpenAI's that the environment names."""
-    told = {header: environment.get(variable, "").strip() for header, variable in OPENAI_HEADERS.items()}
+    """The headers for the OpenAI organization and project in the environment."""
+    headers = {header: environment.get(variable, "").strip() for header, variable in OPENAI_HEADERS.items()}
     return {
-        header: value for header, value in told.items() if value and value.isascii() and value.isprintable()
+        header: value
+        for header, value in headers.items()
+        if value and value.isascii() and value.isprintable()
     }
 
 
 def keys(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The keys of providers: from the environment, or else from the vault."""
+    """The keys of providers, from the environment or else the vault."""
     environment = user_environment() if environment is None else environment
-    kept, found = secrets_of(loaded, {key_name(provider) for provider in PROVIDERS}), {}
+    stored, found = secrets_of(loaded, {key_name(provider) for provider in PROVIDERS}), {}
     for provider in PROVIDERS:
         name = key_name(provider)
-        told = [environment.get(variable, "").strip() for variable in key_variables(provider)]
-        value = next(filter(None, told), "") or kept.get(name, "").strip()
+        values = [environment.get(variable, "").strip() for variable in key_variables(provider)]
+        value = next(filter(None, values), "") or stored.get(name, "").strip()
         if value:
             found[name] = value
     return found
 
 
 def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
-    """Knows every secret of the installation, also those to come, and the environment's keys of providers."""
+    """A redactor for every secret in the vault, including later ones, and the environment's provider keys."""
     environment = user_environment() if environment is None else environment
-    told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
-    return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, told)
+    values = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
+    return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, values)
 
 
-def secrets_of(loaded: LoadedSettings, wanted: Collection[str] | None = None) -> dict[str, str]:
-    """The secrets of the vault: all, or those of these names that it has."""
-    return read_secrets(loaded.paths.vault, loaded.paths.vault_keys, wanted)
+def secrets_of(loaded: LoadedSettings, names: Collection[str] | None = None) -> dict[str, str]:
+    """The secrets in the vault: all, or those with these names."""
+    return read_secrets(loaded.paths.vault, loaded.paths.vault_keys, names)

@@ -1,4 +1,4 @@
-"""Which hosts the sessions of members may reach, as the settings have it."""
+"""The hosts that members' sessions may reach, from the settings."""
 
 from hutch.flows.network_cap import NetworkCap, parse_network_cap
 from hutch.settings import Settings

@@ -1,4 +1,4 @@
-"""The persona of a run, as the settings have it."""
+"""The persona of a run, from the settings."""
 
 from hutch.agent.persona import DEFAULT, Persona, ReadFile, load_persona
 from hutch.agent.tools.registry import ToolRegistry
@@ -6,9 +6,9 @@ from hutch.settings import LoadedSettings
 
 
 def load_for_run(loaded: LoadedSettings, name: str, tools: ToolRegistry, read: ReadFile) -> Persona:
-    """The persona of a run, the usual one without a name, with what the repository says of it.
+    """The persona of a run, by default that of the settings, with the repository's additions.
 
-    One that a repository's settings chose may do no more than the usual one.
+    A persona that a repository's settings choose may do no more than the default persona.
     """
     own = loaded.paths.personas
     where = own if own.is_dir() else None

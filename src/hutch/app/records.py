@@ -10,6 +10,6 @@ from hutch.store.log_limit import DEFAULT_LOG_BYTES
 
 @asynccontextmanager
 async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> AsyncIterator[SqlLog]:
-    """The log with the tables beside it; other processes may have them open too."""
+    """Open the log and its tables; other processes may have them open too."""
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         yield log

@@ -1,4 +1,4 @@
-"""The repositories of this machine that an installation may use, as its settings have them."""
+"""The local repositories that an installation may use, from its settings."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ def repositories_of(loaded: LoadedSettings) -> Repositories:
 
 
 def with_fixed_roots(loaded: LoadedSettings) -> LoadedSettings:
-    """The same settings, with links in `server.repository_roots` followed once: a root may lie in another,
-    where members can put links. Blocks."""
+    """Resolve the links in `server.repository_roots` once: a root may be inside another one, where members
+    can create links. Blocks."""
     server = loaded.settings.server
     roots = [str(Path(root).resolve()) for root in server.repository_roots]
     fixed = server.model_copy(update={"repository_roots": type(server.repository_roots)(roots)})

@@ -1,4 +1,4 @@
-"""Jails on repositories of this machine, for git to work in."""
+"""Jails on local repositories, to run git in."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,13 +20,13 @@ GIT_TIMEOUT_S = 300
 async def repository_jail(
     loaded: LoadedSettings, path: Path, *, unrestricted: bool = True
 ) -> AsyncIterator[Jail]:
-    """A jail on a repository of this machine, for git to work in; it reaches no network.
+    """Open a jail without network on a local repository, to run git in.
 
-    A linked worktree has its branches in the main repository, so the jail is there. Without
-    `unrestricted`, it must be a repository that members may name. No link in the path is followed: there was
+    A linked worktree has its branches in the main repository, so the jail is on that. Without
+    `unrestricted`, members must be allowed to name the repository. No link in the path is followed: there was
     none when the work started.
     """
-    gone = NotFound(f"There is no repository at '{path}' any more.")
+    gone = NotFound(f"The repository at '{path}' no longer exists.")
     async with AsyncExitStack() as stack:
         try:
             opening = repositories_of(loaded).open(path, unrestricted=unrestricted)
@@ -42,7 +42,7 @@ async def repository_jail(
 
 @asynccontextmanager
 async def open_git(loaded: LoadedSettings, path: Path, unrestricted: bool) -> AsyncIterator[RunGit]:
-    """Git in such a jail."""
+    """Yield a function that runs git in such a jail."""
     async with repository_jail(loaded, path, unrestricted=unrestricted) as jail:
         limits = replace(jail.policy.limits, output_bytes=MAX_OUTPUT_BYTES)
 

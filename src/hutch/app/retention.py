@@ -1,4 +1,4 @@
-"""How long an installation keeps the files of its sessions, as its settings have it."""
+"""The retention of session files, from the settings."""
 
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.retention import Keep, Retention

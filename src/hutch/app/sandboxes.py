@@ -1,4 +1,4 @@
-"""A workspace with a jail on it and shells in that, opened together."""
+"""Opens a workspace together with its jail and shells."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,13 +24,13 @@ async def open_sandbox(
     network: Sequence[str] = (),
     recorder: Recorder | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """Open everything that commands need; no process runs there after the block.
+    """Open a workspace with its jail and shells; no process runs there after the block.
 
     The jail reports commands and connections to the `recorder`, if there is one.
     """
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(open_workspace(loaded, workspace_id))
-        if not await workspace.list_snapshots():  # before anybody changes a file: what to compare with
+        if not await workspace.list_snapshots():  # the baseline for diffs, before any change
             await workspace.snapshot("as it came")
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
 
@@ -51,6 +51,6 @@ async def open_sandbox(
 
 
 async def _close(jail: Jailed, shells: Shells) -> None:
-    """The jail first: what runs in the background ends with it, and nobody waits for that."""
+    """Close the jail first: it kills background programs, so closing the shells need not wait for them."""
     await jail.close()
     await shells.close()

@@ -1,4 +1,4 @@
-"""A server: everything behind its gateway."""
+"""Opens a server: everything behind its gateway."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,16 +25,16 @@ from hutch.store.log import open_log
 
 @asynccontextmanager
 async def _sound(database: Path) -> AsyncIterator[None]:
-    """Refuse a damaged database, before anything is begun with it."""
+    """Refuse a damaged database before it is used."""
     await asyncio.to_thread(check_integrity, database)
     yield
 
 
 @asynccontextmanager
 async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
-    """Everything behind the doors: the log, the rows, and the sessions that live here.
+    """Open the log, the session host and the background tasks of a server.
 
-    Whoever calls this holds the lock against a second server on the same data.
+    The caller must hold the lock against a second server on the same data.
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, models.redactor(loaded)
@@ -52,7 +52,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         triggers = triggers_of(loaded, services)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         work = (triggers.run(), retention.run(), usage.run(), finish_removals(services))
-        behind = [asyncio.ensure_future(each) for each in work]
+        tasks = [asyncio.ensure_future(each) for each in work]
         try:
             yield Server(
                 loaded=loaded,
@@ -64,6 +64,6 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 webhook_secret=partial(webhook_secret, loaded),
             )
         finally:
-            for each in behind:
+            for each in tasks:
                 each.cancel()
-            await asyncio.gather(*behind, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Tools on a person's own directory, as the settings have them."""
+"""Tools on a user's own directory, built from the settings."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -16,11 +16,11 @@ from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
 from hutch.workspace.admission.client_directory import check_client_directory
 
-TOKEN = "mcp_token"  # a secret of the installation
+TOKEN = "mcp_token"  # the name of a secret
 
 
 def find_mcp_token(loaded: LoadedSettings) -> str | None:
-    """What callers by HTTP must know, when somebody has set it."""
+    """The token that HTTP clients must send, if one is stored."""
     vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
     return vault.get(TOKEN) if loaded.paths.vault.exists() else None
 
@@ -32,7 +32,7 @@ def directory_tools(
     plain: bool = False,
     unsafe_workspace: bool = False,
 ) -> DirectoryTools:
-    """`plain` says that the directory may be one without git."""
+    """`plain` allows a directory without git."""
     settings = loaded.settings
 
     def check(directory: Path) -> None:
@@ -42,7 +42,7 @@ def directory_tools(
     def open_jail(
         place: JailLocation, policy: Policy, on_egress: Report
     ) -> AbstractAsyncContextManager[Jailed]:
-        outside = jails.way_out(settings, on_egress)
+        outside = jails.egress_options(settings, on_egress)
         return jails.open_jail(place, policy, outside=outside, unsafe_workspace=unsafe_workspace)
 
     return DirectoryTools(

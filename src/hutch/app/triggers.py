@@ -1,4 +1,4 @@
-"""Who sees to it that what people ask on a forge is done."""
+"""The triggers: process requests that arrive from a forge."""
 
 from hutch.app.forges import forges_of
 from hutch.app.models import secrets_of
@@ -17,5 +17,5 @@ def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
 
 
 def webhook_secret(loaded: LoadedSettings) -> str:
-    """What GitHub signs its webhooks with; empty when nobody has set it."""
+    """The secret with which GitHub signs webhooks; empty when it is not set."""
     return secrets_of(loaded, {SECRET}).get(SECRET, "").strip()

@@ -1,4 +1,4 @@
-"""The workspaces of an installation, as its settings have them."""
+"""The workspaces of an installation, built from its settings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from hutch.workspace.workspaces import BaseLimits, Workspaces
 
 
 def workspaces_of(loaded: LoadedSettings) -> Workspaces:
-    """Git reaches the network with the account's own credentials, where an address allows that."""
+    """The workspaces; git uses the account's own credentials for addresses that allow it."""
     settings = loaded.settings.workspace
     return Workspaces(
         home=Home(loaded.paths.data),
@@ -33,6 +33,6 @@ def workspaces_of(loaded: LoadedSettings) -> Workspaces:
 
 @asynccontextmanager
 async def open_workspace(loaded: LoadedSettings, id: str) -> AsyncIterator[Workspace]:
-    """A workspace whose snapshots hold no secret of the installation."""
+    """Open a workspace whose snapshots contain no secret of the installation."""
     async with workspaces_of(loaded).open(id, clean=models.redactor(loaded).redact) as workspace:
         yield workspace

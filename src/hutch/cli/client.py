@@ -1,8 +1,8 @@
 """The one client of the server's API that all commands share.
 
-What fails on the way is tried again: every request that changes something carries a
-key by which the server does it once. A local server may have been started anew on
-another port meanwhile, so its address is looked up again for each try.
+Failed requests are retried: every request that changes something carries an idempotency key, so the
+server executes it once. A local server may have restarted on another port meanwhile, so each retry
+looks up its address again.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from hutch.domain.errors import (
     Unavailable,
 )
 
-WAITS_S = (0.2, 0.5, 1.0, 2.0)  # between tries
-MAX_WAIT_S = 10.0  # when the server says how long
+RETRY_DELAYS_S = (0.2, 0.5, 1.0, 2.0)
+MAX_RETRY_AFTER_S = 10.0  # a longer Retry-After is an error
 TIMEOUT_S = 60.0
-CONNECT_S = 10.0
-PASSING = (502, 503, 504)  # statuses that may be others in a moment
+CONNECT_TIMEOUT_S = 10.0
+TRANSIENT = (502, 503, 504)
 Find = Callable[[], Address]
 
 FAMILIES: dict[str, type[HutchError]] = {
@@ -51,11 +51,11 @@ FAMILIES: dict[str, type[HutchError]] = {
 
 
 class NotHutch(Unavailable):
-    """A proxy answers, whose server is away."""
+    """A proxy answers whose server is down."""
 
 
 class Client:
-    """A server, as one of its users speaks with it. Used within `async with`."""
+    """A client of the server for one user. Used within `async with`."""
 
     def __init__(self, find: Find = find_address) -> None:
         self._find = find
@@ -74,16 +74,14 @@ class Client:
     # --- requests ---
 
     async def get(self, path: str, /, **params: Any) -> Any:
-        """What is there."""
         return (await self.request("GET", path, params=params)).json()
 
     async def post(self, path: str, body: Any = None) -> Any:
-        """Something is to be done; once, however often it has to be sent."""
+        """Send a POST request; the server executes it once, however often it is retried."""
         answer = await self.request("POST", path, json=body)
         return answer.json() if answer.content else None
 
     async def put(self, path: str, body: Any) -> Any:
-        """Something is to be so; said twice, it is the same."""
         return (await self.request("PUT", path, json=body)).json()
 
     async def delete(self, path: str) -> Any:
@@ -91,32 +89,32 @@ class Client:
         return answer.json() if answer.content else None
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
-        """An input for a session."""
+        """Send an input to a session."""
         return dict(await self.post(f"/sessions/{session_id}/inputs", {"type": kind, **fields}))
 
     async def request(self, method: str, path: str, *, again: bool = True, **options: Any) -> httpx2.Response:
-        """One request, sent again while that may help; an answer that is an error is raised as one."""
+        """Send a request, retrying transient failures; raise an error response as a HutchError."""
         headers = dict(options.pop("headers", None) or {})
         if method == "POST":
             headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
         address = _api_address(path)
-        waits = WAITS_S if again else ()
-        for wait_s in (*waits, None):
+        delays_s = RETRY_DELAYS_S if again else ()
+        for delay_s in (*delays_s, None):
             try:
                 answer = await self._open().request(method, address, headers=headers, **options)
             except (httpx2.TransportError, OSError) as error:
-                if wait_s is None:
+                if delay_s is None:
                     raise self._no_answer(error) from error
             else:
-                delay_s = _retry_after_s(answer)
-                passing = answer.status_code in PASSING or delay_s is not None
-                if not passing or wait_s is None:
+                retry_after_s = _retry_after_s(answer)
+                is_transient = answer.status_code in TRANSIENT or retry_after_s is not None
+                if not is_transient or delay_s is None:
                     check(answer)
                     return answer
-                wait_s = max(wait_s, delay_s or 0)
-            await asyncio.sleep(wait_s)
-            await self.look_again()
-        raise AssertionError("the last try answers or raises")
+                delay_s = max(delay_s, retry_after_s or 0)
+            await asyncio.sleep(delay_s)
+            await self.refresh_address()
+        raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
     async def stream(
@@ -128,18 +126,18 @@ class Client:
         silence_s: float = TIMEOUT_S,
         **params: Any,
     ) -> AsyncIterator[httpx2.Response]:
-        """An answer as it comes. It is not tried again here: who reads knows how far it got."""
-        patience = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S, read=silence_s)
+        """Stream a response. The caller retries, since only it knows how much it received."""
+        timeout = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S, read=silence_s)
         async with self._open().stream(
-            "GET", _api_address(path), headers=headers, params=params, timeout=patience
+            "GET", _api_address(path), headers=headers, params=params, timeout=timeout
         ) as answer:
             if answer.is_error or answer.is_redirect:
                 await answer.aread()
                 check(answer)
             yield answer
 
-    async def look_again(self) -> None:
-        """Find the server anew; nothing changes when it is where it was."""
+    async def refresh_address(self) -> None:
+        """Look up the server's address again, and reconnect if it has changed."""
         found = self._find()
         if found != self.address:
             self.address = found
@@ -157,58 +155,59 @@ class Client:
                 base_url=address.url,
                 headers=headers,
                 verify=trusted(address),
-                timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
+                timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 trust_env=not address.is_local,
             )
         return self._http
 
     def _no_answer(self, error: Exception) -> Unavailable:
         return Unavailable(
-            f"The server at {self.address.url} does not answer: {error or type(error).__name__}."
+            f"The server at {self.address.url} does not respond: {error or type(error).__name__}."
         )
 
 
 def check(answer: httpx2.Response) -> None:
-    """Raise what the server says went wrong, as an error of the same family."""
+    """Raise an error response as the HutchError that its code names."""
     if answer.is_redirect:
         to = answer.headers.get("location", "")
-        raise BadRequest(f"{answer.url} leads to {to[:200]}. Log in there: hutch login URL")
+        raise BadRequest(f"{answer.url} redirects to {to[:200]}. Log in to that address: hutch login URL")
     if answer.is_success:
         return
     try:
-        told = answer.json()
-        code, detail = str(told["code"]), str(told["detail"])
+        body = answer.json()
+        code, detail = str(body["code"]), str(body["detail"])
     except (ValueError, KeyError, TypeError):
-        kind = NotHutch if answer.status_code in PASSING else Unavailable
+        kind = NotHutch if answer.status_code in TRANSIENT else Unavailable
         raise kind(
-            f"{answer.url} answers with {answer.status_code}, and not as Hutch does. Is it the right address?"
+            f"{answer.url} answers with status {answer.status_code}, not like a Hutch server. "
+            "Check the address."
         ) from None
-    if code == "internal" and told.get("trace_id"):
-        detail = f"{detail} ({told['trace_id']})"
+    if code == "internal" and body.get("trace_id"):
+        detail = f"{detail} ({body['trace_id']})"
     if code == "too_many_requests":
         raise TooManyRequests(
-            detail, limit=str(told.get("limit")), retry_after_s=int(told.get("retry_after_s") or 1)
+            detail, limit=str(body.get("limit")), retry_after_s=int(body.get("retry_after_s") or 1)
         )
     if code == "limit_reached":
-        raise LimitReached(detail, limit=str(told.get("limit")))
+        raise LimitReached(detail, limit=str(body.get("limit")))
     raise FAMILIES.get(code, BadRequest)(detail)
 
 
 def _api_address(path: str) -> str:
-    """Where the API has something. A name that a user gives must not lead to another part of it."""
+    """The URL path of an API resource. A name from the user must not lead to another resource."""
     if ".." in (unquote(part) for part in path.split("/")):
         raise BadRequest(f"'{unquote(path)}': no part of a name or a path may be '..'.")
     return f"{API}{path}"
 
 
 def path_of(text: str) -> str:
-    """A name as a part of an address; its slashes stay."""
+    """Quote a name for a URL path, keeping its slashes."""
     return quote(text, safe="/")
 
 
 def _retry_after_s(answer: httpx2.Response) -> float | None:
-    """How long to wait, when that is what the server asks for and not long."""
+    """The Retry-After of a 429 response; None when there is none or it is too long."""
     if answer.status_code != 429:
         return None
     text = answer.headers.get("retry-after", "")
-    return float(text) if text.isdigit() and float(text) <= MAX_WAIT_S else None
+    return float(text) if text.isdigit() and float(text) <= MAX_RETRY_AFTER_S else None

@@ -1,7 +1,7 @@
-"""What may be typed next after a command: its options, sub-commands and values.
+"""Completion candidates after a command: its options, subcommands and values.
 
-The completion scripts ask `hutch __complete WORD...`; the last word is the one
-being typed. Words come as arguments, so no shell quoting has to be undone.
+The completion scripts call `hutch __complete WORD...`; the last word is the one being typed. Words
+arrive as arguments, so no shell quoting has to be undone.
 """
 
 import json
@@ -18,65 +18,65 @@ from hutch.system.terminal_text import one_line
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
-FILES: Candidates = [(":files", "")]  # the shell is to offer the names of files
+FILES: Candidates = [(":files", "")]  # the shell completes file names itself
 MAX_SESSIONS = 50
 TIMEOUT_S = 0.5
 
 
 def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
-    """Words that may stand in the place of `word` after `args`, each with its help."""
+    """The completions of `word` after `args`, each with its help."""
     values = VALUES | OF_SERVER if command.group == "Sessions" or command.name == "shell" else VALUES
     if command.takes and not args and not word.startswith("-"):
         return _values(values[command.takes], word)
     loaded, args = _descend(load(command), args)
     context = loaded.make_context(command.name, list(args), resilient_parsing=True)
-    asked: TyperOption | TyperArgument | Loaded | None = _option_before(loaded, args)
-    if asked is None and (word.startswith("-") or isinstance(loaded, TyperGroup)):
-        asked = loaded
-    if asked is None:
+    target: TyperOption | TyperArgument | Loaded | None = _option_before(loaded, args)
+    if target is None and (word.startswith("-") or isinstance(loaded, TyperGroup)):
+        target = loaded
+    if target is None:
         sources = {name: context.get_parameter_source(name) for name in context.params}
-        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
-        asked = _next_argument(loaded, given)
-    if asked is None:
+        present = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+        target = _next_argument(loaded, present)
+    if target is None:
         return []
-    if not isinstance(asked, Loaded) and asked.metavar and "|" in asked.metavar:  # one of these words
-        return [(value, "") for value in asked.metavar.split("|") if value.startswith(word)]
-    if not isinstance(asked, Loaded) and asked.metavar in values:
-        return _values(values[asked.metavar], word)
-    items = asked.shell_complete(context, word)
+    if not isinstance(target, Loaded) and target.metavar and "|" in target.metavar:  # a choice of words
+        return [(value, "") for value in target.metavar.split("|") if value.startswith(word)]
+    if not isinstance(target, Loaded) and target.metavar in values:
+        return _values(values[target.metavar], word)
+    items = target.shell_complete(context, word)
     return [(item.value, (item.help or "").partition("\n")[0]) for item in items]
 
 
 def _descend(loaded: Loaded, args: Sequence[str]) -> tuple[Loaded, Sequence[str]]:
-    """Follow the names of sub-commands down; what is left are the arguments of the last one."""
+    """Descend through subcommands; return the last one and the arguments after it."""
     while isinstance(loaded, TyperGroup):
-        place = next((i for i, arg in enumerate(args) if arg in loaded.commands), None)
-        if place is None:
+        index = next((i for i, arg in enumerate(args) if arg in loaded.commands), None)
+        if index is None:
             break
-        below = loaded.commands[args[place]]
+        below = loaded.commands[args[index]]
         assert isinstance(below, Loaded)
-        loaded, args = below, args[place + 1 :]
+        loaded, args = below, args[index + 1 :]
     return loaded, args
 
 
 def _option_before(loaded: Loaded, args: Sequence[str]) -> TyperOption | None:
-    """The option whose value is being typed, if one that takes a value stands right before."""
+    """The option whose value is being typed: the previous word, if it takes a value."""
     for option in loaded.params:
         if isinstance(option, TyperOption) and not option.is_flag and args and args[-1] in option.opts:
             return option
     return None
 
 
-def _next_argument(loaded: Loaded, given: set[str]) -> TyperArgument | None:
-    """The first argument that was not given yet, or one that takes any number of words."""
+def _next_argument(loaded: Loaded, present: set[str]) -> TyperArgument | None:
+    """The first argument that is not present yet, or one that takes any number of words."""
     for argument in loaded.params:
-        if isinstance(argument, TyperArgument) and (argument.nargs == -1 or argument.name not in given):
+        if isinstance(argument, TyperArgument) and (argument.nargs == -1 or argument.name not in present):
             return argument
     return None
 
 
 def _values(offer: Callable[[], Candidates], word: str) -> Candidates:
-    """What may stand for a word that help writes in capitals."""
+    """The values of a metavar that start with `word`."""
     found = offer()
     return found if found is FILES else [each for each in found if each[0].startswith(word)]
 
@@ -96,12 +96,12 @@ def _sessions() -> Candidates:
 
 
 def _sessions_of_server() -> Candidates:
-    """The newest sessions of the server that commands speak with, this machine's own or another."""
+    """The newest sessions of the server that commands use, local or remote."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.remote_sessions import distant_sessions
+        from hutch.cli.remote_sessions import remote_sessions
 
-        rows = distant_sessions(MAX_SESSIONS)
+        rows = remote_sessions(MAX_SESSIONS)
     else:
         rows = newest_sessions(paths.database, MAX_SESSIONS, within_s=TIMEOUT_S)
     sessions = [
@@ -116,7 +116,7 @@ def _sessions_of_server() -> Candidates:
 
 
 def _secrets() -> Candidates:
-    """The names in the vault, which are no secrets themselves."""
+    """The names in the vault; only the values are secret."""
     try:
         return [(name, "") for name in sorted(json.loads(find_paths().vault.read_bytes()))]
     except (OSError, ValueError, TypeError):

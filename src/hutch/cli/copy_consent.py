@@ -1,16 +1,16 @@
-"""Whether a directory without git may be copied: by an option, or by an answer at the terminal."""
+"""The user's consent to copy a directory without git, by an option or at the terminal."""
 
 import sys
 from pathlib import Path
 
 
-def may_copy(repository: str, given: bool, *, asks: bool = True) -> bool:
-    """Whether a directory without git may be copied: by the option, or by an answer on a terminal.
+def may_copy(repository: str, option: bool, *, asks: bool = True) -> bool:
+    """Whether a directory without git may be copied: by `option`, or by an answer on a terminal.
 
-    Without a terminal the answer is no; the refusal, which names the option, comes when it is used.
+    Without a terminal the answer is no; the later refusal names the option.
     """
-    if given or not repository or not asks or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return given
+    if option or not repository or not asks or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return option
     if (Path(repository) / ".git" / "HEAD").is_file():
         return False
     from hutch.cli.copy_question import confirm_copy

@@ -1,4 +1,4 @@
-"""A directory without git: whoever is at the terminal sees what is in it, and says whether it is copied."""
+"""The question whether a directory without git may be copied, with a summary of its contents."""
 
 import asyncio
 
@@ -10,10 +10,10 @@ from hutch.workspace.admission.repositories import describe_plain_directory
 
 
 def confirm_copy(repository: str) -> bool:
-    """Ask whether a directory is to be copied. False when it needs no question; ends the command on a no."""
+    """Ask whether to copy a directory. False when no question is needed; a no aborts the command."""
     contents = asyncio.run(describe_plain_directory(repositories_of(settings.load()), repository))
     if not contents:
         return False
     typer.echo(f"{repository} is not a git repository. All of it would be copied: {contents}.", err=True)
-    typer.confirm("Copy it, and show it to the model?", abort=True, err=True)
+    typer.confirm("Copy it and show it to the model?", abort=True, err=True)
     return True

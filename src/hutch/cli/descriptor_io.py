@@ -1,9 +1,8 @@
-"""Bytes between this process's own descriptors and the event loop.
+"""Bytes between this process's standard descriptors and the event loop.
 
-Whoever stands behind them may be slow, or have left. They may be files, which
-no loop can wait for, and they are shared with the shell that started us, so
-they are never switched to non-blocking. So a thread of its own waits for each;
-it is not waited for in the end.
+The other end may be slow or closed. A descriptor may be a file, which no event loop can wait for, and
+it is shared with the parent shell, so it must not become non-blocking. Therefore a daemon thread per
+descriptor does the blocking calls.
 """
 
 import asyncio
@@ -20,66 +19,66 @@ CHUNK_BYTES = 64 * 1024
 Work = Callable[[], Any]
 
 
-class Waiting:
-    """A thread that does one blocking thing after the other."""
+class BlockingThread:
+    """A thread that executes blocking calls one after the other."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]]] = queue.SimpleQueue()
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     async def do(self, work: Work) -> Any:
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._asked.put((work, answer))
+        self._calls.put((work, answer))
         return await answer
 
     def _serve(self) -> None:
         while True:
-            work, answer = self._asked.get()
+            work, answer = self._calls.get()
             try:
                 result, error = work(), None
             except OSError as failed:
                 result, error = None, failed
-            with suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            with suppress(RuntimeError):  # the loop is closed; no task waits for the result
                 self._loop.call_soon_threadsafe(_set_result, answer, result, error)
 
 
 class Inlet:
-    """What comes in on a descriptor."""
+    """Reads from a descriptor."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._thread = Waiting(f"inlet-{fd}")
-        self._coming: asyncio.Future[bytes] | None = None  # outlives a reader who leaves: the next gets it
+        self._thread = BlockingThread(f"inlet-{fd}")
+        self._pending: asyncio.Future[bytes] | None = None  # outlives a cancelled reader: the next gets it
 
     async def read(self) -> bytes:
-        """The next bytes; b"" at the end, however it came."""
-        coming = self._coming = self._coming or asyncio.ensure_future(self._thread.do(self._read))
+        """The next bytes; b"" at the end of input or after an error."""
+        pending = self._pending = self._pending or asyncio.ensure_future(self._thread.do(self._read))
         try:
-            data = await asyncio.shield(coming)
+            data = await asyncio.shield(pending)
         except OSError:  # closed, or the terminal is gone
             data = b""
-        self._coming = None
+        self._pending = None
         return data
 
     def _read(self) -> bytes:
         while True:
             try:
                 return os.read(self._fd, CHUNK_BYTES)
-            except BlockingIOError:  # somebody else switched it
+            except BlockingIOError:  # another process made it non-blocking
                 select.select([self._fd], [], [])
 
 
 class Outlet:
-    """What goes out on a descriptor, in order."""
+    """Writes to a descriptor, in order."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._error: OSError | None = None  # told again to the next who writes: the first may have left
-        self._thread = Waiting(f"outlet-{fd}")
+        self._error: OSError | None = None  # raised for every later write: the first writer may be cancelled
+        self._thread = BlockingThread(f"outlet-{fd}")
 
     async def write(self, data: bytes) -> None:
-        """All of it; OSError when nobody takes it any more."""
+        """Write everything; OSError when the other end is closed."""
         await self._thread.do(lambda: self._write(data))
 
     def _write(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""From a line of the command table to running code.
+"""Loads and runs the commands of the command table.
 
-Everything that needs typer to run a command is here; `main.py` imports this
-module only when a command is really wanted.
+Everything that needs typer to run a command is here; `main.py` imports this module only to run a
+command.
 """
 
 import re
@@ -37,9 +37,9 @@ LIBRARY_WORDS = tuple(
 
 
 def load(command: Command) -> Loaded:
-    """Import the command's module and make the typer command of it."""
+    """Import the command's module and build its typer command."""
     target = _target(command)
-    # No rich markup: the help of a command looks as that of `hutch` itself, and starts as quickly.
+    # No rich markup: the help of a command looks like that of `hutch` itself, and loads as fast.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command("help-option")(_help_option)
     if isinstance(target, typer.Typer):
@@ -63,7 +63,7 @@ def _target(command: Command) -> Any:
 
 
 def invoke(command: Command, args: Sequence[str]) -> int:
-    """Run the command and return its exit code: what it returns or raises, else 0."""
+    """Run the command and return its exit code."""
     loaded = load(command)
     if isinstance(loaded, TyperGroup) and not args and not loaded.invoke_without_command:
         args = ["--help"]
@@ -80,7 +80,7 @@ def invoke(command: Command, args: Sequence[str]) -> int:
 
 
 def invoke_plugin(plugin: Plugin, args: Sequence[str]) -> int:
-    """Run a command of another distribution; what goes wrong in it is told as its fault."""
+    """Run a command of another distribution; errors name the plugin as their cause."""
     command = plugin.command
     if plugin.problem:
         raise BadRequest(f"The plugin '{command.name}' is not used. {plugin.problem}")
@@ -91,7 +91,7 @@ def invoke_plugin(plugin: Plugin, args: Sequence[str]) -> int:
             raise TypeError(f"{command.target} is neither a command nor a function")
     except Exception as error:
         raise Unavailable(
-            f"{whose} cannot be loaded: {type(error).__name__}: {error}. Mend or remove it."
+            f"{whose} cannot be loaded: {type(error).__name__}: {error}. Fix or remove it."
         ) from error
     try:
         if hasattr(target, "main") and not isinstance(target, typer.Typer):  # a command of click
@@ -113,15 +113,13 @@ def _usage_message(error: typer.TyperException, command: Command) -> str:
     for theirs, ours in LIBRARY_WORDS:
         message = theirs.sub(ours, message)
     message += "" if message.endswith((".", "?")) else "."
-    if command.name == "shell" and hasattr(
-        error, "option_name"
-    ):  # it is of the command that was meant to run
-        message += " A command goes after --, as in: hutch shell -- ls -la."
-    return f"{message} '{path} --help' tells more."
+    if command.name == "shell" and hasattr(error, "option_name"):  # an option of the command to run
+        message += " Put the command after --, as in: hutch shell -- ls -la."
+    return f"{message} For help: {path} --help"
 
 
-def _show_help(context: typer.Context, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_help(context: typer.Context, value: bool) -> None:
+    if value and not context.resilient_parsing:
         typer.echo(context.get_help())
         raise typer.Exit
 
@@ -134,17 +132,17 @@ def _help_option(
         ),
     ] = False,
 ) -> None:
-    """Holds the help option that all commands share.
+    """Carries the help option that all commands share.
 
-    Typer's own would list its two names in random order and load pydantic to read them.
+    Typer's own help option would list its two names in random order and load pydantic to read them.
     """
 
 
 class _DeferredAdapter:
-    """What typer makes of a value, without pydantic where the value is as it was typed, or missing.
+    """Converts an option's value, without pydantic when it is a plain string or missing.
 
-    Typer makes an adapter of pydantic for every option, and to load that takes a third of the time until a
-    command asks a server.
+    Typer builds a pydantic adapter for every option. Loading pydantic takes a third of the time until a
+    command sends its first request.
     """
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -159,7 +157,7 @@ class _DeferredAdapter:
 
 
 def _is_unicode(text: str) -> bool:
-    """False for bytes of a command line that are no UTF-8: pydantic refuses them."""
+    """False for command-line bytes that are not UTF-8: pydantic refuses them."""
     try:
         text.encode()
     except UnicodeEncodeError:

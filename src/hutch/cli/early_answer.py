@@ -1,4 +1,4 @@
-"""The answer to a request that was sent before the client was loaded."""
+"""The response to a request that was sent before the HTTP client was loaded."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ MAX_ANSWER_BYTES = 1024 * 1024
 
 
 async def read_answer(request: EarlyRequest) -> dict[str, Any] | None:
-    """The session that the server has opened; None when it answers anything else, or not at all."""
+    """The session that the server created; None for any other response, or none."""
     try:
         async with asyncio.timeout(ANSWER_S):
             reader, writer = await asyncio.open_connection(sock=request.connection, limit=MAX_ANSWER_BYTES)

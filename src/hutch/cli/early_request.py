@@ -1,8 +1,8 @@
-"""The request that opens a session, sent before the rest of a command is loaded.
+"""The request that creates a session, sent before the rest of a command is loaded.
 
-A server on this machine works on it meanwhile. Nothing is reported from here: where there is no such server,
-or it does not answer well, `ServedSessions.create` sends the same bytes with the same key, which the server
-does once, and says what is wrong.
+A local server works on it meanwhile. This module reports no errors: without such a server, or after an
+unexpected response, `ServedSessions.create` sends the same bytes with the same idempotency key and reports
+what is wrong.
 """
 
 import json
@@ -24,17 +24,17 @@ CONNECT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class EarlyRequest:
-    """A request that was sent; its answer is still to be read."""
+    """A request that was sent; its response is not read yet."""
 
-    key: str  # by which the server does it once
+    key: str  # the idempotency key
     body: bytes
     connection: socket.socket
 
 
 def send_early(new: NewSession, *, any_server: bool) -> EarlyRequest | None:
-    """Ask the server of this installation for a session; None where that is left to the client.
+    """Request a session from the local server; None when the client must do so.
 
-    With `any_server` another may be named, and then it is asked by the client.
+    With `any_server` the user may have chosen a remote server, which only the client can reach.
     """
     with suppress(HutchError, OSError):
         address = find_address() if any_server else local_address(find_paths())

@@ -1,7 +1,7 @@
-"""What happens in a session as it comes, over SSE: every entry once, whatever happens to the line.
+"""The live events of a session over SSE: every entry once, despite broken connections.
 
-After a cut, or when the server was started anew, the stream is opened again from the last
-entry that came. Pieces of replies have no number and are not sent again; the whole reply is.
+After an interruption or a restart of the server, the stream is reopened after the last entry received.
+Parts of replies have no number and are not sent again; the whole reply is.
 """
 
 import asyncio
@@ -23,30 +23,35 @@ from hutch.domain.errors import (
     describe_missing,
 )
 
-SILENCE_S = 45.0  # the server says every 15 s that it is there
-WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
-MAX_BYTES = 64 * 1024 * 1024  # of one event
-NO_WORD: Callable[[bool], None] = lambda here: None  # noqa: E731
+SILENCE_TIMEOUT_S = 45.0  # the server sends a heartbeat every 15 s
+RETRY_DELAYS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+IGNORE_CONNECTION: Callable[[bool], None] = lambda connected: None  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An entry of the log, or a piece of a reply."""
+    """An entry of the log, or a part of a reply."""
 
     entry: dict[str, Any] | None = None
     delta: dict[str, Any] | None = None
 
 
 async def follow(
-    client: Client, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+    client: Client,
+    session_id: str,
+    *,
+    after: int = 0,
+    on_connection: Callable[[bool], None] = IGNORE_CONNECTION,
 ) -> AsyncGenerator[Update]:
-    """Everything after a number until the session has ended; `line` hears when it is cut, and is back.
+    """Every update after an entry until the session ends; calls `on_connection` with False, then True,
+    around an interruption.
 
-    A server that is away is waited for. One that answers, and says again and again that it cannot, is not;
-    nor is one that says that a part of the log is missing.
+    Waits for a server that does not respond. Raises when a server keeps refusing, or says that a part of the
+    log is missing.
     """
     failures = refusals = 0
-    gap_after = -1  # where an entry was missing the last time
+    gap_after = -1  # the entry before the last gap
     is_cut = False
     while True:
         try:
@@ -55,7 +60,7 @@ async def follow(
                     failures = refusals = 0
                     if is_cut:
                         is_cut = False
-                        line(True)
+                        on_connection(True)
                     if kind == "damaged":
                         raise RecordDamaged(str(data.get("reason")))
                     if kind == "end":
@@ -65,7 +70,7 @@ async def follow(
                     if kind == "delta":
                         yield Update(delta=data)
                     elif "event" in data and isinstance(data.get("seq"), int) and data["seq"] > after:
-                        if data["seq"] > after + 1:  # one is missing: ask again for it, once
+                        if data["seq"] > after + 1:  # an entry is missing: request it again, once
                             if gap_after == after:
                                 raise RecordDamaged(f"{describe_missing(after + 1, data['seq'] - 1)}.")
                             gap_after = after
@@ -74,35 +79,35 @@ async def follow(
                         yield Update(entry=data)
                     elif kind == "closing":
                         break
-        except _Over:
+        except _Ended:
             return
         except RecordDamaged:
             raise
         except (httpx2.TransportError, OSError, TooManyRequests, NotHutch):
             refusals = 0
-        except (Unauthenticated, Unavailable):  # a server that was started anew has another token for us
-            if refusals > len(WAITS_S):
+        except (Unauthenticated, Unavailable):  # a restarted server has a new local token
+            if refusals > len(RETRY_DELAYS_S):
                 raise
             refusals += 1
         if not is_cut:
             is_cut = True
-            line(False)
-        await asyncio.sleep(WAITS_S[min(failures, len(WAITS_S) - 1)])
+            on_connection(False)
+        await asyncio.sleep(RETRY_DELAYS_S[min(failures, len(RETRY_DELAYS_S) - 1)])
         failures += 1
-        with suppress(Unavailable):  # none runs here now; perhaps one will
-            await client.look_again()
+        with suppress(Unavailable):  # no server is running now; one may start
+            await client.refresh_address()
 
 
-class _Over(Exception):
-    """Nothing more will come."""
+class _Ended(Exception):
+    """The stream has ended."""
 
 
 async def _events(client: Client, session_id: str, after: int) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
     headers = {"Accept": "text/event-stream", **({"Last-Event-ID": str(after)} if after else {})}
     path = f"/sessions/{session_id}/events/stream"
-    async with client.stream(path, headers=headers, silence_s=SILENCE_S) as answer:
+    async with client.stream(path, headers=headers, silence_s=SILENCE_TIMEOUT_S) as answer:
         if answer.status_code == 204:
-            raise _Over
+            raise _Ended
         yield "open", {}
         kind, data = "message", b""
         async for text in _lines(answer.aiter_bytes()):
@@ -118,16 +123,16 @@ async def _events(client: Client, session_id: str, after: int) -> AsyncGenerator
                 data += value
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split at newlines and at nothing else: text in JSON may hold other signs that end a line."""
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Split at newlines only: text in JSON may contain other line separators."""
     rest: list[bytes] = []
     size = 0
-    async for piece in pieces:
-        first, *more = piece.split(b"\n")
+    async for chunk in chunks:
+        first, *more = chunk.split(b"\n")
         rest.append(first)
         size += len(first)
-        if size > MAX_BYTES:
-            raise Unavailable("The server sends an event without an end.")
+        if size > MAX_EVENT_BYTES:
+            raise Unavailable(f"The server sent an event of more than {MAX_EVENT_BYTES} bytes.")
         for line in more:
             yield b"".join(rest).removesuffix(b"\r")
             rest, size = [line], len(line)
@@ -135,7 +140,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(data)
+        parsed = json.loads(data)
     except ValueError:
-        raise Unavailable("The server sends events that are no JSON.") from None
-    return told if isinstance(told, dict) else {}
+        raise Unavailable("The server sent an event that is not JSON.") from None
+    return parsed if isinstance(parsed, dict) else {}

@@ -1,4 +1,4 @@
-"""What each exit code means: the one table that scripts can rely on."""
+"""The exit codes and their meanings, on which scripts can rely."""
 
 import json
 from typing import Any
@@ -28,19 +28,18 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 MEANINGS = {
-    OK: "Done.",
+    OK: "Success.",
     BUG: "A bug in Hutch. `hutch --debug …` shows where.",
-    BAD_REQUEST: "The request makes no sense: wrong usage, an unknown name, a state that does not fit.",
-    NO: "Checked, and the answer is no: tests fail, a record is damaged or does not verify, "
-    "the doctor found a failure.",
-    DENIED: "Not allowed; somebody with the right to must allow it.",
-    LIMIT_REACHED: "A limit was hit; raise it or use less.",
-    UNAVAILABLE: "Something Hutch needs is missing or broken.",
-    DATA_GONE: "The data directory or the database vanished, or was replaced, while Hutch was using it.",
-    NOT_EXECUTABLE: "`hutch shell`: the command is there, and cannot be run.",
+    BAD_REQUEST: "Bad request: wrong usage, an unknown name, or a state that does not allow it.",
+    NO: "A check failed: tests fail, a record is damaged or does not verify, `hutch doctor` found a problem.",
+    DENIED: "Not allowed; a user with the right to do so must allow it.",
+    LIMIT_REACHED: "A limit was reached; raise it or use less.",
+    UNAVAILABLE: "Something that Hutch needs is missing or broken.",
+    DATA_GONE: "The data directory or the database was removed or replaced while Hutch was using it.",
+    NOT_EXECUTABLE: "`hutch shell`: the command exists but cannot be run.",
     NOT_FOUND: "`hutch shell`: there is no such command in the jail.",
     INTERRUPTED: "Interrupted from the keyboard.",
-    BROKEN_PIPE: "Whoever read the output stopped reading, as `head` does.",
+    BROKEN_PIPE: "The reader of the output closed it, as `head` does.",
 }
 
 OUTCOMES = {  # of runs
@@ -52,7 +51,7 @@ OUTCOMES = {  # of runs
 }
 
 
-FAMILIES = {  # of errors that a server tells by their codes
+FAMILIES = {  # by the error codes of the server
     "bad_request": BAD_REQUEST,
     "not_found": BAD_REQUEST,
     "conflict": BAD_REQUEST,
@@ -74,7 +73,7 @@ class NotStarted(BadRequest):
 
 
 def code_of(error: Exception) -> int:
-    """The exit code of an error. What is not one of the families for people is a bug."""
+    """The exit code of an error; an unexpected type of error is a bug."""
     match error:
         case NotStarted():
             return error.exit_code
@@ -88,17 +87,17 @@ def code_of(error: Exception) -> int:
             return DATA_GONE
         case RecordDamaged():
             return NO
-        case Unavailable() | OSError():  # a file or a disk that is not as it should be
+        case Unavailable() | OSError():  # such as a missing file or a full disk
             return UNAVAILABLE
         case _:
             return BUG
 
 
 def error_json(error: HutchError) -> str:
-    """An error for programs, in a line."""
-    told: dict[str, Any] = {"code": error.code, "detail": str(error)}
+    """An error as one line of JSON."""
+    fields: dict[str, Any] = {"code": error.code, "detail": str(error)}
     if isinstance(error, LimitReached):
-        told["limit"] = error.limit
+        fields["limit"] = error.limit
     if isinstance(error, TooManyRequests):
-        told["retry_after_s"] = error.retry_after_s
-    return json.dumps({"error": told})
+        fields["retry_after_s"] = error.retry_after_s
+    return json.dumps({"error": fields})

@@ -1,6 +1,6 @@
-"""A terminal that vanishes, also for who hears no SIGHUP: started by nohup, or without a terminal of its own.
+"""Detects a closed terminal, also under nohup or without a controlling terminal, where no SIGHUP arrives.
 
-What reads from it would find it ready for ever, and what writes to it would wait for ever.
+Reading from a closed terminal would return immediately for ever, and writing would block for ever.
 """
 
 import os
@@ -14,19 +14,19 @@ HUNG_UP = 128 + signal.SIGHUP
 
 
 def is_gone(fd: int, within_ms: int | None = 0) -> bool:
-    """Whether nobody is at the other end of a terminal any more; with None, wait until that is so."""
+    """Whether a terminal is closed; with `within_ms=None`, wait until it is."""
     poller = select.poll()
-    poller.register(fd, 0)  # that it is hung up is told always, and nothing else shall be
+    poller.register(fd, 0)  # poll always reports a hangup, and with 0 nothing else
     return bool(poller.poll(within_ms))
 
 
 @contextmanager
 def ended_with_terminal(fd: int = 0) -> Iterator[None]:
-    """End this process as soon as its terminal is gone, whatever else hangs on that."""
+    """End this process as soon as its terminal is closed, even if other code is blocked on it."""
 
     def wait() -> None:
         is_gone(fd, within_ms=None)
-        os._exit(HUNG_UP)  # as SIGHUP would: there is nobody to say anything to
+        os._exit(HUNG_UP)  # as SIGHUP would; no message can be shown
 
     threading.Thread(target=wait, name="hangup", daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""Limits that were hit, told to the person at the terminal: which, and what would help."""
+"""Messages about limits that were hit: which limit, and how to avoid it."""
 
 import asyncio
 import os
@@ -12,50 +12,50 @@ POLL_INTERVAL_S = 0.5
 
 
 class Hits:
-    """Each limit that is hit in a jail, told once."""
+    """Reports each limit that is hit in a jail, once."""
 
     def __init__(self, jail: Jailed, chosen: Settings) -> None:
         self._jail = jail
         self._chosen = chosen
         self._mark = jail.mark()
-        self._told: set[LimitHit] = set()
+        self._reported: set[LimitHit] = set()
 
     def since_last(self, ended: Exit | None = None) -> list[str]:
-        """A sentence for each that was hit and is not told yet; `ended` is how a program ended just now."""
-        hits = [hit for hit in self._jail.limits_hit(self._mark, ended) if hit not in self._told]
-        self._told.update(hits)
-        return [in_words(hit, self._jail.policy, self._chosen) for hit in hits]
+        """A message for each new hit; `ended` is the exit of a program that has just ended."""
+        hits = [hit for hit in self._jail.limits_hit(self._mark, ended) if hit not in self._reported]
+        self._reported.update(hits)
+        return [message(hit, self._jail.policy, self._chosen) for hit in hits]
 
     @property
     def any(self) -> bool:
-        """Whether any was told."""
-        return bool(self._told)
+        """Whether any hit was reported."""
+        return bool(self._reported)
 
-    def begin_anew(self) -> None:
-        """What was hit until now may be hit and told again."""
-        self._mark, self._told = self._jail.mark(), set()
+    def reset(self) -> None:
+        """Forget the reported hits, so that the same limits are reported again."""
+        self._mark, self._reported = self._jail.mark(), set()
 
     async def show(self) -> None:
-        """Tell them while they happen, on a terminal that is in raw mode."""
+        """Report hits as they happen, on a terminal in raw mode."""
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             for sentence in self.since_last():
                 os.write(2, f"\r\nhutch: {sentence}\r\n".encode())
 
 
-def in_words(hit: LimitHit, policy: Policy, chosen: Settings) -> str:
-    """What was hit, and how to have more of it, if one can."""
+def message(hit: LimitHit, policy: Policy, chosen: Settings) -> str:
+    """The limit that was hit, and how to raise it if that is possible."""
     own = getattr(PROFILES[policy.profile].limits, hit.limit, None)
     is_set = hit.limit in type(chosen.jail).model_fields
     if policy.profile != "agent" and own == getattr(policy.limits, hit.limit, None):
-        name, way_out = hit.limit, f"It is that of --profile {policy.profile}; use less, or --profile agent."
+        name, hint = hit.limit, f"It comes from --profile {policy.profile}. Use less, or --profile agent."
     elif hit.limit == "file_bytes":
-        name, way_out = (
+        name, hint = (
             hit.limit,
-            "Make smaller files, or raise jail.workspace_growth_bytes in your settings.",
+            "Write smaller files, or raise jail.workspace_growth_bytes in your settings.",
         )
     elif is_set:
-        name, way_out = f"jail.{hit.limit}", f"Use less, or raise jail.{hit.limit} in your settings."
+        name, hint = f"jail.{hit.limit}", f"Use less, or raise jail.{hit.limit} in your settings."
     else:
-        name, way_out = hit.limit, "It cannot be raised: use less."
-    return f"The limit {name} ({hit.value}) was hit. {way_out}"
+        name, hint = hit.limit, "It cannot be raised. Use less."
+    return f"The limit {name} ({hit.value}) was hit. {hint}"

@@ -1,4 +1,4 @@
-"""The users and tokens in the database of this machine; a server may have it open too."""
+"""Access to the users and tokens in the local database; a server may have it open too."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,12 +10,12 @@ from hutch.flows.users import Accounts
 
 
 def with_accounts(work: Callable[[Accounts], Awaitable[None]]) -> None:
-    """Do something with them."""
+    """Call `work` with the accounts of this installation."""
     loaded = settings.load()
     wiring.configure_logs(loaded)
 
     async def run() -> None:
-        async with accounts(loaded.paths) as held:
-            await work(held)
+        async with accounts(loaded.paths) as found:
+            await work(found)
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What the commands on this machine's own records share: the log they open, and which session is meant."""
+"""Helpers for commands on the local event log: open it, and find a session in it."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -15,17 +15,17 @@ from hutch.store.short_ids import find_session_id
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
-NONE_YET = "There are no sessions yet. `hutch run` records one."
+NONE_YET = "There are no sessions yet. `hutch run` creates one."
 
 
 def is_new(loaded: settings.LoadedSettings) -> bool:
-    """True when there was never a database here; one that was lost is another matter."""
+    """True when no database was ever created here; a lost one leaves its signing key."""
     return not loaded.paths.database.exists() and not loaded.paths.signing_key.exists()
 
 
 @asynccontextmanager
 async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog]:
-    """The event log of an installation that has one; looking does not make one."""
+    """Open the event log of an installation that has one; does not create one."""
     if is_new(loaded):
         raise NotFound(NONE_YET)
     async with event_log(loaded.paths) as log:
@@ -33,13 +33,13 @@ async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog
 
 
 def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
-    """Say what is missing from a log, where no program reads."""
+    """Print the defects of a log to standard error."""
     for defect in defects:
         typer.echo(f"warning: The log of session {session_id} is damaged. {defect}", err=True)
 
 
 async def find_session(log: SqlLog, text: str) -> SessionId:
-    """The session that somebody means: by its id, the beginning or the end of it; `last` is the newest."""
+    """Find a session by its id, a unique prefix or suffix of it, or `last`."""
     if text == "last":
         heads = await log.heads(limit=1)
         if not heads:
@@ -50,5 +50,5 @@ async def find_session(log: SqlLog, text: str) -> SessionId:
     if found := await find_session_id(log, text):
         return SessionId(found)
     if SHORT.fullmatch(text):
-        raise NotFound(f"There is no session {text!r}. `hutch log` lists those there are.")
+        raise NotFound(f"There is no session {text!r}. `hutch log` lists the sessions.")
     return parse_session_id(text)

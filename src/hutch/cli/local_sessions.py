@@ -1,4 +1,4 @@
-"""Sessions that live in this process, as commands use them."""
+"""Sessions that run in this process."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from hutch.app.local import Local, open_local
-from hutch.cli.event_stream import NO_WORD, Update
+from hutch.cli.event_stream import IGNORE_CONNECTION, Update
 from hutch.cli.session_options import model_name, repository_address
 from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import NotFound
@@ -41,14 +41,14 @@ class LocalSessions:
     async def create(self, new: NewSession) -> dict[str, Any]:
         address, model = repository_address(new.repository, True), model_name(new.model, True)
         new = replace(new, repository=address, model=model)
-        return self._shown(await sessions.create(self.local.services, self.local.who, new))
+        return self._to_json(await sessions.create(self.local.services, self.local.caller, new))
 
     async def get(self, session_id: str) -> dict[str, Any]:
-        shown = await sessions.show(self.local.services, self.local.who, session_id)
+        found = await sessions.show(self.local.services, self.local.caller, session_id)
         return {
-            **self._shown(shown.session),
-            "head": {"seq": shown.head.seq},
-            "queue_position": shown.queue_position,
+            **self._to_json(found.session),
+            "head": {"seq": found.head.seq},
+            "queue_position": found.queue_position,
         }
 
     async def find_run(self, name: str) -> dict[str, Any]:
@@ -64,23 +64,23 @@ class LocalSessions:
         model = model_name(model, True)
         return _run(
             await run_resumption.resume(
-                self.local.services, self.local.who, run_id, limits=limits, model=model, deliver=deliver
+                self.local.services, self.local.caller, run_id, limits=limits, model=model, deliver=deliver
             )
         )
 
     async def follow(
-        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+        self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
     ) -> AsyncGenerator[Update]:
         async with aclosing(self.local.host.follow(SessionId(session_id), WHOLE, after=after)) as updates:
             async for update in updates:
-                if isinstance(update, Delta):  # many a second, and `asdict` takes ten times as long
+                if isinstance(update, Delta):  # there are many per second, and `asdict` is ten times slower
                     yield Update(delta={name: getattr(update, name) for name in DELTA})
                 else:
                     yield Update(entry=orjson.loads(entry_json(update)))
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
-        asked = parse_input.validate_python({"type": kind, **fields})
-        return asdict(await sessions.give(self.local.services, self.local.who, session_id, asked))
+        parsed = parse_input.validate_python({"type": kind, **fields})
+        return asdict(await sessions.give(self.local.services, self.local.caller, session_id, parsed))
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
         found = await self.local.host.call(SessionId(session_id), Diff(old, new))
@@ -88,14 +88,14 @@ class LocalSessions:
         return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
-        user = self.local.who.user
+        user = self.local.caller.user
         return str(user.id), {user.id: user.name}
 
     async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
-        return _run(await redelivery.deliver(self.local.services, self.local.who, run_id, failing=failing))
+        return _run(await redelivery.deliver(self.local.services, self.local.caller, run_id, failing=failing))
 
     async def get_run(self, run_id: str) -> dict[str, Any]:
-        return _run(await sessions.run(self.local.services, self.local.who, run_id))
+        return _run(await sessions.run(self.local.services, self.local.caller, run_id))
 
     async def get_change(self, change_id: str) -> dict[str, Any]:
         return asdict(await Changes(self.local.services.rows).find(change_id))
@@ -103,10 +103,10 @@ class LocalSessions:
     async def settle(self, run_id: str) -> None:
         await self.local.host.worker.wait_for(run_id)
 
-    def _shown(self, session: Session) -> dict[str, Any]:
+    def _to_json(self, session: Session) -> dict[str, Any]:
         return {
             **asdict(session),
-            "owner_name": self.local.who.user.name,
+            "owner_name": self.local.caller.user.name,
             "head": None,
             "queue_position": None,
         }

@@ -1,8 +1,8 @@
-"""The door: `hutch` on the command line.
+"""The entry point: `hutch` on the command line.
 
-Help, version, completion of command names and mistyped commands are answered
-from the command table alone; only a command that is really wanted loads typer
-and its own module. Every error becomes one message on stderr and an exit code.
+Help, version, completion of command names and mistyped commands need only the command table; only
+running a command loads typer and the command's module. Every error becomes one message on stderr and
+an exit code.
 """
 
 import gc
@@ -21,44 +21,46 @@ from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.system.terminal_text import printable
 
-NEW_OBJECTS = 100_000  # between two searches for garbage: in what is being loaded there is none
+GC_THRESHOLD = 100_000  # new objects between two collections: loading modules produces no garbage
 
 
 def main() -> int:
-    """The console script: run what was typed, return the exit code."""
-    gc.set_threshold(NEW_OBJECTS, 20, 20)
-    # While it is ignored, the exit codes of children are lost.
+    """The console script: run the command line, return the exit code."""
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
+    # While SIGCHLD is ignored, the exit codes of children are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _leave_no_core()
-    _keep_others_from_writing()
+    _disable_core_dumps()
+    _restrict_umask()
     return run(sys.argv[1:])
 
 
-def _leave_no_core() -> None:
-    """A core file would hold tokens and keys.
+def _disable_core_dumps() -> None:
+    """Prevent core dumps, which would contain tokens and keys.
 
-    One byte, and not none: a limit of none does not keep the kernel from handing the memory to a program
-    that kernel.core_pattern names after a `|`, such as those of systemd and Ubuntu. One byte does.
+    The limit is 1 byte, not 0: with 0 the kernel still pipes the memory to a program that
+    kernel.core_pattern names after a `|`, as systemd and Ubuntu do. With 1 it does not.
     """
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
 
 
-def _keep_others_from_writing() -> None:
-    """With a umask that lets everybody write, as daemons and containers have it, anybody could put settings
-    into a new HUTCH_HOME or other files in the place of ours."""
+def _restrict_umask() -> None:
+    """Deny group and others write access under the permissive umask of daemons and containers.
+
+    Otherwise any local user could put settings into a new HUTCH_HOME, or replace Hutch's files.
+    """
     umask = os.umask(0o077)
     os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
 
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
-    """Answer, whatever happens; nothing rises from here."""
+    """Run a command line; every exception becomes an exit code."""
     words = list(args)
-    if sys.stdout is None:  # closed by whoever started us
+    if sys.stdout is None:  # closed by the parent process
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     debug = bool(words) and words[0] == "--debug"
     try:
-        code = _answer(words[1:] if debug else words, commands)
+        code = _run_words(words[1:] if debug else words, commands)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -67,14 +69,14 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("hutch: interrupted\n")
         return exit_codes.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - nobody above could answer
+    except Exception as error:  # noqa: BLE001 - the last handler
         if debug:
             sys.excepthook(type(error), error, error.__traceback__)
             return exit_codes.code_of(error)
-        return _say(error)
+        return _report(error)
 
 
-def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
+def _run_words(words: list[str], commands: Mapping[str, Command]) -> int:
     match words:
         case [] if os.isatty(0) and os.isatty(1):
             from hutch.cli.screens.app import screen_command
@@ -101,7 +103,7 @@ def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
 
 
 def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple[str, str]]:
-    """What may stand in the place of the last word typed."""
+    """The completions of the last word."""
     if typed[:1] == ["--debug"] and len(typed) > 1:
         typed = typed[1:]
     match typed:
@@ -117,23 +119,23 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
 
 
 def _silence_stdout() -> None:
-    """Python flushes stdout once more on its way out: let that go nowhere."""
+    """Redirect stdout to /dev/null: Python flushes it once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(error: Exception) -> int:
+def _report(error: Exception) -> int:
     code = exit_codes.code_of(error)
-    message = printable(str(error), keep="\n")  # it may quote anybody
+    message = printable(str(error), keep="\n")  # it may quote untrusted text
     if isinstance(error, HutchError) and code != exit_codes.BUG:
         sys.stderr.write(f"hutch: {message}\n")
     elif isinstance(error, OSError):
         if not error.filename:
             _silence_stdout()
-        place = f"{error.filename}: " if error.filename else "The output could not be written: "
-        sys.stderr.write(f"hutch: {printable(place)}{error.strerror or error}. Mend that and try again.\n")
+        subject = f"{error.filename}: " if error.filename else "The output could not be written: "
+        sys.stderr.write(f"hutch: {printable(subject)}{error.strerror or error}. Fix this and try again.\n")
     else:
         sys.stderr.write(
             f"hutch: {type(error).__name__}: {message}\n"
-            "This is a bug in Hutch. Put --debug before the command to see where: hutch --debug …\n"
+            "This is a bug in Hutch. For a traceback, put --debug before the command: hutch --debug …\n"
         )
     return code

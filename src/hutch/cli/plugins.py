@@ -1,11 +1,11 @@
-"""Commands that other distributions add, by entry points of the group `hutch.commands`.
+"""Commands that other distributions add through the entry point group `hutch.commands`.
 
     [project.entry-points."hutch.commands"]
     hello = "hutch_hello.commands:app"
 
-An entry leads to a `typer.Typer`, a function, or a command of click. Entry points are read
-straight from the metadata that installers leave beside the code: nothing is imported before
-a command is really wanted, and one that cannot be loaded does not touch the others.
+An entry point names a `typer.Typer`, a function, or a click command. Entry points are read directly
+from the metadata of installed distributions: nothing is imported before a command runs, and a plugin
+that cannot be loaded does not affect the others.
 """
 
 import os
@@ -24,7 +24,7 @@ MAX_BYTES = 256 * 1024
 
 
 class Plugin(NamedTuple):
-    """An entry point, and why it cannot be used, when it cannot."""
+    """An entry point, and the problem that prevents its use, if any."""
 
     command: Command
     distribution: str
@@ -32,19 +32,18 @@ class Plugin(NamedTuple):
 
 
 def find_plugins(paths: Sequence[str] | None = None) -> list[Plugin]:
-    """All that are installed, by name; those of Hutch's own names are named, and not used."""
+    """All installed plugins, sorted by name; unusable ones have a `problem`."""
     found = sorted(_entries(sys.path if paths is None else paths))
     counts = [name for name, _, _ in found]
     return [_plugin(name, value, of, counts.count(name)) for name, value, of in found]
 
 
 def find_plugin(name: str, paths: Sequence[str] | None = None) -> Plugin | None:
-    """The one of this name."""
     return next((each for each in find_plugins(paths) if each.command.name == name), None)
 
 
 def help_rows(plugins: Iterable[Plugin]) -> list[tuple[str, str]]:
-    """What help says of them."""
+    """Name and help of each plugin."""
     return [
         (each.command.name, f"Not used: {each.problem}" if each.problem else each.command.help)
         for each in plugins
@@ -55,20 +54,20 @@ def _plugin(name: str, value: str, distribution: str, count: int) -> Plugin:
     fits = TARGET.fullmatch(value)
     problem = ""
     if name in BY_NAME:
-        problem = f"'{name}' is a command of Hutch itself, and {distribution} cannot take its place."
+        problem = f"'{name}' is a command of Hutch itself, which {distribution} cannot replace."
     elif count > 1:
         problem = f"{count} distributions add '{name}', one of them {distribution}. Remove all but one."
     elif not fits:
-        problem = f"{distribution} names no code for it as module:attribute."
+        problem = f"The entry point of {distribution} is not of the form module:attribute."
     target = f"{fits[1]}:{fits[2]}" if fits else ""
     return Plugin(Command(GROUP, name, target, f"Added by {distribution}."), distribution, problem)
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, value and distribution of every entry, each distribution once."""
+    """Name, value and distribution of every entry point, each distribution once."""
     seen: set[str] = set()
     for path in paths:
-        if not os.path.isabs(path):  # noqa: PTH117 - never from where somebody happens to stand
+        if not os.path.isabs(path):  # noqa: PTH117 - never load from the current directory
             continue
         try:
             names = [each for each in os.listdir(path) if each.endswith(".dist-info")]  # noqa: PTH208
@@ -87,7 +86,7 @@ def _entries(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _section(file: str) -> Iterator[tuple[str, str]]:
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:  # noqa: PTH123 - a path costs more
+        with open(file, encoding="utf-8", errors="replace") as opened:  # noqa: PTH123 - Path is slower
             text = opened.read(MAX_BYTES)
     except OSError:
         return

@@ -1,4 +1,4 @@
-"""What a run did is handed over once more, and what came of it is told: by a server, or here."""
+"""Delivers a run's work again, by a server or in this process, and prints the result."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ POLL_INTERVAL_S = 0.2
 
 
 def named_run(loaded: LoadedSettings, name: str) -> tuple[str, Where]:
-    """The run that a name means, and where it is: in this installation, or on a server elsewhere."""
+    """Find a run by name, and its location: this installation or a remote server."""
     try:
         return asyncio.run(_here(loaded, name)), "anywhere"
     except NotFound as unknown:
@@ -35,8 +35,8 @@ async def _here(loaded: LoadedSettings, name: str) -> str:
         return (await Runs(log).get(await find_run_id(log, name))).id
 
 
-def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int:
-    """Have what a run did delivered, and wait for that; the exit code says how it ended."""
+def redeliver(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int:
+    """Deliver a run's work and wait for the result; return the exit code."""
 
     async def work(sessions: SessionClient) -> int:
         run = await sessions.deliver(run_id, failing=failing)
@@ -46,44 +46,44 @@ def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int
             await asyncio.sleep(POLL_INTERVAL_S)
             run = await sessions.get_run(run_id)
         await sessions.settle(run_id)
-        told = run["delivered"] or {}
+        delivery = run["delivered"] or {}
         if as_json:
             typer.echo(json.dumps(run))
         elif run["state"] in ("queued", "held"):
-            typer.echo(f"The session {run['session_id']} is paused: it is delivered when that goes on.")
-        elif told.get("outcome") == "proposed":
-            _show(await sessions.get_change(told["change_id"]), told)
-        elif told.get("outcome") == "nothing":
-            why = str(told.get("reason") or "")
+            typer.echo(f"Session {run['session_id']} is paused. Delivery happens when it is resumed.")
+        elif delivery.get("outcome") == "proposed":
+            _show(await sessions.get_change(delivery["change_id"]), delivery)
+        elif delivery.get("outcome") == "nothing":
+            why = str(delivery.get("reason") or "")
             typer.echo(NOTHING if why in ("", "Nothing was changed.") else visible(why), err=True)
         else:
-            for name, text in delivery_lines(run_id, told):
+            for name, text in delivery_lines(run_id, delivery):
                 typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
-        if told.get("outcome") != "failed" or run["state"] != "ended":
+        if delivery.get("outcome") != "failed" or run["state"] != "ended":
             return exit_codes.OK
-        return exit_codes.NO if told.get("failing") else exit_codes.UNAVAILABLE
+        return exit_codes.NO if delivery.get("failing") else exit_codes.UNAVAILABLE
 
     return open_and(work, where, as_json)
 
 
-def _show(change: dict[str, Any], told: dict[str, Any]) -> None:
+def _show(change: dict[str, Any], delivery: dict[str, Any]) -> None:
     typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
-    if str(told["url"]).startswith("http"):
-        typer.echo(visible(told["url"]))
-    typer.echo(f"look at it: hutch changes show {change['id']}")
-    if told.get("reason"):
-        typer.echo(f"note: {visible(told['reason'])}", err=True)
+    if str(delivery["url"]).startswith("http"):
+        typer.echo(visible(delivery["url"]))
+    typer.echo(f"review it: hutch changes show {change['id']}")
+    if delivery.get("reason"):
+        typer.echo(f"note: {visible(delivery['reason'])}", err=True)
 
 
 async def _elsewhere(name: str, unknown: NotFound) -> str:
-    """The same, of a server that keeps its runs on another machine."""
+    """Find a run on a remote server."""
     try:
         async with Client() as client:
             if name.startswith("run_"):
                 return str((await client.get(f"/runs/{name}"))["id"])
             found = await find_session(client, name)
             listed = (await client.get(f"/sessions/{found['id']}/runs", limit=1))["items"]
-    except HutchError:  # there is none, or it does not know it either
+    except HutchError:  # no server, or it does not know the run either
         raise unknown from None
     if not listed:
         raise NotFound(f"The session {found['id']} has no run yet.")

@@ -1,4 +1,4 @@
-"""Sessions of a server on another machine, for a shell that waits for completions."""
+"""Sessions of a remote server, for shell completion."""
 
 import httpx2
 
@@ -9,13 +9,13 @@ from hutch.domain.errors import HutchError
 TIMEOUT_S = 1.0
 
 
-def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
-    """Id, time, state and purpose of the newest; none when the server does not answer at once."""
+def remote_sessions(limit: int) -> list[tuple[str, int, str, str]]:
+    """Id, time, state and purpose of the newest sessions; empty when the server does not answer quickly."""
     try:
         address = find_address()
         answer = httpx2.get(
             f"{address.url}{API}/sessions",
-            params={"limit": most},
+            params={"limit": limit},
             headers={"Authorization": f"Bearer {address.token}"},
             timeout=TIMEOUT_S,
             verify=trusted(address),

@@ -1,4 +1,4 @@
-"""Wait for what comes of a prompt, and show it meanwhile: plainly, or as JSON for programs."""
+"""Wait for the run of a prompt, and show it as text or JSON."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_on_serv
 ENDS = ("run.ended", "delivery.ended")
 MAX_RUNS = 200
 POLL_INTERVAL_S = 0.5
-DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
+DELIVERED = ("done", "tests_failing")  # outcomes after which a session that delivers reports the delivery
 
 
 class JsonEntries:
-    """One entry a line, as the server tells it."""
+    """Prints each entry as a line of JSON, as the server sends it."""
 
     def entry(self, entry: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
@@ -34,35 +34,37 @@ class JsonEntries:
 
 @dataclass(slots=True)
 class AwaitedRun:
-    """The run that somebody waits for: the session's first, or the one that an input comes to."""
+    """The run to wait for: the session's first, or the one that processes an input."""
 
     input: int | None = None  # the number of the input
     run_id: str = ""
-    delivers: bool = False  # what it did is handed over after it has ended
+    delivers: bool = False  # its work is delivered after it has ended
     _outcome: str = ""
-    _is_next: bool = False  # it comes to the run that is queued next
-    _is_heard: bool = False  # it comes to the run that works now
+    _is_next: bool = False  # the input goes to the run that is queued next
+    _is_current: bool = False  # the input goes to the current run
 
     def ended(self, event: Mapping[str, Any]) -> int | None:
-        """The exit code by how it ended, once it has."""
+        """The exit code of the run's outcome, once it has ended."""
         kind = event.get("type")
         is_ours = self.input is not None and event.get("input") == self.input
         if kind == "input.processed" and is_ours:
             self._is_next = event.get("kind") == "prompt"
-            self._is_heard = not self._is_next
+            self._is_current = not self._is_next
         elif kind == "message.sent" and is_ours:
-            self._is_heard = True
+            self._is_current = True
         elif kind == "run.queued" and not self.run_id and (self._is_next or self.input is None):
             self.run_id = str(event.get("run_id"))
-        elif kind == "run.ended" and (self._is_heard or (self.run_id and event.get("run_id") == self.run_id)):
+        elif kind == "run.ended" and (
+            self._is_current or (self.run_id and event.get("run_id") == self.run_id)
+        ):
             self._outcome = str(event.get("outcome"))
             if not self.delivers or self._outcome not in DELIVERED:
                 return _exit_of(self._outcome, event)
             self.run_id = str(event.get("run_id"))
         elif kind == "delivery.ended" and self._outcome and event.get("run_id") == self.run_id:
-            # Tests that fail are an answer, as they are without a server.
+            # Failing tests are a result, not a failed delivery, as without a server.
             is_lost = event.get("outcome") == "failed" and not event.get("failing")
-            # Who is given a change has what was asked for, though its tests fail as they did before.
+            # A proposed change is a success although its tests fail as they did before it.
             is_proposed = event.get("outcome") == "proposed"
             return _exit_of("failed" if is_lost else "done" if is_proposed else self._outcome, event)
         elif kind == "session.ended":
@@ -70,7 +72,7 @@ class AwaitedRun:
         return None
 
     def ended_by_row(self, run: Mapping[str, Any]) -> int:
-        """The exit code by a run that has ended, as the server lists it."""
+        """The exit code of a run that has ended, from its row."""
         self.run_id = str(run["id"])
         code = self.ended({"type": "run.ended", "run_id": self.run_id, "outcome": run["outcome"]})
         if code is None and run["delivered"]:
@@ -79,63 +81,62 @@ class AwaitedRun:
 
 
 def _exit_of(outcome: str, event: Mapping[str, Any]) -> int:
-    """As a run of this machine would end: what failed with an error, as that does."""
+    """The exit code that a local run with this outcome would have."""
     if outcome == "failed":
         return exit_codes.FAMILIES.get(str(event.get("code")), exit_codes.UNAVAILABLE)
     return exit_codes.OUTCOMES.get(outcome, exit_codes.UNAVAILABLE)
 
 
-async def shows(
+async def make_view(
     client: Client, as_json: bool, session: Mapping[str, Any] | None = None
 ) -> JsonEntries | PlainView:
-    """What entries are shown by."""
     if as_json:
         return JsonEntries()
     me, names = await names_of_users(client, session)
     return PlainView(Transcript(me, names))
 
 
-async def wait_for(client: Client, session_id: str, wanted: AwaitedRun, *, after: int, as_json: bool) -> int:
-    """The exit code by how the run ended; what happens is shown."""
-    show = await shows(client, as_json)
-    nobody = False  # a script says that no model is connected
+async def wait_for(client: Client, session_id: str, awaited: AwaitedRun, *, after: int, as_json: bool) -> int:
+    """Show a run until it ends; return the exit code of its outcome."""
+    view = await make_view(client, as_json)
+    is_offline = False  # the offline script runs in place of a model
     async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
         async for update in updates:
             if update.entry is None:
                 continue
-            show.entry(update.entry)
+            view.entry(update.entry)
             event = update.entry["event"]
             if event.get("type") == "run.started":
-                nobody = is_offline_script(str(event.get("model")))
+                is_offline = is_offline_script(str(event.get("model")))
             if event.get("type") in ("approval.requested", "question.asked"):
                 sys.stderr.write(
-                    f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
+                    f"hutch: The agent waits for your answer. Answer with: hutch attach {short(session_id)}\n"
                 )
             if (event.get("erased") or event.get("withheld")) and event.get("type") in ENDS:
-                return wanted.ended_by_row(await _ended_run(client, session_id, wanted))
-            if (code := wanted.ended(event)) is not None:
-                if nobody:
+                return awaited.ended_by_row(await _ended_run(client, session_id, awaited))
+            if (code := awaited.ended(event)) is not None:
+                if is_offline:
                     raise Unavailable(no_model_on_server_message(BY_OPTION))
                 return code
     return exit_codes.INTERRUPTED
 
 
-async def _ended_run(client: Client, session_id: str, wanted: AwaitedRun) -> Mapping[str, Any]:
-    """The run that is waited for, once it has ended. An erased event does not say which run it told of."""
+async def _ended_run(client: Client, session_id: str, awaited: AwaitedRun) -> Mapping[str, Any]:
+    """The awaited run, once it has ended. An erased event does not name its run."""
     while True:
         runs = (await client.get(f"/sessions/{session_id}/runs", limit=MAX_RUNS))["items"]
-        named = [run for run in runs if run["id"] == wanted.run_id]
-        asked = [run for run in runs if run["input"] == (wanted.input or 0)]
-        run: dict[str, Any] = (named or asked or runs)[0]
+        by_id = [run for run in runs if run["id"] == awaited.run_id]
+        by_input = [run for run in runs if run["input"] == (awaited.input or 0)]
+        run: dict[str, Any] = (by_id or by_input or runs)[0]
         if run["state"] == "ended":
             return run
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as_json: bool) -> None:
-    """Everything, until the session has ended."""
-    show = await shows(client, as_json, session)
+    """Show every entry until the session ends."""
+    view = await make_view(client, as_json, session)
     async with stop_when_unread(), aclosing(follow(client, session["id"], after=after)) as updates:
         async for update in updates:
             if update.entry is not None:
-                show.entry(update.entry)
+                view.entry(update.entry)

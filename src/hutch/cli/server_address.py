@@ -1,7 +1,7 @@
-"""Which server commands speak with, and by what they come in.
+"""The server that commands use, and the token for it.
 
-The one that the environment names, else the one that `hutch login` was given, else the
-one that runs on this machine, which is found by itself.
+The server that the environment names, else the one of `hutch login`, else the local one, which is
+discovered automatically.
 """
 
 import json
@@ -14,24 +14,24 @@ from hutch.settings import Paths, find_paths, named_server
 from hutch.system.atomic_file import write_private
 from hutch.system.running_server import find_server, local_token
 
-if TYPE_CHECKING:  # most commands only need to know where the server is, and the settings are models
+if TYPE_CHECKING:  # most commands need only the server's address; loading the settings loads pydantic
     from hutch.settings import LoadedSettings
 
 API = "/api/v1"
-NONE_HERE = "No server runs here. Start one with `hutch up`, or name one with `hutch login URL`."
+NONE_HERE = "No server is running here. Start one with `hutch up`, or use another with `hutch login URL`."
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is, and the token that it knows us by."""
+    """A server's address, and the token for it."""
 
     url: str
     token: str
     kind: Literal["environment", "login", "local"]
-    certificate: str = ""  # of this machine's own server; whatever name it is for
+    certificate: str = ""  # of the local server; it may be for another host name
     user: str = ""
-    token_id: str = ""  # when the token was made by logging in, and ends with it
+    token_id: str = ""  # of a token that `hutch login` created and `hutch logout` revokes
 
     def __post_init__(self) -> None:
         if not (self.token.isascii() and self.token.isprintable()):
@@ -41,18 +41,18 @@ class Address:
                 "local": "in keys/local.token",
             }
             raise BadRequest(
-                f"The token {named[self.kind]} for {self.url} holds a character that no token has. Copy it "
-                f"again, or log in: hutch login {self.url}"
+                f"The token {named[self.kind]} for {self.url} contains an invalid character. Copy it again, "
+                f"or log in: hutch login {self.url}"
             )
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are this machine's."""
+        """Whether the server shares this machine's file system."""
         return self.kind == "local" or urlsplit(self.url).hostname in LOOPBACK
 
 
 def find_address(paths: Paths | None = None) -> Address:
-    """The server to speak with; refused when there is none."""
+    """The address of the server to use; raises when there is none."""
     paths = paths or find_paths()
     url, token = named_server()
     stored = stored_login(paths)
@@ -67,7 +67,7 @@ def find_address(paths: Paths | None = None) -> Address:
 
 
 def local_address(paths: Paths, token: str = "") -> Address:
-    """The server of this installation, on this machine."""
+    """The address of this installation's server on this machine."""
     running = find_server(paths.server_files)
     if running is None:
         raise Unavailable(NONE_HERE)
@@ -78,7 +78,7 @@ def local_address(paths: Paths, token: str = "") -> Address:
 
 
 def browser_url(loaded: "LoadedSettings") -> str:
-    """Where people open this machine's server in a browser: the one that runs, or else that would."""
+    """The local server's URL for browsers, whether or not it is running."""
     server = loaded.settings.server
     if server.public_url:
         return server.public_url.rstrip("/")
@@ -90,51 +90,51 @@ def browser_url(loaded: "LoadedSettings") -> str:
 
 
 def no_local_token(url: str, paths: Paths) -> str:
-    """What to do about a server of this machine without a token for this user's commands."""
+    """The error message when the local token, which authenticates local commands, cannot be read."""
     return (
-        f"The server at {url} runs, but {paths.local_token}, which lets your commands in, is missing or "
-        f"cannot be read. If the server is yours, start it anew: hutch down, then hutch up. Else log in: "
-        f"hutch login {url}"
+        f"The server at {url} is running, but {paths.local_token}, the token for your commands, is missing "
+        f"or cannot be read. If the server is yours, restart it: hutch down, then hutch up. Otherwise log "
+        f"in: hutch login {url}"
     )
 
 
 def stored_login(paths: Paths) -> Address | None:
-    """What `hutch login` kept, if anything."""
+    """The login that `hutch login` stored, if any."""
     try:
-        kept = json.loads(paths.login_file.read_bytes())
-        made = kept.get("token_id", "")
-        return Address(kept["url"], kept["token"], "login", user=kept.get("user", ""), token_id=made)
+        login = json.loads(paths.login_file.read_bytes())
+        token_id = login.get("token_id", "")
+        return Address(login["url"], login["token"], "login", user=login.get("user", ""), token_id=token_id)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
         raise BadRequest(
-            f"What `hutch login` kept in {paths.login_file} cannot be read. Log in again, or remove it."
+            f"{paths.login_file}, written by `hutch login`, cannot be read. Log in again, or remove it."
         ) from None
 
 
 def store_login(paths: Paths, address: Address) -> None:
-    """Keep it, in a file that its owner alone can read."""
-    kept = {name: getattr(address, name) for name in ("url", "token", "user", "token_id")}
-    write_private(paths.login_file, json.dumps(kept) + "\n")
+    """Store a login in a file that only its owner can read."""
+    login = {name: getattr(address, name) for name in ("url", "token", "user", "token_id")}
+    write_private(paths.login_file, json.dumps(login) + "\n")
 
 
 def parse_url(text: str) -> str:
-    """The address of a server, as somebody writes it."""
-    given = text if "://" in text else f"https://{text}"
+    """Parse the address of a server that a user typed; https is the default scheme."""
+    url = text if "://" in text else f"https://{text}"
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise _no_url(text) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise _no_url(text)
     if parts.username or parts.password:
-        raise BadRequest("Leave name and password out of the address: `hutch login` asks for them.")
+        raise BadRequest("Remove the name and password from the address: `hutch login` asks for them.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
 
 
 def _no_url(text: str) -> BadRequest:
     return BadRequest(
-        f"{text[:80]!r} is not the address of a server. One looks like https://hutch.example.com."
+        f"{text[:80]!r} is not the address of a server. Write it like https://hutch.example.com."
     )

@@ -1,4 +1,4 @@
-"""What all commands that ask the server share: how they ask, and which session is meant."""
+"""Helpers for commands that use the server: send requests, report errors, find a session."""
 
 import asyncio
 import re
@@ -15,22 +15,20 @@ from hutch.cli.client import Client
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.ids import MIN_PART_CHARS, ambiguous_id, matches_id
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; errors too.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, also for errors.")]
 SessionName = Annotated[
     str,
-    typer.Argument(
-        metavar="SESSION", help="Its id, the beginning or the end of it when that fits only one, or 'last'."
-    ),
+    typer.Argument(metavar="SESSION", help="A session's id, a unique prefix or suffix of it, or 'last'."),
 ]
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT_CHARS = 6
-PAGE, MOST_PAGES = 200, 50
-NONE_YET = "There are no sessions yet. Make one: hutch sessions new"
+PAGE, MAX_PAGES = 200, 50
+NONE_YET = "There are no sessions yet. Create one: hutch sessions new"
 
 
 def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = False) -> int:
-    """Ask the server; with `as_json` what goes wrong is told as JSON, on standard error."""
+    """Call `work` with a client; with `as_json`, print errors as JSON on standard error."""
 
     async def run() -> int | None:
         async with Client() as client:
@@ -45,11 +43,11 @@ def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = Fals
         return exit_codes.code_of(error)
 
 
-def report_errors(command: Callable[Given, int | None]) -> Callable[Given, int | None]:
-    """The same for a command that asks no server: `as_json` is one of its options."""
+def report_errors(command: Callable[Parameters, int | None]) -> Callable[Parameters, int | None]:
+    """Print a command's errors as JSON if its option `as_json` is set; for commands without a server."""
 
     @wraps(command)
-    def wrapper(*args: Given.args, **options: Given.kwargs) -> int | None:
+    def wrapper(*args: Parameters.args, **options: Parameters.kwargs) -> int | None:
         try:
             return command(*args, **options)
         except HutchError as error:
@@ -62,7 +60,7 @@ def report_errors(command: Callable[Given, int | None]) -> Callable[Given, int |
 
 
 async def find_session(client: Client, name: str) -> dict[str, Any]:
-    """The session that somebody means."""
+    """Find a session by its id, a unique prefix or suffix of it, or `last`."""
     if name == "last":
         found = (await client.get("/sessions", limit=1))["items"]
         if not found:
@@ -72,26 +70,26 @@ async def find_session(client: Client, name: str) -> dict[str, Any]:
         return dict(await client.get(f"/sessions/{name}"))
     if len(name) < MIN_PART_CHARS or not re.fullmatch(r"(ses_)?[0-9a-z]{1,26}", name):
         raise BadRequest(
-            f"{name[:80]!r} names no session. Give its id, {MIN_PART_CHARS} letters or more of its beginning "
-            "or end, or 'last'."
+            f"{name[:80]!r} is not a session. Use its id, a prefix or suffix of at least {MIN_PART_CHARS} "
+            "characters, or 'last'."
         )
-    fitting = [each async for each in every_session(client) if matches_id(each["id"], name)]
-    if not fitting:
-        raise NotFound(f"There is no session {name[:80]!r}. `hutch sessions list` shows what there is.")
-    if len(fitting) > 1:
-        raise ambiguous_id([each["id"] for each in fitting], name, "sessions")
-    return fitting[0]
+    matching = [each async for each in every_session(client) if matches_id(each["id"], name)]
+    if not matching:
+        raise NotFound(f"There is no session {name[:80]!r}. `hutch sessions list` lists the sessions.")
+    if len(matching) > 1:
+        raise ambiguous_id([each["id"] for each in matching], name, "sessions")
+    return matching[0]
 
 
 def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]:
-    """All that the user may see, the newest first."""
+    """All sessions that the user may see, newest first."""
     return _every(client, "/sessions", **which)
 
 
 async def _every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[str, Any]]:
-    """What a list holds, page by page."""
+    """All items of a list, page by page."""
     cursor = ""
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await client.get(path, limit=PAGE, cursor=cursor, **which)
         for each in page["items"]:
             yield each
@@ -101,17 +99,17 @@ async def _every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[
 
 
 def short(session_id: str) -> str:
-    """The end of an id: enough to name it. Beginnings tell the time, and are alike."""
+    """The end of an id, which identifies it. Prefixes encode the time and are alike."""
     return session_id[-SHORT_CHARS:]
 
 
 async def names_of_users(
     client: Client, session: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, str]]:
-    """The id of who asks, and the names of all whom they may know; the owner of a session is one of them."""
+    """The caller's id, and the names of the users it may see, including the session's owner."""
     me = (await client.get("/me"))["user"]
     names = {me["id"]: me["name"]}
-    with suppress(Denied):  # only an owner is told of all
+    with suppress(Denied):  # only an owner may list all users
         names |= {each["id"]: each["name"] async for each in _every(client, "/users")}
     if session and session.get("owner_name"):
         names.setdefault(session["owner"], session["owner_name"])

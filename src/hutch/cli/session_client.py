@@ -1,7 +1,6 @@
-"""Sessions as commands use them: those of a server, or of this process.
+"""The interface to sessions that commands use, on a server or in this process.
 
-Both give the same answers, as the API gives them, so whoever shows a session does not
-know where it lives.
+Both return the same JSON as the API, so code that shows a session does not depend on its location.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -13,7 +12,7 @@ from hutch import app, settings
 from hutch.cli.client import Client
 from hutch.cli.early_answer import read_answer
 from hutch.cli.early_request import EarlyRequest
-from hutch.cli.event_stream import NO_WORD, Update, follow
+from hutch.cli.event_stream import IGNORE_CONNECTION, Update, follow
 from hutch.cli.server_address import local_address
 from hutch.cli.server_requests import find_session, names_of_users
 from hutch.cli.session_options import request_body
@@ -25,14 +24,14 @@ from hutch.system.running_server import find_server
 
 
 class SessionClient(Protocol):
-    """Where sessions can be opened, followed and spoken to."""
+    """Creates, follows and controls sessions."""
 
     async def create(self, new: NewSession) -> dict[str, Any]: ...
 
     async def get(self, session_id: str) -> dict[str, Any]: ...
 
     async def find_run(self, name: str) -> dict[str, Any]:
-        """A run by its id, its session's, or `last`."""
+        """Find a run by its id, its session's id, or `last`."""
         ...
 
     async def resume(
@@ -40,25 +39,25 @@ class SessionClient(Protocol):
     ) -> dict[str, Any]: ...
 
     def follow(
-        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+        self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
     ) -> AsyncGenerator[Update]:
-        """Every entry after a number, and pieces of replies; `line` hears when the server is away."""
+        """Entries after a number, and parts of replies; `on_connection` gets False while disconnected."""
         ...
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
-        """An input."""
+        """Send an input."""
         ...
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
-        """What has changed; since the beginning, unless snapshots are named."""
+        """The changes between snapshots; by default since the session began."""
         ...
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
-        """The id of who asks, and what users are called."""
+        """The caller's id, and the names of users by id."""
         ...
 
     async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
-        """Have what a run did handed over once more; the run, which may still be at it."""
+        """Deliver a run's work again; the returned run may still be delivering."""
         ...
 
     async def get_run(self, run_id: str) -> dict[str, Any]: ...
@@ -66,7 +65,7 @@ class SessionClient(Protocol):
     async def get_change(self, change_id: str) -> dict[str, Any]: ...
 
     async def settle(self, run_id: str) -> None:
-        """Return when everything about a run that has ended is written down."""
+        """Return when everything about a run that has ended is stored."""
         ...
 
 
@@ -108,16 +107,16 @@ class ServedSessions:
         return dict(await self.client.post(f"/runs/{run_id}/resume", body))
 
     def follow(
-        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+        self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
     ) -> AsyncGenerator[Update]:
-        return follow(self.client, session_id, after=after, line=line)
+        return follow(self.client, session_id, after=after, on_connection=on_connection)
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
         return await self.client.give(session_id, kind, **fields)
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
-        asked = {name: value for name, value in (("old", old), ("new", new)) if value}
-        return dict(await self.client.get(f"/sessions/{session_id}/diff", **asked))
+        query = {name: value for name, value in (("old", old), ("new", new)) if value}
+        return dict(await self.client.get(f"/sessions/{session_id}/diff", **query))
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         return await names_of_users(self.client, session)
@@ -132,16 +131,16 @@ class ServedSessions:
         return dict(await self.client.get(f"/changes/{change_id}"))
 
     async def settle(self, run_id: str) -> None:
-        """Nothing to wait for: the server goes on by itself."""
+        """Do nothing: the server stores it on its own."""
 
 
 @asynccontextmanager
 async def open_sessions(
     *, here: bool, jobs: int = 1, early: EarlyRequest | None = None
 ) -> AsyncIterator[SessionClient]:
-    """The sessions of the server of this installation; of this process, where none runs or `here` says so.
+    """The sessions of the local server, or of this process if none is running or `here` is set.
 
-    A server that an `early` request was sent to is the one, also when it has ended since.
+    After an `early` request its server is used, even if it has stopped since.
     """
     paths = settings.find_paths()
     if early is not None or (not here and find_server(paths.server_files) is not None):
@@ -150,7 +149,7 @@ async def open_sessions(
         return
     with without_gc():
         load_structlog()
-        from hutch.cli.local_sessions import LocalSessions  # it brings the jail and the agent along
+        from hutch.cli.local_sessions import LocalSessions  # loads the jail and the agent
 
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)

@@ -1,4 +1,4 @@
-"""What a session is to be, as somebody said on the command line and as a server is asked for it."""
+"""Options of a new session, converted from the command line to the body of a request."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ SAME = ("prompt", "revision", "purpose", "role", "expectations", "persona", "del
 
 
 def request_body(new: NewSession, *, is_local: bool) -> dict[str, Any]:
-    """The body of a request to a server on this machine, or on another."""
+    """The body of a request to a local or a remote server."""
     return {
         **{name: getattr(new, name) for name in SAME},
         "repository": repository_address(new.repository, is_local),
@@ -23,36 +23,36 @@ def request_body(new: NewSession, *, is_local: bool) -> dict[str, Any]:
 
 
 def expand_home(text: str) -> str:
-    """A path as somebody wrote it on their own command line: `~` alone is their home, and nobody else's."""
+    """Expand `~` in a path from the command line; `~user` is not expanded."""
     return str(Path(text).expanduser()) if text == "~" or text.startswith("~/") else text
 
 
-def repository_address(given: str, is_local: bool) -> str:
-    """A directory by its full path: the server does not stand where we do."""
-    if not given or _is_address(given):
-        return given
-    path = Path(expand_home(given))
+def repository_address(text: str, is_local: bool) -> str:
+    """Make a directory's path absolute: the server has another working directory."""
+    if not text or _is_address(text):
+        return text
+    path = Path(expand_home(text))
     if not is_local:
         if path.is_dir():
             raise BadRequest(
-                f"{visible(given)} is a directory here, which the server cannot see. Give an address."
+                f"{visible(text)} is a local directory, which the server cannot read. Use an address."
             )
-        return given  # perhaps one of the server's machine
+        return text  # it may exist on the server's machine
     if not path.is_dir():
-        wrong = "is not a directory" if path.exists() else "is not there"
+        wrong = "is not a directory" if path.exists() else "does not exist"
         raise NotFound(
-            f"The repository {visible(given)!r} {wrong}. Name a directory, or an address such as "
+            f"The repository {visible(text)!r} {wrong}. Use a directory, or an address such as "
             "https://example.com/team/project.git."
         )
     return str(path.resolve())
 
 
-def model_name(given: str, is_local: bool) -> str:
-    """A script by its full path, for the same reason."""
-    kind, _, name = given.partition(":")
-    return f"scripted:{Path(expand_home(name)).absolute()}" if kind == "scripted" and is_local else given
+def model_name(text: str, is_local: bool) -> str:
+    """Make a script's path absolute, for the same reason."""
+    kind, _, name = text.partition(":")
+    return f"scripted:{Path(expand_home(name)).absolute()}" if kind == "scripted" and is_local else text
 
 
-def _is_address(given: str) -> bool:
-    """Whether it names another machine: a URL, or HOST:PATH as ssh has it."""
-    return "://" in given or ":" in given.partition("/")[0]
+def _is_address(text: str) -> bool:
+    """Whether it names another machine: a URL, or HOST:PATH as in ssh."""
+    return "://" in text or ":" in text.partition("/")[0]

@@ -1,4 +1,4 @@
-"""Signals to this process, answered in the event loop; and a reader of our output who goes."""
+"""Handles signals, and a closed standard output, in the event loop."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from hutch.system.signals import is_handled
 
 @contextmanager
 def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | None]]) -> Iterator[None]:
-    """Let these functions answer these signals, but those that were ignored when we started."""
+    """Handle signals with these functions, except those that were ignored at the start."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Future[None]] = set()
 
@@ -38,9 +38,9 @@ def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | 
 
 @contextmanager
 def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
-    """Turn these signals into the end of this task, so that it closes all it opened.
+    """Cancel the current task on these signals, so that it releases its resources.
 
-    Those that were ignored when we started stay ignored. Yields the numbers of those that came.
+    Signals that were ignored at the start stay ignored. Yields the list of received signals.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -63,7 +63,7 @@ def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
 
 @asynccontextmanager
 async def stop_when_unread() -> AsyncIterator[None]:
-    """Leave with BrokenPipeError when the reader of our output goes, also while there is nothing to say."""
+    """Raise BrokenPipeError when the reader closes our output, even while nothing is written."""
     loop, task, output = asyncio.get_running_loop(), asyncio.current_task(), sys.stdout.fileno()
     is_pipe = stat.S_ISFIFO(os.fstat(output).st_mode) or stat.S_ISSOCK(os.fstat(output).st_mode)
     unread = False
@@ -76,7 +76,7 @@ async def stop_when_unread() -> AsyncIterator[None]:
             task.cancel()
 
     if is_pipe:
-        loop.add_reader(output, stop)  # a pipe that we write to is ready to read only when it is broken
+        loop.add_reader(output, stop)  # the write end of a pipe becomes readable only when it breaks
     try:
         yield
     except asyncio.CancelledError:

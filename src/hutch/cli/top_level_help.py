@@ -1,7 +1,6 @@
-"""The help of `hutch` itself, written from the command table.
+"""The help of `hutch` itself, generated from the command table.
 
-It looks as the help of a single command does, fits the terminal, and loads none of
-the commands.
+It looks like the help of a single command, fits the terminal, and loads no command.
 """
 
 import re
@@ -13,32 +12,32 @@ from textwrap import fill
 from hutch.cli.command_table import COMMANDS
 
 USAGE = "Usage: hutch [OPTIONS] COMMAND [ARGS]..."
-ABOUT = "Coding agents and people at work on code inside jails, watched through the glass."
+ABOUT = "Run coding agents in jails, watch them work, and review what they change."
 OPTIONS = (
     ("--version", "Print the version."),
-    ("--debug", "Show where it happened when something breaks."),
+    ("--debug", "Show a traceback when a command fails."),
     ("-h, --help", "Show this message; after a command, the help of that command."),
 )
 EXAMPLES = (
-    ("hutch", "all sessions on a full screen, on a terminal"),
-    ("hutch doctor", "is this machine ready?"),
-    ("hutch log SESSION", "what happened in a session?"),
-    ("hutch verify RECORD", "has this record been changed?"),
+    ("hutch", "show all sessions in a full-screen app, on a terminal"),
+    ("hutch doctor", "check that this machine is ready"),
+    ("hutch log SESSION", "show the events of a session"),
+    ("hutch verify RECORD", "check that a record is unchanged"),
 )
 EXIT_CODES = (
-    "0 done, 1 a bug, 2 bad request, 3 checked and the answer is no, 4 denied, 5 limit reached, "
-    "6 unavailable, 7 the data is gone, 126 not executable, 127 no such program, 130 interrupted, "
-    "141 nobody reads the output any more"
+    "0 success, 1 a bug, 2 bad request, 3 a check failed, 4 denied, 5 limit reached, "
+    "6 unavailable, 7 the data was lost, 126 not executable, 127 no such program, 130 interrupted, "
+    "141 output closed"
 )
-_NUMBER, KEEP = re.compile(r"(?<=\d) "), "\N{NO-BREAK SPACE}"  # a code stays beside its meaning
-NARROWEST, WIDEST = 40, 100
-ROOMY = 60  # from here on there is room for a wide column of names
+_NUMBER, KEEP = re.compile(r"(?<=\d) "), "\N{NO-BREAK SPACE}"  # no line break between a code and its meaning
+MIN_WIDTH, MAX_WIDTH = 40, 100
+WIDE_COLUMN_WIDTH = 60  # the terminal width from which the column of names is wide
 
 
 def help_text(width: int | None = None, plugins: Sequence[tuple[str, str]] = ()) -> str:
-    """What `hutch --help` prints, on a terminal of this width or else on the one we have."""
+    """The output of `hutch --help` for a width, by default the terminal's."""
     width = shutil.get_terminal_size().columns if width is None else width
-    width = min(max(width, NARROWEST), WIDEST)
+    width = min(max(width, MIN_WIDTH), MAX_WIDTH)
     groups = dict.fromkeys(command.group for command in COMMANDS)
     sections = [(group, [(c.name, c.help) for c in COMMANDS if c.group == group]) for group in groups]
     sections += [("Plugins", list(plugins))] if plugins else []
@@ -53,28 +52,28 @@ def help_text(width: int | None = None, plugins: Sequence[tuple[str, str]] = ())
 
 
 def first_words() -> list[tuple[str, str]]:
-    """What may stand right after `hutch`: commands and options, each with its help."""
+    """Valid first words after `hutch`: commands and options, each with its help."""
     options = [(name, help_) for names, help_ in OPTIONS for name in names.split(", ")]
     return [(command.name, command.help) for command in COMMANDS] + options
 
 
 def unknown(word: str) -> str:
-    """What to say about a first word that is neither a command nor an option of `hutch`."""
+    """The error message for an unknown first word after `hutch`."""
     kind = "option" if word.startswith("-") else "command"
     names = [name for name, _ in first_words() if name.startswith("-") == (kind == "option")]
     near = get_close_matches(word, names, n=1)
-    way_out = f"Did you mean '{near[0]}'?" if near else "'hutch --help' lists what there is."
-    return f"There is no {kind} {word[:80]!r}. {way_out}"
+    hint = f"Did you mean '{near[0]}'?" if near else f"'hutch --help' lists every {kind}."
+    return f"There is no {kind} {word[:80]!r}. {hint}"
 
 
 def _rows(rows: Iterable[tuple[str, str]], width: int) -> str:
-    """Names, and beside them what they mean; a name that is too long stands alone on its line."""
-    column = 23 if width >= ROOMY else 14
+    """Names with their descriptions; a name that is too long gets a line of its own."""
+    column = 23 if width >= WIDE_COLUMN_WIDTH else 14
     lines = []
     for name, text in rows:
-        told = _indented(text, column, width)
+        description = _indented(text, column, width)
         fits = len(name) + 2 < column
-        lines.append(f"  {name}{told[len(name) + 2 :]}" if fits else f"  {name}\n{told}")
+        lines.append(f"  {name}{description[len(name) + 2 :]}" if fits else f"  {name}\n{description}")
     return "".join(f"{line}\n" for line in lines)
 
 

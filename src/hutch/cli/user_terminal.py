@@ -1,4 +1,4 @@
-"""The user's own terminal, handed over to a program in a jail and always given back."""
+"""The user's own terminal, lent to a program in a jail and always restored."""
 
 import fcntl
 import os
@@ -13,10 +13,10 @@ from typing import Any
 from hutch.jail.interface import Size
 
 OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
-# Colours, a hidden cursor, keypad and mouse modes, marked pastes: what a killed program may leave behind.
+# Resets what a killed program may leave behind: colours, a hidden cursor, keypad, mouse and paste modes.
 RESET_SEQUENCE = b"\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
 KNOWN_TYPES = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo")
-USUAL_TYPE = "xterm-256color"
+DEFAULT_TYPE = "xterm-256color"
 
 
 class OwnTerminal:
@@ -36,7 +36,7 @@ class OwnTerminal:
 
     @contextmanager
     def raw(self) -> Iterator[None]:
-        """Every key goes through as it is, until the block is left."""
+        """Pass every key through unchanged within the block."""
         self._saved = termios.tcgetattr(0)
         try:
             self.make_raw()
@@ -46,7 +46,7 @@ class OwnTerminal:
 
     @contextmanager
     def as_it_was(self) -> Iterator[None]:
-        """Within `raw`, for a while."""
+        """Restore the terminal's modes within the block, inside `raw`."""
         self._restore()
         try:
             yield
@@ -58,22 +58,22 @@ class OwnTerminal:
             termios.tcsetattr(0, termios.TCSANOW, self._saved)
 
     def make_raw(self) -> None:
-        """Again, after somebody stopped and continued us."""
+        """Set raw mode, also again after the process was stopped and continued."""
         with suppress(termios.error):
             tty.setraw(0, termios.TCSADRAIN)
 
     def watch(self, data: bytes) -> None:
-        """Note whether a program has taken the whole screen, or left it."""
+        """Track whether a program has entered or left the alternate screen."""
         entered, left = data.rfind(OTHER_SCREEN), data.rfind(OWN_SCREEN)
         if entered != left:
             self._on_other_screen = entered > left
 
     def reset_sequence(self) -> bytes:
-        """What undoes the traces of a program that had no time to do it."""
+        """The escape sequence that cleans up after a program that was killed."""
         return (OWN_SCREEN if self._on_other_screen else b"") + RESET_SEQUENCE
 
 
 def known_type(name: str) -> str:
-    """The terminal's type, if programs in a jail will know it; else the usual one."""
-    places = (Path(place, name[:1], name) for place in KNOWN_TYPES)
-    return name if name and "/" not in name and any(place.exists() for place in places) else USUAL_TYPE
+    """The terminal's type if programs in a jail know it, else the default."""
+    files = (Path(directory, name[:1], name) for directory in KNOWN_TYPES)
+    return name if name and "/" not in name and any(file.exists() for file in files) else DEFAULT_TYPE

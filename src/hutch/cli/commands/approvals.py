@@ -1,4 +1,4 @@
-"""`hutch approvals`: what you have allowed always, and how to withdraw it."""
+"""`hutch approvals`: list and withdraw permanent approvals."""
 
 import asyncio
 import json
@@ -18,15 +18,13 @@ from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.system.terminal_text import printable
 
-app = typer.Typer(
-    help="List and withdraw what you have allowed always.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="List and withdraw permanent approvals.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 User = Annotated[
-    str, typer.Option("--user", metavar="NAME", help="What this user of the server here has allowed.")
+    str, typer.Option("--user", metavar="NAME", help="The approvals of this user of the local server.")
 ]
 
 
@@ -40,40 +38,42 @@ def list_(as_json: Json = False, user: User = "") -> None:
     for rule in rules:
         typer.echo(printable(to_text(rule)))
     if not rules:
-        typer.echo("Nothing is allowed always. Answer a question of a run with 'a' for that.", err=True)
+        typer.echo(
+            "There are no permanent approvals. Answer 'a' when a run asks for one to add it.", err=True
+        )
 
 
 @app.command()
 def rm(
     rule: Annotated[
-        list[str] | None, typer.Argument(metavar="RULE", help="As the list has it: bash git push.")
+        list[str] | None, typer.Argument(metavar="RULE", help="A rule as listed, such as: bash git push.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Withdraw every rule.")] = False,
     user: User = "",
 ) -> None:
-    """Withdraw what was allowed: it is asked about again."""
+    """Withdraw a permanent approval: runs ask again."""
     if bool(rule) == everything:
-        raise BadRequest("Name a rule, or give --all. `hutch approvals list` shows those there are.")
+        raise BadRequest("Name a rule, or use --all. `hutch approvals list` lists the rules.")
     named = None if everything else parse_approval(" ".join(rule or ()))
     for each in asyncio.run(_withdraw(user, named)):
-        typer.echo(f"'{to_text(each)}' is asked about again.", err=True)
+        typer.echo(f"Withdrawn: '{to_text(each)}'. Runs ask again.", err=True)
 
 
 async def _list(user: str) -> tuple[Rule, ...]:
-    async with _kept(user) as kept:
-        return await kept.rules()
+    async with _approvals(user) as approvals:
+        return await approvals.rules()
 
 
 async def _withdraw(user: str, named: Rule | None) -> tuple[Rule, ...]:
-    async with _kept(user) as kept:
-        gone = (named,) if named else await kept.rules()
-        await kept.withdraw(gone)
-        return gone
+    async with _approvals(user) as approvals:
+        rules = (named,) if named else await approvals.rules()
+        await approvals.withdraw(rules)
+        return rules
 
 
 @asynccontextmanager
-async def _kept(user: str) -> AsyncIterator[SavedApprovals]:
-    """Of the user of this machine; or of another user of the server whose data is here."""
+async def _approvals(user: str) -> AsyncIterator[SavedApprovals]:
+    """The approvals of the user who runs the command, or of another user of the local server."""
     paths = settings.find_paths()
     async with event_log(paths) as log:
         accounts = Accounts(log)

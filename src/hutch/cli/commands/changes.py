@@ -1,4 +1,4 @@
-"""`hutch changes`: what runs have proposed, to be read, merged or closed."""
+"""`hutch changes`: read, merge or close the changes that runs have proposed."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from hutch import settings
 from hutch.app import records
 from hutch.app.change_context import change_context
 from hutch.cli.git_author import signature
-from hutch.cli.redelivery import hand_over, named_run
+from hutch.cli.redelivery import named_run, redeliver
 from hutch.cli.render import change as change_lines
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.change import Change
@@ -31,23 +31,23 @@ from hutch.store.comments import Comments, Reviews
 from hutch.system.terminal_text import visible
 
 app = typer.Typer(
-    help="Review and merge what runs have proposed.", no_args_is_help=True, add_completion=False
+    help="Review and merge the changes that runs have proposed.", no_args_is_help=True, add_completion=False
 )
 
-MAX_COUNT = 10_000  # that are listed
+MAX_COUNT = 10_000  # changes listed
 Name = Annotated[
     str,
-    typer.Argument(metavar="CHANGE", help="An id, the beginning or end of one, a branch, or 'last'."),
+    typer.Argument(metavar="CHANGE", help="An id, a unique prefix or suffix of one, a branch, or 'last'."),
 ]
 
 
 @app.command("list")
 @report_errors
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help="Also those that are merged or closed.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include merged and closed changes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the changes, the newest first."""
+    """List changes, newest first."""
     loaded = _load()
 
     async def work() -> list[Change]:
@@ -57,7 +57,7 @@ def list_(
     found = asyncio.run(work())
     shown = [each for each in found if everything or each.state == "open"]
     if not found and not as_json:
-        typer.echo("There are no changes. Make one: hutch run PROMPT --repo DIR", err=True)
+        typer.echo("There are no changes. Create one: hutch run PROMPT --repo DIR", err=True)
     where = {each.id: _where(each) for each in shown}
     width = max(map(len, where.values()), default=0)
     for change in shown:
@@ -74,7 +74,7 @@ def list_(
 @app.command()
 @report_errors
 def show(name: Name = "last", as_json: Json = False) -> None:
-    """Show a change: what it is for, what was done, what the tests said."""
+    """Show a change: its purpose, its description and its test results."""
     loaded = _load()
 
     async def work() -> Change:
@@ -94,10 +94,10 @@ def propose(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver what a run did, though its tests fail or it was stopped; the change says so."""
+    """Deliver a run's work although its tests fail or it was stopped; the change says so."""
     loaded = _load()
     run_id, where = named_run(loaded, run)
-    raise typer.Exit(hand_over(run_id, where, failing=True, as_json=as_json))
+    raise typer.Exit(redeliver(run_id, where, failing=True, as_json=as_json))
 
 
 @app.command()
@@ -108,10 +108,10 @@ def deliver(
     ] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver what a run did, after a delivery that failed or a run with --no-pr."""
+    """Deliver a run's work after a failed delivery or a run with --no-pr."""
     loaded = _load()
     run_id, where = named_run(loaded, name)
-    raise typer.Exit(hand_over(run_id, where, failing=False, as_json=as_json))
+    raise typer.Exit(redeliver(run_id, where, failing=False, as_json=as_json))
 
 
 @app.command()
@@ -130,10 +130,10 @@ def diff(name: Name = "last") -> None:
 @report_errors
 def comments_(
     name: Name = "last",
-    everything: Annotated[bool, typer.Option("--all", help="Also those that are dealt with.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include resolved comments.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what is said about a change: verdicts, and comments on its lines."""
+    """List the reviews of a change: verdicts, and comments on its lines."""
     loaded = _load()
 
     async def work() -> tuple[list[Review], list[Comment]]:
@@ -143,42 +143,42 @@ def comments_(
             return await Reviews(rows).of_change(change.id), about
 
     reviews, found = asyncio.run(work())
-    for given in reviews:
+    for review in reviews:
         if as_json:
-            typer.echo(json.dumps({"type": "review", **asdict(given)}))
+            typer.echo(json.dumps({"type": "review", **asdict(review)}))
             continue
-        typer.echo(visible(f"{given.verdict.replace('_', ' ')} by {given.author} at {given.commit[:12]}"))
-        typer.echo(_indented(f"{given.title}\n{given.body}".strip()))
+        typer.echo(visible(f"{review.verdict.replace('_', ' ')} by {review.author} at {review.commit[:12]}"))
+        typer.echo(_indented(f"{review.title}\n{review.body}".strip()))
     for each in found:
         if as_json:
             typer.echo(json.dumps({"type": "comment", **asdict(each)}))
             continue
         side = " (old)" if each.side == "old" else ""
-        done = "  (dealt with)" if each.resolved_ms else ""
-        how_bad = f"  {each.severity}" if each.severity else ""
-        typer.echo(visible(f"{each.path}:{each.line}{side}{how_bad}  {each.id}{done}"))
+        done = "  (resolved)" if each.resolved_ms else ""
+        severity = f"  {each.severity}" if each.severity else ""
+        typer.echo(visible(f"{each.path}:{each.line}{side}{severity}  {each.id}{done}"))
         typer.echo(_indented(each.body))
     if not as_json and not reviews and not found:
-        typer.echo("Nothing is said about it.", err=True)
+        typer.echo("There are no comments.", err=True)
 
 
 @app.command()
 @report_errors
 def comment(
     name: Name,
-    place: Annotated[str, typer.Argument(metavar="PATH:LINE", help="What it is about.")],
-    body: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be said; - reads it from input.")],
+    position: Annotated[str, typer.Argument(metavar="PATH:LINE", help="The file and line to comment on.")],
+    body: Annotated[str, typer.Argument(metavar="TEXT", help="The comment; - reads it from standard input.")],
     severity: Annotated[
-        Severity | None, typer.Option("--severity", help="How much it matters.", show_default=False)
+        Severity | None, typer.Option("--severity", help="How serious it is.", show_default=False)
     ] = None,
-    old: Annotated[bool, typer.Option("--old", help="About a line that the change takes away.")] = False,
+    old: Annotated[bool, typer.Option("--old", help="Comment on a line that the change removes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say something about a line of a change."""
+    """Comment on a line of a change."""
     loaded = _load()
-    path, _, line = place.rpartition(":")
+    path, _, line = position.rpartition(":")
     if not path or not line.isascii() or not line.isdigit() or not 0 < int(line) < 10**9:
-        raise BadRequest(f"'{visible(place)}' is no place. Write it as PATH:LINE.")
+        raise BadRequest(f"'{visible(position)}' is not a file and a line. Write PATH:LINE.")
     remark = Remark(
         path=path,
         line=int(line),
@@ -200,9 +200,9 @@ def comment(
 
 @app.command()
 def resolve(
-    name: Name, comment: Annotated[str, typer.Argument(metavar="COMMENT", help="The id of one.")]
+    name: Name, comment: Annotated[str, typer.Argument(metavar="COMMENT", help="A comment's id.")]
 ) -> None:
-    """Say that a comment is dealt with; on GitHub the conversation stays open until it is resolved there."""
+    """Mark a comment as resolved; on GitHub the conversation stays open until it is resolved there."""
     loaded = _load()
 
     async def work() -> None:
@@ -210,7 +210,9 @@ def resolve(
             change = await Changes(rows).find(name)
             await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
-            typer.echo(f"Noted here. Resolve the conversation there, too: {visible(change.url)}", err=True)
+            typer.echo(
+                f"Resolved here only. Resolve the conversation on GitHub too: {visible(change.url)}", err=True
+            )
 
     asyncio.run(work())
 
@@ -219,10 +221,10 @@ def resolve(
 @report_errors
 def approve(
     name: Name = "last",
-    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be said.")] = "",
+    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="A comment on the verdict.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Say that a change is good, as it is now."""
+    """Approve a change at its current commit."""
     _judge(name, "approved", body, as_json)
 
 
@@ -230,10 +232,10 @@ def approve(
 @report_errors
 def request_changes(
     name: Name,
-    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be changed.")],
+    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What must change.")],
     as_json: Json = False,
 ) -> None:
-    """Say what must be changed in a change first."""
+    """Request changes before a change is merged."""
     _judge(name, "changes_requested", body, as_json)
 
 
@@ -247,13 +249,13 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
                 change_context(loaded, rows), change, verdict, author=_me(loaded), body=body
             )
 
-    given = asyncio.run(work())
+    review = asyncio.run(work())
     if as_json:
-        typer.echo(json.dumps(asdict(given)))
+        typer.echo(json.dumps(asdict(review)))
         return
-    typer.echo(f"{given.change_id}: {given.verdict.replace('_', ' ')} at {given.commit[:12]}.")
-    if given.url:
-        typer.echo(visible(given.url))
+    typer.echo(f"{review.change_id}: {review.verdict.replace('_', ' ')} at {review.commit[:12]}.")
+    if review.url:
+        typer.echo(visible(review.url))
 
 
 @app.command()
@@ -264,24 +266,24 @@ def merge(
         Strategy | None,
         typer.Option(
             "--strategy",
-            help="How; else forward if that can be, and a merge if not. A pull request as its repository "
-            "allows; rebase is for these.",
+            help="How to merge. By default a fast-forward if possible, else a merge commit; for a pull "
+            "request, a method that its repository allows. rebase is only for pull requests.",
         ),
     ] = None,
-    squash: Annotated[bool, typer.Option("--squash", help="As --strategy squash.")] = False,
+    squash: Annotated[bool, typer.Option("--squash", help="The same as --strategy squash.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when its tests fail or somebody asked for changes.")
+        bool, typer.Option("--force", help="Merge although tests fail or changes are requested.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring a change into its base branch.
+    """Merge a change into its base branch.
 
-    One whose tests fail, or of which somebody asked changes and has not approved it since, is refused
-    without --force.
+    Refused without --force when its tests fail, or when a reviewer requested changes and has not approved
+    it since.
     """
     loaded = _load()
     if squash and strategy not in (None, "squash"):
-        raise BadRequest("--squash and --strategy say different things. Give one of them.")
+        raise BadRequest(f"--squash contradicts --strategy {strategy}. Use one of them.")
     how: Strategy | None = "squash" if squash else strategy
 
     async def work() -> change_merge.MergedChange:
@@ -295,12 +297,12 @@ def merge(
     done = asyncio.run(work())
     change, stays = done.change, done.branch_stays
     if as_json:
-        told = {"change": change.id, "base": change.base, "commit": done.commit}
-        typer.echo(json.dumps({**told, "branch_deleted": not stays, "overridden": done.overridden}))
+        merged = {"change": change.id, "base": change.base, "commit": done.commit}
+        typer.echo(json.dumps({**merged, "branch_deleted": not stays, "overridden": done.overridden}))
         return
     for objection in done.overridden:
         typer.echo(visible(f"hutch: merged although {objection}"), err=True)
-    typer.echo(f"{change.base} is at {done.commit[:12]} now." if done.commit else f"{change.id} is merged.")
+    typer.echo(f"{change.base} is now at {done.commit[:12]}." if done.commit else f"{change.id} is merged.")
     if change.number:
         typer.echo(visible(change.url))
     if stays:
@@ -318,20 +320,20 @@ def close(name: Name = "last") -> None:
             return found.id, await change_merge.close(change_context(loaded, rows), found)
 
     closed, stays = asyncio.run(work())
-    typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is gone.'}")
+    typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is deleted.'}")
     if stays:
         typer.echo(visible(stays), err=True)
 
 
 def _where(change: Change) -> str:
-    """The repository of a change in a word, and which pull request of it that is."""
+    """The short name of a change's repository, with the number of its pull request."""
     url = parse_repo_url(change.repository)
     name = "/".join(url.slug) if url.slug else url.name
     return f"{name}#{change.number}" if change.number else name
 
 
 def _me(loaded: settings.LoadedSettings) -> str:
-    """Who speaks: as a commit of theirs would name them."""
+    """The author of comments and verdicts: the name that the user's commits carry."""
     return signature(loaded.settings.delivery.author) or "local"
 
 
@@ -340,7 +342,7 @@ def _indented(text: str) -> str:
 
 
 def _hidden(states: Sequence[str]) -> str:
-    """How many a list leaves out, and how to see them; empty when it leaves out none."""
+    """A note on how many changes a list omits and how to see them; empty when it omits none."""
     counts = [f"{states.count(state)} {state}" for state in ("merged", "closed") if state in states]
     return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
 

@@ -1,8 +1,7 @@
-"""`hutch completion`: scripts that teach a shell the words of `hutch`.
+"""`hutch completion`: completion scripts for bash, zsh and fish.
 
-Each script hands the words typed so far to `hutch __complete` and offers the
-lines that come back: a word, a tab, its help. The single word `:files` asks for the
-names of files, which a shell knows best itself.
+Each script passes the words typed so far to `hutch __complete` and offers the lines that it prints:
+a word, a tab, its help. The single word `:files` tells the shell to complete file names itself.
 """
 
 from typing import Annotated
@@ -60,12 +59,12 @@ def completion_command(
         str,
         typer.Argument(
             metavar="SHELL",
-            help="The shell to complete in: bash, zsh or fish.",
+            help="Your shell: bash, zsh or fish.",
             autocompletion=lambda: list(SCRIPTS),
         ),
     ],
 ) -> None:
-    """Print a script that completes the words of hutch in your shell.
+    """Print a completion script for your shell.
 
     \b
     bash:  hutch completion bash > ~/.local/share/bash-completion/completions/hutch
@@ -73,5 +72,5 @@ def completion_command(
     fish:  hutch completion fish > ~/.config/fish/completions/hutch.fish
     """
     if shell not in SCRIPTS:
-        raise BadRequest(f"There is no script for {shell[:80]!r}; there is one for bash, zsh and fish.")
+        raise BadRequest(f"There is no completion script for {shell[:80]!r}. Choose bash, zsh or fish.")
     typer.echo(SCRIPTS[shell], nl=False)

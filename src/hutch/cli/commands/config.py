@@ -1,8 +1,7 @@
-"""`hutch config`: what is set and by whom, and the secrets that Hutch keeps.
+"""`hutch config`: show the settings with their origins, and manage secrets.
 
-Settings are written by hand, in a file or the environment; this command shows what
-came of them. Secrets go the other way: they are put in here, encrypted, and no
-command ever shows one again.
+Users write settings in a file or the environment; this command shows the result. Secrets are set
+with this command and stored encrypted; no command ever prints one.
 """
 
 import json
@@ -22,7 +21,7 @@ from hutch.store.signing import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
 app = typer.Typer(
-    help="Show and check the settings, and keep secrets.", no_args_is_help=True, add_completion=False
+    help="Show and check settings, and manage secrets.", no_args_is_help=True, add_completion=False
 )
 
 MAX_VALUE_BYTES = MAX_SECRET_BYTES + len("\r\n")
@@ -35,20 +34,20 @@ SecretName = Annotated[str, typer.Argument(metavar="NAME", help="Such as anthrop
 def show(
     as_json: Json = False,
     repo: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also weigh the settings of the repository in DIR.")
+        Path | None, typer.Option(metavar="DIR", help="Include the settings of the repository in DIR.")
     ] = None,
     defaults: Annotated[
-        bool, typer.Option("--defaults", help="What can be set, and the defaults; reads no settings.")
+        bool, typer.Option("--defaults", help="List every setting with its default; read no settings.")
     ] = False,
 ) -> None:
     """Show every setting with its value and its origin.
 
-    What is printed is valid TOML and can be copied into a settings file. With --defaults it
-    works also when your settings are wrong, and says what each of them is for.
+    The output is valid TOML and can be copied into a settings file. --defaults also works when
+    your settings are invalid, and describes each setting.
     """
     if defaults:
         if repo is not None:
-            raise BadRequest("--defaults looks at no repository: leave out --repo or --defaults.")
+            raise BadRequest("--defaults reads no repository. Omit --repo or --defaults.")
         _show_defaults(as_json)
         return
     loaded = settings.load(repo=repo)
@@ -87,23 +86,25 @@ def _show_defaults(as_json: bool) -> None:
 
 @app.command()
 def path(
-    every: Annotated[bool, typer.Option("--all", help="Every place, not only your settings file.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every path, not only your settings file.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print where your settings file is, whether or not it exists.
+    """Print the path of your settings file, whether or not it exists.
 
     To edit it: $EDITOR "$(hutch config path)"
     """
     paths = settings.find_paths()
-    places = {"config_file": paths.config_file}
+    named = {"config_file": paths.config_file}
     if every:
-        places |= {"data": paths.data, "state": paths.state, "cache": paths.cache}
-        places |= {"database": paths.database, "blobs": paths.blobs, "keys": paths.keys, "vault": paths.vault}
+        named |= {"data": paths.data, "state": paths.state, "cache": paths.cache}
+        named |= {"database": paths.database, "blobs": paths.blobs, "keys": paths.keys, "vault": paths.vault}
     if as_json:
-        typer.echo(json.dumps({name: str(place) for name, place in places.items()}, indent=2))
+        typer.echo(json.dumps({name: str(path) for name, path in named.items()}, indent=2))
     elif every:
-        for name, place in places.items():
-            typer.echo(os.fsencode(f"{name:<12} {place}"))
+        for name, path in named.items():
+            typer.echo(os.fsencode(f"{name:<12} {path}"))
     else:
         typer.echo(os.fsencode(paths.config_file))
 
@@ -115,10 +116,10 @@ def set_secret(
         Path | None, typer.Option(metavar="FILE", help="Read the value from this file.")
     ] = None,
 ) -> None:
-    """Keep a secret, encrypted.
+    """Store a secret, encrypted.
 
-    The value is asked for without showing it, or read from standard input when that is
-    not a terminal. It is never an argument: arguments end up in the shell's history.
+    Prompts for the value without showing it, or reads it from standard input when that is not a
+    terminal. It is never an argument: arguments end up in the shell's history.
     """
     check_name(name)
     _vault().set(name, _value(name, from_file))
@@ -127,9 +128,9 @@ def set_secret(
 
 @app.command()
 def unset_secret(name: SecretName) -> None:
-    """Forget a secret."""
+    """Delete a secret."""
     _vault().delete(name)
-    typer.echo(f"Secret {name} is forgotten.", err=True)
+    typer.echo(f"Secret {name} is deleted.", err=True)
 
 
 @app.command()
@@ -147,19 +148,19 @@ def secrets(as_json: Json = False) -> None:
 
 @app.command()
 def rotate_keys() -> None:
-    """Encrypt all secrets under a new key, and drop the old one.
+    """Encrypt all secrets with a new key, and delete the old one.
 
-    It may be interrupted at any point: the secrets stay readable.
+    Interrupting it at any point is safe: the secrets stay readable.
     """
     count = _vault().rotate()
-    typer.echo(f"{count} secret{'' if count == 1 else 's'} encrypted under a new key.", err=True)
+    typer.echo(f"{count} secret{'' if count == 1 else 's'} encrypted with a new key.", err=True)
 
 
 @app.command()
 def fingerprint() -> None:
     """Print the fingerprint of this installation's signing key.
 
-    Give it to those who check your records: hutch verify RECORD --key FINGERPRINT.
+    Give it to everyone who verifies your records: hutch verify RECORD --key FINGERPRINT.
     """
     typer.echo(Signer.open(settings.find_paths().signing_key).fingerprint)
 
@@ -170,7 +171,7 @@ def _vault() -> Vault:
 
 
 def _value(name: str, from_file: Path | None) -> str:
-    """A secret's value without the newline at its end."""
+    """A secret's value without the trailing newline."""
     not_text = f"The value of {name} is not UTF-8 text. Encode it first, as base64."
     if from_file is None and sys.stdin.isatty():
         try:
@@ -201,7 +202,7 @@ def _read(from_file: Path | None) -> bytes:
 
 
 def _clean(value: Any) -> Any:
-    """A value for JSON; should somebody have put a credential into a setting, without it."""
+    """A setting's value for JSON, with any credential in it redacted."""
     if isinstance(value, tuple):
         return [_clean(part) for part in value]
     return Redactor().redact(value) if isinstance(value, str) else value
@@ -222,6 +223,6 @@ def _toml(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string that no character in it can end, or use to steer the terminal."""
+    """Quote text as a TOML string in which no character can end it or control the terminal."""
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in quoted)

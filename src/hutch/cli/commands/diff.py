@@ -1,4 +1,4 @@
-"""`hutch diff`: what has changed in a session, or between two of its snapshots."""
+"""`hutch diff`: the changes in a session, or between two of its snapshots."""
 
 import json
 import os
@@ -16,42 +16,45 @@ from hutch.system.terminal_text import visible
 def diff_command(
     session: SessionName = "last",
     old: Annotated[
-        int | None, typer.Option("--from", min=1, metavar="N", help="This snapshot; its first without.")
+        int | None,
+        typer.Option("--from", min=1, metavar="N", help="Compare from this snapshot; by default the first."),
     ] = None,
     new: Annotated[
         int | None,
-        typer.Option("--to", min=1, metavar="N", help="This snapshot; the files as they are without."),
+        typer.Option(
+            "--to", min=1, metavar="N", help="Compare to this snapshot; by default the current files."
+        ),
     ] = None,
-    path: Annotated[str, typer.Option(metavar="PATH", help="Only below this.")] = "",
-    stat: Annotated[bool, typer.Option("--stat", help="Only which files, and how many lines.")] = False,
+    path: Annotated[str, typer.Option(metavar="PATH", help="Only changes below this path.")] = "",
+    stat: Annotated[bool, typer.Option("--stat", help="List files and line counts only.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Show what has changed in a session since it began, as a patch. Exits with 0 either way."""
+    """Show the changes in a session since it began, as a patch. Exits with 0 whether or not there are any."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
-        asked = {name: value for name, value in (("old", old), ("new", new), ("path", path)) if value}
+        query = {name: value for name, value in (("old", old), ("new", new), ("path", path)) if value}
         address = f"/sessions/{found['id']}/diff"
         if as_json or stat or os.isatty(1):
-            difference = await client.get(address, **asked)
+            difference = await client.get(address, **query)
             if as_json:
                 typer.echo(json.dumps(difference))
             elif stat:
                 page = difference
                 _list(page["files"])
                 while page["next"]:
-                    page = await client.get(address, **asked, cursor=page["next"])
+                    page = await client.get(address, **query, cursor=page["next"])
                     _list(page["files"])
             else:
                 _show(difference["patch"])
             if difference["cut"]:
-                typer.echo("The patch is too long to be shown whole. Use --path, or --stat.", err=True)
+                typer.echo("The patch is too long to show in full. Use --path or --stat.", err=True)
             return
-        answer = await client.request("GET", address, params=asked, headers={"Accept": "text/x-diff"})
+        answer = await client.request("GET", address, params=query, headers={"Accept": "text/x-diff"})
         sys.stdout.buffer.write(answer.content)
         sys.stdout.buffer.flush()
         if answer.headers.get("x-diff-cut") == "true":
-            typer.echo("The patch is too long and not whole. Use --path.", err=True)
+            typer.echo("The patch is too long and was cut. Use --path.", err=True)
 
     return ask(work, as_json=as_json)
 
@@ -66,4 +69,4 @@ def _show(patch: str) -> None:
     for line in patch_lines(patch):
         typer.echo(coloured(line))
     if not patch:
-        typer.echo("Nothing differs.", err=True)
+        typer.echo("There are no changes.", err=True)

@@ -1,7 +1,7 @@
-"""`hutch doctor`: can this machine run Hutch, and if not, what would mend it?
+"""`hutch doctor`: check that this machine can run Hutch, and say how to fix each problem.
 
-Every check answers by itself, also when all the others fail: this is the command
-for the day on which nothing works.
+Every check reports on its own, even when all the others fail: this command must work when nothing
+else does.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ from hutch.system.terminal_text import visible
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB
-OLDEST_PYTHON = (3, 11)
-OLDEST_GIT = (2, 34)
-OLDEST_GH = (2, 23)
+MIN_PYTHON = (3, 11)
+MIN_GIT = (2, 34)
+MIN_GH = (2, 23)
 YEAR_2025_S = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
-QUICK_CHECK_S = 1.0
+QUICK_CHECK_TIMEOUT_S = 1.0
 ELSEWHERE = "Set HUTCH_HOME to a directory of your own: export HUTCH_HOME=~/hutch"
 OR_ELSEWHERE = "or: export HUTCH_HOME=~/hutch"
 
-MARKS: dict[Status, tuple[str, str, str]] = {  # as a sign, in ASCII, in colour
+MARKS: dict[Status, tuple[str, str, str]] = {  # Unicode, ASCII, colour
     "ok": ("✓", "ok", "green"),
     "warn": ("!", "!!", "yellow"),
     "fail": ("✗", "XX", "red"),
@@ -60,19 +60,19 @@ MARKS: dict[Status, tuple[str, str, str]] = {  # as a sign, in ASCII, in colour
 def doctor_command(
     repo: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Check this repository; else the one of the current directory."),
+        typer.Option(metavar="DIR", help="The repository to check; by default the current directory's."),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Check that this machine can run Hutch, and say how to mend what is missing.
+    """Check that this machine can run Hutch, and say how to fix each problem.
 
-    Also which model a run would take, whether pull requests can be opened, and whether the tests of a
-    repository can be run in a jail. Nothing of the repository runs outside of a jail, no model is asked, and
-    nothing is written. Exits with 3 when a check fails. Warnings are about things that Hutch can do without.
+    Also checks which model a run would use, whether pull requests can be opened, and whether a repository's
+    tests can run in a jail. No code of the repository runs outside a jail, no model is called, and nothing is
+    written. Exits with 3 when a check fails. Warnings concern what Hutch can do without.
     """
     if repo is not None and not repo.is_dir():
-        wrong = "is not a directory" if repo.exists() else "is not there"
-        raise NotFound(f"The repository {str(repo)!r} {wrong}. Name another: --repo DIR.")
+        wrong = "is not a directory" if repo.exists() else "does not exist"
+        raise NotFound(f"The repository {str(repo)!r} {wrong}. Choose another: --repo DIR.")
     checks = examine(repo)
     healthy = all(check.status != "fail" for check in checks)
     if json_:
@@ -83,7 +83,7 @@ def doctor_command(
 
 
 def examine(repo: Path | None = None) -> list[Check]:
-    """Run every check; those that wait for another program, side by side."""
+    """Run every check, in parallel: several wait for other programs."""
     groups: list[Callable[[], list[Check]]] = [
         lambda: [attempt("python", python), attempt("settings", settings)],
         jail_checks,
@@ -107,141 +107,145 @@ def examine(repo: Path | None = None) -> list[Check]:
 def python() -> Check:
     version = sys.version_info[:3]
     found = f"{dotted(version)} at {sys.executable}"
-    if version < OLDEST_PYTHON:
-        return Check("python", "fail", f"{found}, older than {dotted(OLDEST_PYTHON)}", _install("python3"))
+    if version < MIN_PYTHON:
+        return Check("python", "fail", f"{found}, older than {dotted(MIN_PYTHON)}", _install("python3"))
     return Check("python", "ok", found)
 
 
 def settings() -> Check:
-    """Whether the settings in effect can be read."""
+    """Whether the settings can be read."""
     try:
         loaded = load()
     except HutchError as error:
         return Check(
-            "settings", "fail", str(error), "Change what is named above, then look again: hutch config show"
+            "settings", "fail", str(error), "Correct the setting named above, then run: hutch config show"
         )
     changed = sum(origin != "default" for origin in loaded.origins.values())
     return Check("settings", "ok", f"{changed} set, {len(loaded.origins) - changed} at their defaults")
 
 
 def _with_settings(names: Sequence[str], ask: Callable[[LoadedSettings], list[Check]]) -> list[Check]:
-    """Checks that need the settings. Where these are wrong, another check fails and says so."""
+    """Run checks that need the settings. If the settings are invalid, their own check fails and says so."""
     try:
         loaded = load()
     except HutchError:
-        return [Check(name, "warn", "not checked, since the settings are wrong") for name in names]
+        return [Check(name, "warn", "not checked: the settings are invalid") for name in names]
     return attempt_all(names, lambda: ask(loaded))
 
 
 def git() -> Check:
-    """Snapshots and commits are made by git."""
-    check = _program("git", "fail", "without it there are no snapshots and no commits", _install("git"))
+    """Whether git, which makes snapshots and commits, is installed."""
+    check = _program("git", "fail", "snapshots and commits need it", _install("git"))
     version = version_of(["git", "--version"])
-    if version is not None and version < OLDEST_GIT:
-        return replace(check, status="fail", found=f"{check.found}, older than {dotted(OLDEST_GIT)}")
+    if version is not None and version < MIN_GIT:
+        return replace(check, status="fail", found=f"{check.found}, older than {dotted(MIN_GIT)}")
     return check
 
 
 def ripgrep() -> Check:
-    """The agent's search is ripgrep."""
-    return _program("rg", "fail", "without it the agent cannot search", _install("ripgrep"))
+    """Whether ripgrep, which the agent searches with, is installed."""
+    return _program("rg", "fail", "the agent's search needs it", _install("ripgrep"))
 
 
 def gh() -> Check:
-    """Pull requests on GitHub are opened by gh."""
-    why = "needed for pull requests on GitHub, and for nothing else"
+    """Whether gh, which opens pull requests on GitHub, is installed."""
+    why = "needed only for pull requests on GitHub"
     check = _program("gh", "warn", why, _install("gh"))
     version = version_of(["gh", "--version"]) if check.status == "ok" else None
-    if version is not None and version < OLDEST_GH:
-        found = f"{check.found}, older than {dotted(OLDEST_GH)}; {why}"
-        return Check("gh", "warn", found, "Install a newer one: https://cli.github.com")
+    if version is not None and version < MIN_GH:
+        found = f"{check.found}, older than {dotted(MIN_GH)}; {why}"
+        return Check("gh", "warn", found, "Install a newer version: https://cli.github.com")
     return check
 
 
 def disk(data: Path, home: Path | None = None) -> Check:
-    """Whether the data directory can be written, and for how long. `home` is what Hutch would make first."""
+    """Whether the data directory is writable and has free space. `home` is what Hutch would create first."""
     try:
-        place, kind = _nearest(data)
+        existing, kind = _nearest(data)
     except OSError as error:
         return Check("disk", "fail", f"{data} cannot be reached: {error.strerror}", _reaching_fix(data))
     if not stat.S_ISDIR(kind.st_mode):
-        return Check("disk", "fail", f"{place} is not a directory", f"Move it away.\n{OR_ELSEWHERE}")
-    free = shutil.disk_usage(place).free
+        return Check("disk", "fail", f"{existing} is not a directory", f"Move it away.\n{OR_ELSEWHERE}")
+    free = shutil.disk_usage(existing).free
     try:
-        with tempfile.TemporaryFile(dir=place) as file:
+        with tempfile.TemporaryFile(dir=existing) as file:
             file.write(b"hutch")
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-            found = f"{data} cannot be {'written' if place == data else f'made in {place}'}: {error.strerror}"
-            return Check("disk", "fail", found, _writing_fix(data, place, home or data))
+            action = "written" if existing == data else f"created in {existing}"
+            found = f"{data} cannot be {action}: {error.strerror}"
+            return Check("disk", "fail", found, _writing_fix(data, existing, home or data))
         free = 0
     found = f"{_size(free)} free at {data}"
-    more_room = f"Free some space under {place}, or set HUTCH_HOME to a directory on another disk."
+    fix = f"Free some space under {existing}, or set HUTCH_HOME to a directory on another disk."
     if free < FULL_BYTES:
-        return Check("disk", "fail", f"{found}, less than {_size(FULL_BYTES)}", more_room)
+        return Check("disk", "fail", f"{found}, less than {_size(FULL_BYTES)}", fix)
     if free < LOW_BYTES:
-        return Check("disk", "warn", f"{found}, less than {_size(LOW_BYTES)}", more_room)
+        return Check("disk", "warn", f"{found}, less than {_size(LOW_BYTES)}", fix)
     return Check("disk", "ok", found)
 
 
 def database(file: Path) -> Check:
-    """Whether the database is sound and can be written; reads only, and for a second at most."""
+    """Whether the database is intact and writable; reads only, for at most a second."""
     try:
         is_file = stat.S_ISREG(file.stat().st_mode)
     except FileNotFoundError:
-        return Check("database", "ok", f"none yet; it will be at {file}")
+        return Check("database", "ok", f"none yet; it will be created at {file}")
     except OSError as error:
         return Check("database", "fail", f"{file} cannot be reached: {error.strerror}", _reaching_fix(file))
     if not is_file:
         return Check("database", "fail", f"{file} is not a file", f"Move it away.\n{OR_ELSEWHERE}")
     try:
-        schema, is_whole = check_integrity(file, within_s=QUICK_CHECK_S)
+        schema, is_whole = check_integrity(file, within_s=QUICK_CHECK_TIMEOUT_S)
     except DatabaseUnreadable as error:
         return Check("database", "fail", f"{file} cannot be read: {error}", _reading_fix(file, str(error)))
     except DatabaseUnsound as error:
         backups = file.parent / "backups"
-        mend = f"Stop Hutch, keep a copy of {file}, then put back the newest backup from {backups}."
-        return Check("database", "fail", f"{file} is damaged: {error}", mend)
+        fix = f"Stop Hutch, copy {file} elsewhere, then restore the newest backup from {backups}."
+        return Check("database", "fail", f"{file} is damaged: {error}", fix)
     found = f"{_size(file.stat().st_size)} at {file}, schema {schema or 'none'}"
     if not is_whole:
-        found += f", nothing wrong found in {QUICK_CHECK_S:g} s"
+        found += f", no damage found in {QUICK_CHECK_TIMEOUT_S:g} s"
     if not _may(os.W_OK, file.parent, *file.parent.glob(f"{file.name}*")):
-        mend = _writing_fix(file.parent, file.parent, file.parent)
-        return Check("database", "fail", f"{found}; sound, but it cannot be written", mend)
+        fix = _writing_fix(file.parent, file.parent, file.parent)
+        return Check("database", "fail", f"{found}; intact, but not writable", fix)
     return Check("database", "ok", found)
 
 
 def clock(now_s: float, newest_ms: int | None) -> Check:
-    """Whether the clock can be right; events carry its time."""
+    """Whether the clock is plausible; events carry its time."""
     now = f"{datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    mend = "sudo timedatectl set-ntp true"
+    fix = "sudo timedatectl set-ntp true"
     if now_s < YEAR_2025_S:
-        return Check("clock", "fail", f"it says {now}, which cannot be", mend)
+        return Check("clock", "fail", f"it says {now}, which is too early", fix)
     if newest_ms is not None and now_s * 1000 < newest_ms:
         newest = f"{datetime.fromtimestamp(newest_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-        return Check("clock", "fail", f"it says {now}, but an event was written at {newest}", mend)
+        return Check("clock", "fail", f"it says {now}, but an event was written at {newest}", fix)
     return Check("clock", "ok", now)
 
 
 def _data() -> list[Check]:
-    """Everything about the data directory; it has a place even when the settings are wrong."""
+    """Check the data directory; its path is known even when the settings are invalid."""
     try:
         paths = find_paths()
     except HutchError as error:
         return [
             Check("disk", "fail", str(error), ELSEWHERE),
-            Check("database", "fail", "not looked for: there is no directory to look in", ELSEWHERE),
+            Check("database", "fail", "not checked: there is no data directory", ELSEWHERE),
             attempt("clock", lambda: clock(time.time(), None)),
         ]
     return [
         attempt("disk", lambda: disk(paths.data, paths.home)),
         attempt("database", lambda: database(paths.database)),
-        attempt("clock", lambda: clock(time.time(), newest_event_ms(paths.database, within_s=QUICK_CHECK_S))),
+        attempt(
+            "clock",
+            lambda: clock(time.time(), newest_event_ms(paths.database, within_s=QUICK_CHECK_TIMEOUT_S)),
+        ),
     ]
 
 
 def _nearest(directory: Path) -> tuple[Path, os.stat_result]:
-    """The directory itself, or the nearest of those above it that exists."""
+    """The directory itself, or its nearest existing ancestor."""
     for path in (directory, *directory.parents):
         try:
             return path, path.stat()
@@ -250,31 +254,31 @@ def _nearest(directory: Path) -> tuple[Path, os.stat_result]:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
 
 
-def _writing_fix(data: Path, place: Path, home: Path) -> str:
-    """How to be allowed to write `data`, of which `place` is the part that exists.
+def _writing_fix(data: Path, existing: Path, home: Path) -> str:
+    """How to make `data` writable; `existing` is its nearest existing ancestor.
 
-    Only what is Hutch's own, and certain to be, is ever to change hands.
+    Suggests a change of ownership only for directories that certainly belong to Hutch.
     """
-    file_system = os.statvfs(place)
+    file_system = os.statvfs(existing)
     if file_system.f_flag & os.ST_RDONLY:
-        return f"{place} is on a file system that is read-only. {ELSEWHERE}"
+        return f"{existing} is on a read-only file system. {ELSEWHERE}"
     if file_system.f_blocks == 0:  # /proc, /sys and the like hold no files
         return ELSEWHERE
-    if place == data:
+    if existing == data:
         quoted = shlex.quote(str(data))
         if all(path.stat().st_uid == os.geteuid() for path in (data, *data.glob("hutch.db*"))):
             return f"chmod -R u+rwX {quoted}"
         is_ours = _may(os.R_OK | os.X_OK, data) and (data / "hutch.db").exists()
         return f"sudo chown -R $(id -u) {quoted}\n{OR_ELSEWHERE}" if is_ours else ELSEWHERE
-    if place.stat().st_uid == os.geteuid():
-        return f"chmod u+w {shlex.quote(str(place))}"
-    if home.exists():  # somebody else's, who knows what for
+    if existing.stat().st_uid == os.geteuid():
+        return f"chmod u+w {shlex.quote(str(existing))}"
+    if home.exists():  # it belongs to another user, for an unknown purpose
         return ELSEWHERE
     return f"sudo install -d -m 700 -o $(id -u) {shlex.quote(str(home))}\n{OR_ELSEWHERE}"
 
 
 def _reaching_fix(path: Path) -> str:
-    """How to pass the directory that keeps us out; it is the first one that can be seen."""
+    """How to get past the directory that denies access: the first ancestor that can be inspected."""
     for above in path.parents:
         try:
             is_mine = above.stat().st_uid == os.geteuid()
@@ -284,12 +288,12 @@ def _reaching_fix(path: Path) -> str:
     return ELSEWHERE
 
 
-def _reading_fix(file: Path, said: str) -> str:
-    if "locked" in said:
-        return f"fuser -v {shlex.quote(str(file))}  # see who holds it, then look again"
+def _reading_fix(file: Path, problem: str) -> str:
+    if "locked" in problem:
+        return f"fuser -v {shlex.quote(str(file))}  # find the process that holds it, then retry"
     if not _may(os.R_OK | os.W_OK, file, file.parent):
         return _writing_fix(file.parent, file.parent, file.parent)
-    return f"sqlite3 -readonly {shlex.quote(str(file))} 'PRAGMA quick_check'  # see by hand what it says"
+    return f"sqlite3 -readonly {shlex.quote(str(file))} 'PRAGMA quick_check'  # read its report"
 
 
 def _may(mode: int, *paths: Path) -> bool:
@@ -302,7 +306,7 @@ def _program(name: str, absent: Status, why: str, fix: str) -> Check:
         return Check(name, absent, f"not on PATH; {why}", fix)
     version = version_of([path, "--version"])
     if version is None:
-        return Check(name, absent, f"{path} does not tell its version; {why}", f"{fix} --reinstall")
+        return Check(name, absent, f"{path} does not print its version; {why}", f"{fix} --reinstall")
     return Check(name, "ok", f"{dotted(version)} at {path}")
 
 
@@ -318,7 +322,7 @@ def _show(checks: Sequence[Check], terminal: Terminal) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         sign, ascii_sign, colour = MARKS[check.status]
-        mark = sign if terminal.speaks_unicode else ascii_sign
+        mark = sign if terminal.supports_unicode else ascii_sign
         indent = " " * (len(mark) + width + 3)
         found = escape(visible(check.found, lines=True)).replace("\n", f"\n{indent}")
         terminal.print(f"[{colour}]{mark}[/] {check.name:<{width}}  {found}")

@@ -1,4 +1,4 @@
-"""`hutch down`: end the server of this installation in good order."""
+"""`hutch down`: stop the server of this installation."""
 
 import os
 import select
@@ -13,48 +13,48 @@ from hutch.domain.errors import Denied, Unavailable
 from hutch.system.process import start_stamp
 from hutch.system.running_server import RunningServer, find_server
 
-MORE_S = 5  # than the server gives itself
+EXTRA_TIMEOUT_S = 5  # beyond the server's own shutdown timeout
 
 
 def down_command(
     force: Annotated[
-        bool, typer.Option("--force", help="Kill it if it has not ended when its time is over.")
+        bool, typer.Option("--force", help="Kill the server if it does not stop in time.")
     ] = False,
 ) -> int:
-    """End the server: clients are told, runs are put down where they are, jails are closed.
+    """Stop the server: notify clients, suspend runs and close jails.
 
-    Sessions go on where they were when it is started again.
+    Sessions continue where they were when the server is started again.
     """
     loaded = settings.load()
     running = find_server(loaded.paths.server_files)
     if running is None:
-        typer.echo("No server runs.", err=True)
+        typer.echo("No server is running.", err=True)
         return exit_codes.OK
-    patience_s = loaded.settings.server.shutdown_s + MORE_S
+    timeout_s = loaded.settings.server.shutdown_s + EXTRA_TIMEOUT_S
     handle = _handle(running)
     if handle is None:
-        typer.echo("The server has ended.")
+        typer.echo("The server has stopped.")
         return exit_codes.OK
     try:
         _send(handle, running, signal.SIGTERM)
-        if not _ends(handle, patience_s):
+        if not _ends(handle, timeout_s):
             if not force:
                 raise Unavailable(
-                    f"The server (process {running.pid}) did not end within {patience_s} s. Look at its log "
+                    f"The server (process {running.pid}) did not stop within {timeout_s} s. Check its log "
                     "(hutch logs), or kill it: hutch down --force"
                 )
             _send(handle, running, signal.SIGKILL)
-            _ends(handle, patience_s)
+            _ends(handle, timeout_s)
             typer.echo(f"The server (process {running.pid}) was killed.")
             return exit_codes.OK
     finally:
         os.close(handle)
-    typer.echo("The server has ended.")
+    typer.echo("The server has stopped.")
     return exit_codes.OK
 
 
 def _handle(running: RunningServer) -> int | None:
-    """A handle of this very process: its number may be another's by the time it is used."""
+    """A handle for this process: its id may be reused by the time a signal is sent."""
     try:
         handle = os.pidfd_open(running.pid)
     except ProcessLookupError:
@@ -69,11 +69,11 @@ def _send(handle: int, running: RunningServer, number: signal.Signals) -> None:
     try:
         signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
-        return  # it has ended by itself
+        return  # it ended by itself
     except PermissionError:
         raise Denied(f"The server (process {running.pid}) was started by another user.") from None
 
 
-def _ends(handle: int, patience_s: float) -> bool:
-    readable, _, _ = select.select([handle], [], [], patience_s)
+def _ends(handle: int, timeout_s: float) -> bool:
+    readable, _, _ = select.select([handle], [], [], timeout_s)
     return bool(readable)

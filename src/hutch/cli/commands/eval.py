@@ -1,4 +1,4 @@
-"""`hutch eval`: a set of tasks, run side by side and graded by tests that the agent did not see."""
+"""`hutch eval`: run a set of tasks in parallel and grade them with tests that the agent did not see."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ from hutch.flows.evaluation.evaluate import report as make_report
 from hutch.system.atomic_file import replace_file
 from hutch.system.signals import TERMINATION_SIGNALS, is_handled
 
-STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
-SHOWN_CHARS = 100  # of a reason
+STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
+MAX_REASON_CHARS = 100
 
 
 def eval_command(
@@ -37,34 +37,36 @@ def eval_command(
         typer.Argument(metavar="FILE", help="Tasks in YAML, JSON or JSONL, or 'builtin'."),
     ],
     model: Annotated[
-        str | None, typer.Option(metavar="PROVIDER:NAME", help="For all tasks, whatever they name.")
+        str | None, typer.Option(metavar="PROVIDER:NAME", help="The model for all tasks, overriding theirs.")
     ] = None,
-    persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on all tasks.")] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Tasks at a time.")] = 2,
+    persona: Annotated[str | None, typer.Option(metavar="NAME", help="The persona for all tasks.")] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="How many tasks to run at a time.")
+    ] = 2,
     report: Annotated[
         str | None, typer.Option("--json", metavar="REPORT", help="Write a report to a file; - prints it.")
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option("--filter", metavar="TEXT", help="Only tasks with this in their name."),
+        typer.Option("--filter", metavar="TEXT", help="Only tasks whose name contains this."),
     ] = None,
     repos: Annotated[
         str, typer.Option(metavar="TEMPLATE", help="Where the repositories of a SWE-bench set are.")
     ] = REPOS,
     plain: PlainDirectory = False,
 ) -> int:
-    """Run a set of tasks, each in its own jail, and grade them by hidden tests.
+    """Run a set of tasks, each in its own jail, and grade them with hidden tests.
 
-    Exits with 0 when all passed, with 3 when some did not. Ctrl-C keeps what is done.
+    Exits with 0 when all tasks pass, with 3 when some do not. Ctrl-C keeps the results so far.
     """
     path = BUILTIN_FILE if file == BUILTIN else Path(file)
     cases = load_cases(path, repos=repos)
     chosen = [case for case in cases if only is None or fnmatchcase(case.name, f"*{only}*")]
     if not chosen:
         names = ", ".join(case.name for case in cases[:10])
-        raise BadRequest(f"No task has '{only}' in its name. There are: {names}.")
+        raise BadRequest(f"No task has '{only}' in its name. The tasks are: {names}.")
     board = Board(file, chosen, report)
-    board.keep()  # what cannot be written shall not show after hours
+    board.write_report()  # a report that cannot be written must fail now, not after hours
     options = EvalOptions(
         source=path,
         model=model,
@@ -101,19 +103,19 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
 
 
 class Board:
-    """What is told on the way, on standard error, and in the end."""
+    """Shows progress on standard error, then the table of results or the report."""
 
     def __init__(self, source: str, cases: Sequence[EvalCase], report: str | None) -> None:
         self.results: list[Result] = []
         self._source, self._cases, self._report = source, cases, report
         self._began = datetime.now(UTC)
-        self._running: dict[str, tuple[float, str]] = {}  # since when, and what it does
+        self._running: dict[str, tuple[float, str]] = {}  # start time and current step
         self._live = os.isatty(2)
 
     def begin(self, name: str) -> None:
-        self._running[name] = (time.monotonic(), "making a workspace")
+        self._running[name] = (time.monotonic(), "preparing a workspace")
         if not self._live:
-            self._say(f"{name}: begun")
+            self._say(f"{name}: started")
         self._status()
 
     def event(self, name: str, event: Event) -> None:
@@ -133,38 +135,38 @@ class Board:
         word = "passed" if result.passed else f"failed: {_first_line(result.reason)}"
         self._say(f"{result.name}: {word} ({len(self.results)} of {len(self._cases)})")
         if self._report != "-":
-            self.keep()
+            self.write_report()
         self._status()
 
     async def watch(self) -> None:
-        """Tell how it stands now and then, so that a long wait is not taken for a standstill."""
+        """Show the status at intervals, so that a long wait does not look like a hang."""
         while True:
-            await asyncio.sleep(1 if self._live else STILL_S)
+            await asyncio.sleep(1 if self._live else STATUS_INTERVAL_S)
             if self._live:
                 self._status()
             elif self._running:
-                self._say(f"still at {self._at_work()}")
+                self._say(f"running: {self._running_tasks()}")
 
     def end(self, interrupted: bool) -> None:
         if self._live:
             sys.stderr.write("\r\x1b[K")
         if self._report == "-":
-            typer.echo(json.dumps(self._whole(), indent=2))
+            typer.echo(json.dumps(self._full_report(), indent=2))
         else:
-            self.keep()
+            self.write_report()
             typer.echo("\n".join(self._table()))
         if interrupted:
-            left = len(self._cases) - len(self.results)
-            where = f"; the rest is in {self._report}" if self._report not in (None, "-") else ""
-            self._say(f"Interrupted: {left} of {len(self._cases)} tasks were not done{where}.")
+            remaining = len(self._cases) - len(self.results)
+            where = f"; the other results are in {self._report}" if self._report not in (None, "-") else ""
+            self._say(f"Interrupted: {remaining} of {len(self._cases)} tasks were not finished{where}.")
 
-    def keep(self) -> None:
-        """Write the report as it stands; one that was there is replaced in one step."""
+    def write_report(self) -> None:
+        """Write the report so far, replacing an existing file atomically."""
         if self._report in (None, "-"):
             return
-        replace_file(Path(str(self._report)), json.dumps(self._whole(), indent=2) + "\n")
+        replace_file(Path(str(self._report)), json.dumps(self._full_report(), indent=2) + "\n")
 
-    def _whole(self) -> dict[str, object]:
+    def _full_report(self) -> dict[str, object]:
         return make_report(self._source, self._began, self._cases, self.results)
 
     def _table(self) -> list[str]:
@@ -196,7 +198,7 @@ class Board:
             for row in rows
         ]
 
-    def _at_work(self) -> str:
+    def _running_tasks(self) -> str:
         now = time.monotonic()
         return ", ".join(
             f"{name} ({doing}, {now - since:.0f} s)" for name, (since, doing) in self._running.items()
@@ -204,7 +206,7 @@ class Board:
 
     def _status(self) -> None:
         if self._live:
-            line = f"{len(self.results)}/{len(self._cases)} {self._at_work()}"
+            line = f"{len(self.results)}/{len(self._cases)} {self._running_tasks()}"
             sys.stderr.write(f"\r\x1b[K{line[: (os.get_terminal_size(2).columns or 80) - 1]}")
             sys.stderr.flush()
 
@@ -219,5 +221,5 @@ def _money(cost_usd: float | None) -> str:
 
 def _first_line(text: str) -> str:
     line = (text.strip().splitlines() or [""])[0]
-    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-    return shown if len(shown) <= SHOWN_CHARS else f"{shown[: SHOWN_CHARS - 1]}…"
+    text = "".join(char if char.isprintable() else "?" for char in line)
+    return text if len(text) <= MAX_REASON_CHARS else f"{text[: MAX_REASON_CHARS - 1]}…"

@@ -1,4 +1,4 @@
-"""`hutch files`: the files of a session, looked at and changed from outside."""
+"""`hutch files`: list, read and change the files of a session from outside."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from hutch.system.terminal_text import visible
 
 app = typer.Typer(help="List, read, write and move the files of a session.", no_args_is_help=True)
 
-RemotePath = Annotated[str, typer.Argument(metavar="PATH", help="In the session's workspace.")]
+RemotePath = Annotated[str, typer.Argument(metavar="PATH", help="A path in the session's workspace.")]
 PAGE = 1000
 KINDS = {"directory": "d", "link": "l", "file": "-"}
 
@@ -26,17 +26,17 @@ KINDS = {"directory": "d", "link": "l", "file": "-"}
 @app.command()
 def ls(
     session: SessionName,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory; the workspace without it.")] = "",
-    long: Annotated[bool, typer.Option("--long", "-l", help="With mode, size and time.")] = False,
-    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Also what is below.")] = False,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Also what .gitignore leaves out.")] = False,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory; by default the workspace.")] = "",
+    long: Annotated[bool, typer.Option("--long", "-l", help="Show mode, size and time.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Include subdirectories.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Include ignored files.")] = False,
     as_json: Json = False,
 ) -> int:
     """List a directory of a session."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
-        async for each in _listed(client, found["id"], _clean(path), recursive, everything):
+        async for each in _entries(client, found["id"], _clean(path), recursive, everything):
             if as_json:
                 typer.echo(json.dumps(each))
             else:
@@ -52,8 +52,8 @@ def cat(session: SessionName, path: RemotePath) -> int:
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         async with client.stream(_address(found["id"], path)) as answer:
-            async for piece in answer.aiter_bytes():
-                sys.stdout.buffer.write(piece)
+            async for chunk in answer.aiter_bytes():
+                sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
 
     return ask(work)
@@ -64,11 +64,12 @@ def get(
     session: SessionName,
     path: RemotePath,
     to: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where to; a directory, or here when not given.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="The target file or directory; by default the current one."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Also over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
 ) -> int:
-    """Copy a file of a session to this machine."""
+    """Copy a file from a session to this machine."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -76,13 +77,13 @@ def get(
         target = to or Path(name)
         target = target / name if target.is_dir() else target
         if target.exists() and not force:
-            raise Conflict(f"'{target}' is there already. Name another, or say --force.")
+            raise Conflict(f"'{target}' exists. Choose another name, or use --force.")
         staged = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             async with client.stream(_address(found["id"], path)) as answer:
                 with staged.open("xb") as file:
-                    async for piece in answer.aiter_bytes():
-                        file.write(piece)
+                    async for chunk in answer.aiter_bytes():
+                        file.write(chunk)
             staged.replace(target)
         finally:
             staged.unlink(missing_ok=True)
@@ -94,21 +95,22 @@ def get(
 @app.command()
 def put(
     session: SessionName,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="A file here; - reads standard input.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A local file; - reads standard input.")],
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="In the session's workspace; of the same name without it.")
+        str,
+        typer.Argument(
+            metavar="PATH", help="The target in the session's workspace; by default the same name."
+        ),
     ] = "",
-    new: Annotated[bool, typer.Option("--new", help="Not over a file that is there.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Do not replace an existing file.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Copy a file of this machine into a session."""
+    """Copy a file from this machine into a session."""
     is_stdin = str(source) == "-"
     if is_stdin and not path:
-        raise BadRequest(
-            "Say where what is read from standard input is to go: hutch files put SESSION - PATH"
-        )
+        raise BadRequest("Standard input needs a target path in the session: hutch files put SESSION - PATH")
     if not is_stdin and not source.is_file():
-        raise NotFound(f"There is no file '{source}' here.")
+        raise NotFound(f"There is no local file '{source}'.")
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -127,10 +129,10 @@ def put(
 @app.command()
 def rm(
     session: SessionName,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="In the session's workspace.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Paths in the session's workspace.")],
     as_json: Json = False,
 ) -> int:
-    """Remove files of a session, or directories with all that is in them."""
+    """Remove files or whole directories of a session."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -144,11 +146,11 @@ def rm(
 def mv(
     session: SessionName,
     path: RemotePath,
-    to: Annotated[str, typer.Argument(metavar="TO", help="Its new name in the workspace.")],
-    force: Annotated[bool, typer.Option("--force", "-f", help="Also over what has that name.")] = False,
+    to: Annotated[str, typer.Argument(metavar="TO", help="The new path in the workspace.")],
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Give a file or directory of a session another name."""
+    """Move or rename a file or directory of a session."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -158,7 +160,7 @@ def mv(
     return ask(work, as_json=as_json)
 
 
-async def _listed(
+async def _entries(
     client: Client, session_id: str, path: str, recursive: bool, everything: bool
 ) -> AsyncIterator[dict[str, Any]]:
     cursor: str | None = ""
@@ -186,7 +188,7 @@ def _line(entry: dict[str, Any], *, long: bool, whole: bool) -> str:
 
 
 def format_time(at_ms: int) -> str:
-    """The local time; programs in a jail can give a file one that no calendar has."""
+    """Local time. Programs in a jail can set a file time that no calendar can represent."""
     try:
         return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError):
@@ -200,9 +202,9 @@ def _print_changes(changes: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _clean(path: str) -> str:
-    """A path in the workspace, however it was written."""
+    """Normalise a path to one relative to the workspace."""
     cleaned = path.removeprefix("/workspace/").removeprefix("./")
-    if ".." in cleaned.split("/"):  # in an address it would lead to another part of the API
+    if ".." in cleaned.split("/"):  # in a URL it would lead to another part of the API
         raise BadRequest(f"'{path}' leads out of the workspace: no part of a path may be '..'.")
     return cleaned
 

@@ -1,4 +1,4 @@
-"""`hutch help`: the same as `--help`, for those who ask in a word."""
+"""`hutch help`: the same as `--help`, as a command."""
 
 from typing import Annotated
 
@@ -13,12 +13,13 @@ from hutch.domain.errors import BadRequest
 
 def help_command(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="What to explain; all of hutch without it.")
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", help="The command to explain; by default hutch itself."),
     ] = None,
 ) -> int:
     """Show the help of hutch, or of one command, as --help does.
 
-    'hutch help config show' is 'hutch config show --help'.
+    'hutch help config show' is the same as 'hutch config show --help'.
     """
     if not command:
         typer.echo(top_level_help.help_text(plugins=help_rows(find_plugins())), nl=False)

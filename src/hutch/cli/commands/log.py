@@ -1,4 +1,4 @@
-"""`hutch log`: what happened in a session, and which sessions there are."""
+"""`hutch log`: show the events of a session, or list the sessions."""
 
 import asyncio
 import json
@@ -24,17 +24,17 @@ from hutch.store.log_defects import NO_END
 from hutch.store.sessions import Sessions
 from hutch.system.terminal_text import printable
 
-FIELD_CHARS = 300  # of one field in a line for people; --json has them all
+MAX_FIELD_CHARS = 300  # in text output; --json prints whole fields
 
 Session = Annotated[
     str | None,
     typer.Argument(
         metavar="SESSION",
-        help="Its id, the beginning or the end of it when that fits only one, or 'last'. Without: all.",
+        help="A session's id, a unique prefix or suffix of it, or 'last'. By default, list all sessions.",
     ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the session ends.")]
-After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after this event.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the session ends.")]
+After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Start after this event.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
@@ -43,7 +43,7 @@ def log_command(
 ) -> int:
     """Show the events of a session, or list the sessions. Exits with 3 when events are missing."""
     if session is None and (follow or after):
-        raise BadRequest("Say which session: hutch log last --follow, or its id.")
+        raise BadRequest("Name a session: hutch log last --follow, or use its id.")
     if session is None:
         asyncio.run(_list_sessions(as_json))
         return exit_codes.OK
@@ -90,13 +90,13 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
         head = await log.head(session_id)
         if after > head.seq:
             raise BadRequest(
-                f"Session {session_id} has {head.seq} events; there is nothing after {after} yet."
+                f"Session {session_id} has only {head.seq} events; there is none after {after} yet."
             )
         defects = await log.defects(session_id)
         if follow:
             defects = defects or await _missing_end(log, head)
         warn_of_defects(session_id, defects)
-        if follow and defects:  # what is missing will not come; a missing event is named where it would be
+        if follow and defects:  # missing events will not arrive; reading up to one raises an error naming it
             while page := await log.read(session_id, after=after):
                 for entry in page:
                     print_entry(entry)
@@ -112,9 +112,9 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
 
 
 async def _missing_end(log: SqlLog, head: Head) -> list[str]:
-    """A sentence when the row of a session says that it has ended and its log does not, else nothing.
+    """The defect NO_END when the session's row says that it ended and its log does not, else nothing.
 
-    The log of a session that older versions ran without a server has no row.
+    Sessions that older versions ran without a server have a log but no row.
     """
     try:
         session = await Sessions(log).get(head.session_id)
@@ -126,7 +126,7 @@ async def _missing_end(log: SqlLog, head: Head) -> list[str]:
 async def _show_all(
     log: EventLog, session_id: SessionId, after: int, print_entry: Callable[[Entry], None]
 ) -> None:
-    """Every event that is there, also behind some that are missing."""
+    """Show every stored event, skipping missing ones."""
     while True:
         try:
             page = await log.read(session_id, after=after)
@@ -152,7 +152,7 @@ def _show_line(entry: Entry) -> None:
 
 
 def _summary(event: AnyEvent) -> str:
-    """An event in one line: its fields as they were, without the type."""
+    """An event's fields in one line, without the type."""
     match event:
         case WithheldEvent():
             return "(withheld)"
@@ -167,7 +167,7 @@ def _summary(event: AnyEvent) -> str:
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= FIELD_CHARS else f"{text[:FIELD_CHARS]}… ({len(text)} letters)"
+    return text if len(text) <= MAX_FIELD_CHARS else f"{text[:MAX_FIELD_CHARS]}… ({len(text)} characters)"
 
 
 def _time(at_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""`hutch logs`: what the server says about its own work."""
+"""`hutch logs`: the server's own log."""
 
 import json
 import os
@@ -21,59 +21,59 @@ Line = dict[str, Any]
 
 
 def logs_command(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=1_000_000, help="How many lines.")] = 50,
     level: Annotated[
-        str, typer.Option(metavar="|".join(LEVELS[:4]), help="Only lines that are as important as this.")
+        str, typer.Option(metavar="|".join(LEVELS[:4]), help="Only lines of at least this level.")
     ] = "debug",
-    as_json: Annotated[bool, typer.Option("--json", help="As they are, one JSON object in a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show the newest lines of the server's log."""
     if level not in LEVELS:
         raise BadRequest(f"--level {level[:40]!r} is not one of {', '.join(LEVELS[:4])}.")
-    wanted = LEVELS[LEVELS.index(level) :]
+    levels = LEVELS[LEVELS.index(level) :]
     log = settings.find_paths().server_log
     if not log.exists():
         raise NotFound(f"There is no log at {log}: no server was started here yet. Start one: hutch up")
     with log.open(errors="replace") as file:
-        newest = _newest(file, wanted, lines)
+        newest = _newest(file, levels, lines)
         older = log.with_name(f"{log.name}.1")
-        if len(newest) < lines and older.exists():  # it has just turned over
+        if len(newest) < lines and older.exists():  # the log was just rotated
             with older.open(errors="replace") as before:
-                newest = [*_newest(before, wanted, lines - len(newest)), *newest]
+                newest = [*_newest(before, levels, lines - len(newest)), *newest]
         for line in newest:
             _print(line, as_json=as_json)
         if follow:
-            for text in _coming(log, file):
-                for line in _read(text, wanted):
+            for text in _follow(log, file):
+                for line in _read(text, levels):
                     _print(line, as_json=as_json)
 
 
-def _newest(file: TextIO, wanted: tuple[str, ...], count: int) -> list[Line]:
+def _newest(file: TextIO, levels: tuple[str, ...], count: int) -> list[Line]:
     found: deque[Line] = deque(maxlen=count)
     for text in file:
-        found.extend(_read(text, wanted))
+        found.extend(_read(text, levels))
     return list(found)
 
 
-def _read(text: str, wanted: tuple[str, ...]) -> Iterator[Line]:
-    """The line, if it is one that is wanted; not if a crash has cut it off."""
+def _read(text: str, levels: tuple[str, ...]) -> Iterator[Line]:
+    """The line if it has one of the levels; nothing if a crash cut it off."""
     try:
         line = json.loads(text)
     except ValueError:
         return
-    if isinstance(line, dict) and line.get("level") in wanted:
+    if isinstance(line, dict) and line.get("level") in levels:
         yield line
 
 
-def _coming(log: Path, file: TextIO) -> Iterator[str]:
-    """Lines as they are written, on into the next file when the log turns over."""
+def _follow(log: Path, file: TextIO) -> Iterator[str]:
+    """Yield lines as they are written, continuing in the new file when the log is rotated."""
     part = ""
     while True:
-        turned_over = _is_another(log, file)  # asked before the last look: nothing is written there after
+        is_rotated = _is_another(log, file)  # checked before reading: nothing is written here afterwards
         *whole, part = (part + file.read()).split("\n")
         yield from whole
-        if turned_over:
+        if is_rotated:
             file, part = log.open(errors="replace"), ""
         elif not whole:
             time.sleep(POLL_INTERVAL_S)
@@ -83,7 +83,7 @@ def _is_another(log: Path, file: TextIO) -> bool:
     try:
         return log.stat().st_ino != os.fstat(file.fileno()).st_ino
     except FileNotFoundError:
-        return False  # between two files
+        return False  # in the middle of a rotation
 
 
 def _print(line: Line, *, as_json: bool) -> None:

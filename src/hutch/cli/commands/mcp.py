@@ -1,4 +1,4 @@
-"""`hutch mcp`: the agent's tools for editors and other agents, by the Model Context Protocol."""
+"""`hutch mcp`: serve the agent's tools to editors and other agents with the Model Context Protocol."""
 
 import asyncio
 import fcntl
@@ -22,15 +22,13 @@ from hutch.flows.tool_calls import Tools
 from hutch.system.signals import TERMINATION_SIGNALS
 
 app = typer.Typer(
-    help="Let editors and other agents use the tools, jailed.", no_args_is_help=True, add_completion=False
+    help="Serve the jailed tools to editors and other agents.", no_args_is_help=True, add_completion=False
 )
 
 Loaded = settings.LoadedSettings
 
 
 class ServeOptions(NamedTuple):
-    """What is to be served."""
-
     directory: Path
     network: tuple[str, ...]
     plain: bool
@@ -39,7 +37,7 @@ class ServeOptions(NamedTuple):
 
 @app.callback()
 def _group() -> None:
-    """Hold `serve` as a command of its own, though it is the only one."""
+    """Keep `serve` a subcommand although it is the only one."""
 
 
 @app.command()
@@ -50,36 +48,36 @@ def serve(
     http: Annotated[
         str | None,
         typer.Option(
-            "--http", metavar="HOST:PORT", help="Listen there, on this machine; without it, speak by pipes."
+            "--http", metavar="HOST:PORT", help="Listen on this local address instead of using pipes."
         ),
     ] = None,
     net: Annotated[
         list[str] | None,
-        typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
+        typer.Option("--net", metavar="HOST", help="A host that commands may reach; may be repeated."),
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="With --http: let in everybody on this machine.")
+        bool, typer.Option("--no-token", help="With --http: accept every local client without a token.")
     ] = False,
     plain: Annotated[
         bool,
-        typer.Option("--plain-directory", help="Also a directory without git, with all that is in it."),
+        typer.Option("--plain-directory", help="Allow a directory without git, with everything in it."),
     ] = False,
     unsafe_workspace: Annotated[
         bool,
-        typer.Option("--unsafe-workspace", help="Also on the system, a home, or where Hutch itself is."),
+        typer.Option("--unsafe-workspace", help="Allow system and home directories, and Hutch's own."),
     ] = False,
 ) -> int:
     """Serve the tools on a directory to MCP clients.
 
-    Clients start it themselves and speak with it by standard input and output; with --http it is
-    started once, for several. Commands run in a jail, in one shell that lasts as long as the server.
+    MCP clients start it themselves and connect through standard input and output; with --http, one
+    server accepts several clients. Commands run in a jail, in one shell that lives as long as the server.
     """
     if no_token and http is None:
-        raise BadRequest("--no-token is for --http: by pipes nobody is asked for a token.")
-    wire = _take_ends() if http is None else None
+        raise BadRequest("--no-token needs --http: pipes require no token.")
+    wire = _take_stdio() if http is None else None
     if not workspace.is_dir():
-        wrong = "is not a directory" if workspace.exists() else "is not there"
-        raise NotFound(f"The workspace '{workspace}' {wrong}. Make it first, or name another: -w DIR.")
+        wrong = "is not a directory" if workspace.exists() else "does not exist"
+        raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=workspace)
     wiring.configure_logs(loaded)
     for sentence in loaded.refused:
@@ -90,25 +88,25 @@ def serve(
     )
 
 
-async def _by_pipes(loaded: Loaded, options: ServeOptions, coming: int, going: int) -> int:
+async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: int) -> int:
     from hutch.gateway.mcp.server import serve_stream
 
-    if os.isatty(coming):
-        _say("speaking MCP by standard input and output, as clients want it; for people there is --http")
-    inlet, outlet = Inlet(coming), Outlet(going)
+    if os.isatty(stdin):
+        _say("serving MCP on standard input and output; an MCP client should start this, or use --http")
+    inlet, outlet = Inlet(stdin), Outlet(stdout)
 
-    async def pieces() -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncIterator[bytes]:
         while data := await inlet.read():
             yield data
 
     async def write(data: bytes) -> None:
-        with suppress(OSError):  # nobody reads any more, and so the end of what comes is near
+        with suppress(OSError):  # the client closed its end; the end of input follows
             await outlet.write(data)
 
     with ended_by(*TERMINATION_SIGNALS) as ended:
         try:
             async with _open(loaded, options) as opened:
-                await serve_stream(opened, pieces(), write)
+                await serve_stream(opened, chunks(), write)
         except asyncio.CancelledError:
             if not ended:
                 raise
@@ -119,13 +117,13 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
     from hutch.gateway.mcp import http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        kept = None if no_token else tools.find_mcp_token(loaded)
-        token = None if no_token else kept or secrets.token_urlsafe(32)
+        stored = None if no_token else tools.find_mcp_token(loaded)
+        token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
                 _say(f"serving MCP at {mcp_http.address_of(listener)}")
-                if token and not kept:
-                    _say(f"clients send the header Authorization: Bearer {token}")
+                if token and not stored:
+                    _say(f"clients must send the header Authorization: Bearer {token}")
                 await mcp_http.serve_http(opened, listener, token)
         except asyncio.CancelledError:
             if not ended:
@@ -140,21 +138,21 @@ def _open(loaded: Loaded, options: ServeOptions) -> AbstractAsyncContextManager[
     return wired.open(options.directory)
 
 
-def _take_ends() -> tuple[int, int]:
-    """Standard input and output, for the protocol alone: what else is printed goes to standard error."""
+def _take_stdio() -> tuple[int, int]:
+    """Reserve standard input and output for the protocol; other output goes to standard error."""
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
-        coming, going = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+        stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     except OSError:
         raise BadRequest(
-            "Standard input or output is closed. Start it from an MCP client, or give --http."
+            "Standard input or output is closed. Start it from an MCP client, or use --http."
         ) from None
     os.dup2(nowhere, 0)
     try:
         os.dup2(2, 1)
-    except OSError:  # that one is closed
+    except OSError:  # standard error is closed
         os.dup2(nowhere, 1)
-    return coming, going
+    return stdin, stdout
 
 
 def _say(sentence: str) -> None:

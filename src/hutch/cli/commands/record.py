@@ -1,4 +1,4 @@
-"""`hutch export`, `receipt`, `erase` and `prune`: what is kept of a session, and for whom."""
+"""`hutch export`, `receipt`, `erase` and `prune`: export, sign and erase the records of sessions."""
 
 import asyncio
 import json
@@ -22,9 +22,10 @@ from hutch.system.terminal_text import visible
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
+FINAL = "This cannot be undone."
 _SEQS = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
 
 
@@ -37,13 +38,13 @@ def export_command(
     force: Force = False,
     as_json: Json = False,
 ) -> int:
-    """Write the record of a session to a file that anybody can verify offline.
+    """Write the record of a session to a file that anyone can verify offline.
 
-    When parts of the log are missing, what is left is written, and the exit code is 3.
+    When parts of the log are missing, the remaining ones are written and the exit code is 3.
     """
 
     if output == Path("-"):
-        raise BadRequest("A record is a zip file and does not go to a terminal. Name a file: -o record.zip")
+        raise BadRequest("A record is a zip file and is not printed. Name a file: -o record.zip")
 
     async def run() -> int:
         loaded = _start()
@@ -57,11 +58,11 @@ def export_command(
             typer.echo(json.dumps({**result, "defects": defects} if defects else result))
         if defects:
             warn_of_defects(session_id, defects)
-            typer.echo(f"What is left was written to {path}. It does not verify.", err=True)
+            typer.echo(f"The remaining events were written to {path}. The record does not verify.", err=True)
             return exit_codes.NO
         if not as_json:
             typer.echo(
-                f"{head.seq} events written to {path}. Anybody can check it: hutch verify {path}", err=True
+                f"{head.seq} events written to {path}. Anyone can verify it: hutch verify {path}", err=True
             )
         return exit_codes.OK
 
@@ -75,9 +76,9 @@ def receipt_command(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Sign what the log of a session says now, to be kept elsewhere.
+    """Sign the current state of a session's log. Store the receipt elsewhere.
 
-    A record that was cut or rewritten later does not agree with it: hutch verify --receipt.
+    A record that was cut or rewritten later does not match it: hutch verify --receipt.
     """
 
     async def run() -> None:
@@ -98,53 +99,54 @@ def erase_command(
     session: Session,
     seq: Annotated[
         list[str] | None,
-        typer.Option(metavar="N[-M]", help="Which events: a number or a range. May be repeated."),
+        typer.Option(metavar="N[-M]", help="The events to erase: a number or a range. May be repeated."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All events of the session.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Erase all events of the session.")] = False,
     reason: Annotated[
-        str, typer.Option(help="Why; it is signed and shown in place of what was erased.")
+        str, typer.Option(help="The reason; it is signed and shown in place of the erased content.")
     ] = "",
     yes: Yes = False,
 ) -> None:
-    """Erase what events said. That they happened, and in which order, stays provable."""
+    """Erase the content of events. That they happened, and in which order, stays provable."""
     if seq and everything:
-        raise BadRequest("--seq and --all do not go together. Choose one.")
+        raise BadRequest("--seq and --all exclude each other. Use one of them.")
     if not seq and not everything:
-        raise BadRequest("Say which events to erase: --seq 7, --seq 3-9, or --all.")
-    wanted = None if everything else _numbers(seq or [])
+        raise BadRequest("Choose the events to erase: --seq 7, --seq 3-9, or --all.")
+    numbers = None if everything else _numbers(seq or [])
 
     async def run() -> None:
         loaded = _start()
         async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
-            asked = (await log.head(session_id)).seq if wanted is None else len(wanted)
+            count = (await log.head(session_id)).seq if numbers is None else len(numbers)
             if not yes:
-                _confirm(f"Erase what {_count(asked, 'event')} of {session_id} said? This cannot be undone.")
+                _confirm(f"Erase the content of {_count(count, 'event')} of {session_id}? {FINAL}")
             traces = await traces_of(log, session_id)
-            erased = await log.erase(session_id, wanted, reason=reason)
-            left = await unerased(log, other_places(loaded.paths), session_id, traces) if erased else []
-        before = f"; {asked - erased} had been erased before" if erased < asked else ""
+            erased = await log.erase(session_id, numbers, reason=reason)
+            remaining = await unerased(log, other_places(loaded.paths), session_id, traces) if erased else []
+        before = f"; {count - erased} had been erased before" if erased < count else ""
         typer.echo(f"{_count(erased, 'payload')} erased{before}.", err=True)
-        _mention(left)
+        _print_unerased(remaining)
 
     asyncio.run(run())
 
 
 def prune_command(
     days: Annotated[
-        int | None, typer.Option(min=0, help="Older than this many days; retention.days by default.")
+        int | None,
+        typer.Option(min=0, help="Erase sessions older than this many days; retention.days by default."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be erased.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be erased.")] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Erase what sessions that ended long ago said. Their proof stays."""
+    """Erase the content of sessions that ended long ago. Their proof stays."""
     loaded = _start()
     limit = loaded.settings.retention.days if days is None else days
     if limit is None:
-        raise BadRequest("Nothing says how long to keep sessions. Set retention.days, or say --days N.")
+        raise BadRequest("There is no retention period. Set retention.days, or use --days N.")
 
-    left: list[str] = []
+    remaining: list[str] = []
 
     async def run() -> list[Pruned]:
         async with open_sessions(loaded) as log:
@@ -153,12 +155,12 @@ def prune_command(
                 return found
             if found and not yes:
                 what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
-                _confirm(f"Erase what {what} said? This cannot be undone.")
+                _confirm(f"Erase the content of {what}? {FINAL}")
             traces = {one.session_id: await traces_of(log, one.session_id) for one in found}
             pruned = await prune(log, days=limit)
             for one in pruned:
                 known = traces.get(one.session_id, Traces())
-                left.extend(await unerased(log, other_places(loaded.paths), one.session_id, known))
+                remaining.extend(await unerased(log, other_places(loaded.paths), one.session_id, known))
             return pruned
 
     pruned = asyncio.run(run())
@@ -167,7 +169,7 @@ def prune_command(
             typer.echo(json.dumps({"session": one.session_id, "payloads": one.payloads, "dry_run": dry_run}))
         else:
             typer.echo(f"{one.session_id}  {one.payloads} payloads")
-    _mention(list(dict.fromkeys(left)))
+    _print_unerased(list(dict.fromkeys(remaining)))
     verb = "would be erased" if dry_run else "erased"
     typer.echo(f"{_count(len(pruned), 'session')} {verb}.", err=True)
 
@@ -179,19 +181,18 @@ def _start() -> settings.LoadedSettings:
 
 
 def _write_new(path: Path, text: str, *, force: bool) -> None:
-    """Write a file that must not be there yet, unless forced: a receipt is often the only proof."""
+    """Write a new file; replace one only if forced: a receipt is often the only proof."""
     try:
         with path.open("w" if force else "x") as file:
             file.write(text)
     except FileExistsError:
-        raise Conflict(f"{path} exists. Choose another name, or add --force to replace it.") from None
+        raise Conflict(f"{path} exists. Choose another name, or use --force to replace it.") from None
 
 
-def _mention(left: list[str]) -> None:
-    """Say what an erasure did not reach."""
-    if left:
-        typer.echo("Not erased, and may still hold it:", err=True)
-    for line in left:
+def _print_unerased(remaining: list[str]) -> None:
+    if remaining:
+        typer.echo("Not erased, and may still contain it:", err=True)
+    for line in remaining:
         typer.echo(f"  {visible(line)}", err=True)
 
 
@@ -201,7 +202,7 @@ def _count(number: int, noun: str) -> str:
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise BadRequest("There is nobody to ask: add --yes to erase without a question.")
+        raise BadRequest("There is no terminal to ask for confirmation. Use --yes to erase without it.")
     typer.confirm(question, abort=True, err=True)
 
 
@@ -212,6 +213,6 @@ def _numbers(texts: list[str]) -> set[int]:
         if not found:
             raise BadRequest(f"--seq {text!r} is not an event number such as 7 or a range such as 3-9.")
         if int(found[2] or found[1]) - int(found[1]) not in range(1_000_000):
-            raise BadRequest(f"--seq {text} goes backwards or is too long. Write it like 3-9, or use --all.")
+            raise BadRequest(f"--seq {text} is reversed or too long. Write a range like 3-9, or use --all.")
         numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
     return numbers

@@ -1,4 +1,4 @@
-"""`hutch review`: an agent reads a change or a pull request, and says what is wrong with it."""
+"""`hutch review`: have an agent review a change or a pull request."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from hutch.cli.client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.local_sessions import LocalSessions
 from hutch.cli.render.run_output import JsonView, PlainView
-from hutch.cli.run_session import Following
+from hutch.cli.run_session import RunFollower
 from hutch.cli.run_wait import AwaitedRun
 from hutch.cli.session_options import model_name
 from hutch.domain.errors import HutchError, Unavailable
@@ -40,11 +40,11 @@ def review_command(
         ),
     ] = "last",
     instructions: Annotated[
-        str, typer.Option("--look-for", metavar="TEXT", help="What to look for above all.")
+        str, typer.Option("--look-for", metavar="TEXT", help="What to look for in particular.")
     ] = "",
-    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Though this commit of a pull request was reviewed before.")
+        bool, typer.Option("--again", help="Review this commit of a pull request again.")
     ] = False,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
@@ -52,15 +52,15 @@ def review_command(
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> int:
-    """Have an agent read a change in a jail: it runs the tests, and leaves comments and a verdict.
+    """Have an agent review a change in a jail: it runs the tests, and leaves comments and a verdict.
 
-    Nothing is edited. What is found is kept with the change (`hutch changes comments`), or posted as
-    a review of the pull request. Exits with 3 when there is something that must not be merged.
+    It edits nothing. The findings are stored with the change (`hutch changes comments`), or posted as
+    a review of the pull request. Exits with 3 when the review requests changes.
     """
-    bounds = RunLimits(turns=max_turns, tokens=max_tokens, cost_usd=max_cost, timeout_s=timeout)
-    how = How(instructions, model or "", bounds, again)
+    limits = RunLimits(turns=max_turns, tokens=max_tokens, cost_usd=max_cost, timeout_s=timeout)
+    options = ReviewOptions(instructions, model or "", limits, again)
     try:
-        return asyncio.run(_review(target, how, as_json=as_json))
+        return asyncio.run(_review(target, options, as_json=as_json))
     except HutchError as error:
         if not as_json:
             raise
@@ -69,16 +69,14 @@ def review_command(
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """How a change is to be read."""
-
+class ReviewOptions:
     instructions: str
     model: str
     limits: RunLimits
     again: bool
 
 
-async def _review(target: str, how: How, *, as_json: bool) -> int:
+async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded) as sessions:
@@ -86,32 +84,30 @@ async def _review(target: str, how: How, *, as_json: bool) -> int:
         changes = change_context(loaded, local.log)
         ours = await find_change_at(changes, target) if "://" in target else None
         repository, subject = await find_subject(changes, ours.id if ours else target)
-        if subject.pull_url and not how.again:
+        if subject.pull_url and not options.again:
             before = await given_before(changes, subject)
             if before is not None:
-                note = f"Already reviewed at {before.commit[:12]}; --again reads it once more."
+                note = f"Already reviewed at {before.commit[:12]}. Use --again to review it once more."
                 return _print_review(before, [], as_json, note)
         session = await agent.submit(
             local.services,
-            local.who,
+            local.caller,
             repository=repository,
             commit=subject.commit,
             target=subject.change_id or subject.pull_url,
-            instructions=how.instructions,
-            model=model_name(how.model, True),
-            limits=how.limits,
+            instructions=options.instructions,
+            model=model_name(options.model, True),
+            limits=options.limits,
         )
-        return await FollowingReview(sessions, await sessions.get(session.id), as_json=as_json).run()
+        return await ReviewFollower(sessions, await sessions.get(session.id), as_json=as_json).run()
 
 
-class FollowingReview(Following):
-    """Somebody who watches a review."""
-
+class ReviewFollower(RunFollower):
     sessions: LocalSessions
 
     def __init__(self, sessions: LocalSessions, session: dict[str, Any], *, as_json: bool) -> None:
         super().__init__(sessions, session, as_json=as_json)
-        self.wanted = AwaitedReview()
+        self.awaited = AwaitedReview()
 
     async def _end(self, view: JsonView | PlainView) -> int:
         local, run_id = self.sessions.local, str(self._story.ended.get("run_id"))
@@ -126,22 +122,22 @@ class FollowingReview(Following):
             raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))
         review = await Reviews(local.services.rows).of_run(run_id)
         await self.sessions.give(self.id, "end", reason="")
-        if review is None:  # it did not come to a verdict
+        if review is None:  # it ended without a verdict
             return exit_codes.OUTCOMES.get(self._story.outcome, exit_codes.UNAVAILABLE)
         entries = await read_log(local.log, SessionId(self.id))
         return _print_review(review, agent.remarks_in(entries, run_id), self._as_json)
 
     async def _interrupted(self, view: JsonView | PlainView) -> int:
-        if self._story.outcome in agent.FINISHED:  # what others can see is seen through
+        if self._story.outcome in agent.FINISHED:  # finish publishing a review that others may already see
             await self._wait_for_end()
             return await self._end(view)
         await self._stop()
-        sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
+        sys.stderr.write("hutch: stopped; no review was written.\n")
         return exit_codes.INTERRUPTED
 
 
 class AwaitedReview(AwaitedRun):
-    """The end of a review: its verdict, or why there is none."""
+    """Waits for the end of a review: its verdict, or the reason why there is none."""
 
     def ended(self, event: Mapping[str, Any]) -> int | None:
         kind, outcome = event.get("type"), str(event.get("outcome"))
@@ -154,8 +150,8 @@ class AwaitedReview(AwaitedRun):
 
 def _print_review(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
     if as_json:
-        told = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
-        typer.echo(json.dumps(told | ({"note": note} if note else {})))
+        row = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
+        typer.echo(json.dumps(row | ({"note": note} if note else {})))
     else:
         typer.echo("")
         for remark in remarks:

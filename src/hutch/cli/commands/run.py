@@ -1,4 +1,4 @@
-"""`hutch run`: a prompt and a repository become a tested change, watched as it happens."""
+"""`hutch run`: turn a prompt and a repository into a tested change, shown live."""
 
 import sys
 from pathlib import Path
@@ -15,30 +15,35 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
-MAX_SIZE = 2**53 - 1  # that JSON and a database keep
+MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this cost.")]
+MAX_SIZE = 2**53 - 1  # the largest integer that JSON and the database store exactly
 MaxTurns = Annotated[
-    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after so many replies.")
+    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after this many replies.")
 ]
 MaxTokens = Annotated[
-    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after so many tokens.")
+    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after this many tokens.")
 ]
 PlainDirectory = Annotated[
-    bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
+    bool, typer.Option("--plain-directory", help="Copy a directory without git as a whole, without asking.")
 ]
-Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")]
+Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after this many seconds.")]
 Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; - reads it from standard input.")]
 Revision = Annotated[
-    str | None, typer.Option("--revision", metavar="REV", help="A branch, a tag or a commit to begin at.")
+    str | None, typer.Option("--revision", metavar="REV", help="The branch, tag or commit to start from.")
 ]
-Uncommitted = Annotated[bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")]
-Net = Annotated[list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")]
-Record = Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")]
+Uncommitted = Annotated[bool, typer.Option("--uncommitted", help="Include uncommitted changes.")]
+Net = Annotated[
+    list[str] | None,
+    typer.Option("--net", metavar="HOST", help="A host that commands may reach; may be repeated."),
+]
+Record = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Record the model's replies in a cassette file.")
+]
 OnServer = Annotated[
-    bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
+    bool, typer.Option("--server", help="Run on the server; the run continues when you disconnect.")
 ]
 Here = Annotated[
-    bool, typer.Option("--here", help="Work in this process, also when a server runs on this machine.")
+    bool, typer.Option("--here", help="Run in this process even if a server runs on this machine.")
 ]
 
 
@@ -47,8 +52,8 @@ def run_command(
     repo: Annotated[str, typer.Option("--repo", metavar="REPO", help="A directory or an address.")] = ".",
     revision: Revision = None,
     uncommitted: Uncommitted = False,
-    persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    persona: Annotated[str | None, typer.Option(metavar="NAME", help="The persona of the agent.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = None,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
@@ -63,12 +68,12 @@ def run_command(
 ) -> int:
     """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
 
-    Nothing of yours is touched: the change comes as a branch of the repository. Ctrl-C stops the
-    run, which can go on later with `hutch resume`.
+    Your files stay untouched: the change arrives as a branch of the repository. Ctrl-C stops the
+    run; `hutch resume` continues it.
     """
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
-        raise BadRequest("The prompt is empty. Say what is to be done.")
+        raise BadRequest("The prompt is empty. Describe the task.")
     from hutch.cli.early_request import send_early
     from hutch.cli.git_author import signature
     from hutch.settings.author_setting import author_setting
@@ -93,7 +98,10 @@ def run_command(
     )
     only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
     if server and only_here:
-        raise BadRequest("--here, --uncommitted and --record are for runs in this process, not for --server.")
+        raise BadRequest(
+            "--here, --uncommitted, --record and addresses with credentials need a run in this process. "
+            "Omit --server."
+        )
     early = None if only_here else send_early(new, any_server=server)
     from hutch.cli.run_session import Where, run_session  # the server works on the request meanwhile
 
@@ -113,10 +121,10 @@ def resume_command(
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> int:
-    """Go on with a run that was stopped, from its log.
+    """Continue a run that was stopped, from its log.
 
-    What it was started with still holds, unless something else is said here. What it has taken so
-    far counts: to go on after a limit, give a higher one.
+    It keeps its original options unless you override them here. Past usage counts: to continue after
+    a limit was reached, set a higher one.
     """
     from hutch.cli.run_session import resume_session
 

@@ -1,4 +1,4 @@
-"""`hutch sessions prune`: remove the files of sessions that nobody touched for long, as the server does."""
+"""`hutch sessions prune`: remove the files of long unused sessions, as the server does."""
 
 import asyncio
 import json
@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
 
 def prune_command(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Remove the files of sessions older than sessions.file_retention_days, and of old requests.
 
     Requests are those of `POST /api/code`; sessions.code_retention_hours is their age.
 
-    A server does the same when it starts, and every hour. What happened stays in the log: `hutch prune`
-    erases that.
+    A server does the same when it starts, and every hour. The logs stay; `hutch prune` erases their content.
     """
     from hutch.app.records import event_log
     from hutch.app.retention import retention_of
@@ -37,8 +36,8 @@ def prune_command(
     gone = asyncio.run(sweep())
     for each in gone:
         if as_json:
-            told = {"session": each.session_id, "workspace": each.workspace_id, "dry_run": dry_run}
-            typer.echo(json.dumps(told))
+            row = {"session": each.session_id, "workspace": each.workspace_id, "dry_run": dry_run}
+            typer.echo(json.dumps(row))
         else:
             typer.echo(visible(f"{each.session_id}  {each.workspace_id}"))
     count = f"{len(gone)} workspace{'' if len(gone) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""`hutch sessions share`: let others see a session, or work in it."""
+"""`hutch sessions share`: let other users view a session, or work in it."""
 
 import json
 from typing import Annotated
@@ -10,11 +10,11 @@ from hutch.cli.server_requests import Json, SessionName, ask, find_session, shor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.system.terminal_text import visible
 
-ROLES = {  # what each may
-    "observer": "may see it",
-    "assessor": "may see it",
-    "member": "may see it and work in it",
-    "candidate": "may see it and work in it",
+ROLES = {  # what each role may do
+    "observer": "can view it",
+    "assessor": "can view it",
+    "member": "can view it and work in it",
+    "candidate": "can view it and work in it",
 }
 UserName = Annotated[str, typer.Argument(metavar="USER", help="A user's name or id.")]
 
@@ -24,13 +24,15 @@ def share_command(
     user: UserName,
     role: Annotated[
         str,
-        typer.Option(metavar="|".join(ROLES), help="Observers and assessors see it, the others work in it."),
+        typer.Option(
+            metavar="|".join(ROLES), help="Observers and assessors can view it, the others can work in it."
+        ),
     ] = "observer",
     as_json: Json = False,
 ) -> int:
-    """Share a session with a user, or change what they may in it."""
+    """Share a session with a user, or change their role in it."""
     if role not in ROLES:
-        raise BadRequest(f"There is no role {role[:40]!r}; there is {', '.join(ROLES)}.")
+        raise BadRequest(f"There is no role {role[:40]!r}. Choose one of {', '.join(ROLES)}.")
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -38,14 +40,14 @@ def share_command(
         if as_json:
             typer.echo(json.dumps(made))
             return
-        typer.echo(f"{visible(made['user_name'])} is {role} of {short(found['id'])} now: {ROLES[role]}.")
-        typer.echo(f"Take it back: hutch sessions unshare {short(found['id'])} {visible(user)}", err=True)
+        typer.echo(f"{visible(made['user_name'])} is now {role} of {short(found['id'])}: {ROLES[role]}.")
+        typer.echo(f"To revoke: hutch sessions unshare {short(found['id'])} {visible(user)}", err=True)
 
     return ask(work, as_json=as_json)
 
 
 def unshare_command(session: SessionName, user: UserName, as_json: Json = False) -> int:
-    """Take a share back, or give up your own. It holds at once."""
+    """Revoke a share, or give up your own. Takes effect immediately."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -53,13 +55,13 @@ def unshare_command(session: SessionName, user: UserName, as_json: Json = False)
         if as_json:
             typer.echo(json.dumps({"session_id": found["id"], "unshared": user}))
         else:
-            typer.echo(f"{short(found['id'])} is not shared with {visible(user)} any more.")
+            typer.echo(f"{short(found['id'])} is no longer shared with {visible(user)}.")
 
     return ask(work, as_json=as_json)
 
 
 async def shares_of(client: Client, session_id: str) -> list[dict[str, str]]:
-    """With whom a session is shared; nobody, to who may not know."""
+    """The shares of a session; empty when the caller may not see them."""
     try:
         return list(await client.get(f"/sessions/{session_id}/shares"))
     except Denied:
@@ -67,7 +69,7 @@ async def shares_of(client: Client, session_id: str) -> list[dict[str, str]]:
 
 
 def _part(name: str) -> str:
-    """A name as one part of an address."""
+    """A user name as one part of a URL path."""
     if not name.strip() or "/" in name or name in (".", ".."):
-        raise BadRequest(f"{name[:80]!r} names no user. `hutch users list` shows those there are.")
+        raise BadRequest(f"{name[:80]!r} is not a user name. `hutch users list` lists the users.")
     return path_of(name)

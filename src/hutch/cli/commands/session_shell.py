@@ -1,7 +1,7 @@
-"""A terminal of a session, on the user's own: `hutch shell SESSION`.
+"""A terminal of a session on the user's own terminal: `hutch shell SESSION`.
 
-Bytes go both ways over a WebSocket. When the line is cut, it is opened again from the
-byte that was shown last; the shell itself goes on meanwhile.
+Bytes go both ways over a WebSocket. When the connection breaks, it is reopened after the last byte
+shown; the shell itself keeps running.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 
 LEAVE = b"\x1d"  # Ctrl-]
-FRAME_BYTES = 32 * 1024  # of what is typed
-MAX_WAITING_BYTES = 1024 * 1024
+INPUT_FRAME_BYTES = 32 * 1024
+MAX_BUFFERED_INPUT_BYTES = 1024 * 1024
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
+RETRY_DELAYS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
 NOTE, OFF = "\x1b[2m", "\x1b[0m"
 
 
 def is_session(word: str) -> bool:
-    """Whether a single word after `hutch shell` names a session, and no program of this machine."""
+    """Whether a single word after `hutch shell` names a session and not a local program."""
     if word.startswith("ses_"):
         return True
     if not re.fullmatch(f"[0-9a-hjkmnp-tv-z]{{{SHORT_CHARS}}}", word) or shutil.which(word):
         return False
 
-    async def look() -> bool:
+    async def exists() -> bool:
         try:
             async with Client() as client:
                 await find_session(client, word)
@@ -49,13 +49,13 @@ def is_session(word: str) -> bool:
             return False
         return True
 
-    return asyncio.run(look())
+    return asyncio.run(exists())
 
 
 def session_shell(name: str, terminal_id: str) -> int:
-    """Attach to a terminal of a session; a new one unless one is named. The shell's exit code."""
+    """Attach to a terminal of a session, or to a new one; return the shell's exit code."""
     if not OwnTerminal.is_there():
-        raise BadRequest("A shell of a session needs a terminal on both ends.")
+        raise BadRequest("A session's shell needs a terminal for input and output.")
 
     async def work(client: Client) -> int:
         found = await find_session(client, name)
@@ -64,47 +64,47 @@ def session_shell(name: str, terminal_id: str) -> int:
         if terminal_id:
             listed = (await client.get(path))["items"]
             if terminal_id not in {each["id"] for each in listed}:
-                there = ", ".join(each["id"] for each in listed if not each["ended"]) or "none"
+                existing = ", ".join(each["id"] for each in listed if not each["ended"]) or "none"
                 raise NotFound(
-                    f"There is no terminal {terminal_id[:40]!r} in this session; there is {there}."
+                    f"There is no terminal {terminal_id[:40]!r} in this session. Open terminals: {existing}."
                 )
             id = terminal_id
         else:
             size = own.size()
             id = str((await client.post(path, {"columns": size.columns, "rows": size.rows}))["id"])
-        _say(f"terminal {id} of session {short(found['id'])}; Ctrl-] leaves, and it goes on")
-        visit = _Visit(client, f"{path}/{id}/socket", own)
-        await visit.run()
-        if visit.left:
-            _say(f"left; come back: hutch shell {found['id']} --terminal {id}")
+        _say(f"terminal {id} of session {short(found['id'])}; Ctrl-] detaches, the shell keeps running")
+        connection = _TerminalConnection(client, f"{path}/{id}/socket", own)
+        await connection.run()
+        if connection.is_detached:
+            _say(f"detached; return with: hutch shell {found['id']} --terminal {id}")
             return exit_codes.OK
-        if visit.problem is not None:
-            raise visit.problem
-        return 128 + signal.SIGHUP if visit.exit_code is None else visit.exit_code
+        if connection.problem is not None:
+            raise connection.problem
+        return 128 + signal.SIGHUP if connection.exit_code is None else connection.exit_code
 
     return ask(work)
 
 
-class _Visit:
-    """From when somebody comes until they leave or the shell ends."""
+class _TerminalConnection:
+    """The connection to a session's terminal, until the user detaches or the shell ends."""
 
     def __init__(self, client: Client, path: str, own: OwnTerminal) -> None:
-        self.left = False
+        self.is_detached = False
         self.exit_code: int | None = None
         self.problem: HutchError | None = None
         self._client, self._path, self._own = client, path, own
         self._socket: ClientConnection | None = None
-        self._seq: int | None = None  # of the byte that is shown next
+        self._seq: int | None = None  # of the next byte to show
         self._done = asyncio.Event()
         self._outlet = Outlet(1)
         self._typed = bytearray()
-        self._news = asyncio.Event()
+        self._has_input = asyncio.Event()
 
     async def run(self) -> None:
         changed = {signal.SIGWINCH: self._resize, signal.SIGCONT: self._own.make_raw}
-        ends = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), self._leave)
+        ends = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), self._detach)
         with self._own.raw(), on_signals({**changed, **ends}):
-            works = (self._stay(), self._type(), self._send(), self._done.wait())
+            works = (self._stay_connected(), self._read_keys(), self._send(), self._done.wait())
             tasks = [asyncio.ensure_future(work) for work in works]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -112,31 +112,33 @@ class _Visit:
                 for task in tasks:
                     task.cancel()
                 results = await asyncio.gather(*tasks, return_exceptions=True)
-                if self.left or self.problem:
+                if self.is_detached or self.problem:
                     with suppress(OSError):
                         await self._outlet.write(self._own.reset_sequence() + b"\r\n")
         for result in results:
             if isinstance(result, Exception):
                 raise result
 
-    async def _stay(self) -> None:
-        """Come back after every cut, until the shell has ended."""
-        failures, told = 0, False
+    async def _stay_connected(self) -> None:
+        """Reconnect after every interruption, until the shell has ended."""
+        failures, is_reported = 0, False
         while not self._done.is_set():
             try:
                 async with await self._connect() as self._socket:
-                    if told:
-                        await self._note("back")
-                    failures, told = 0, False
+                    if is_reported:
+                        await self._note("reconnected")
+                    failures, is_reported = 0, False
                     await self._resize()
-                    self._news.set()
+                    self._has_input.set()
                     await self._show(self._socket)
             except InvalidStatus as error:
-                if error.response.status_code in (401, 403) and failures > len(WAITS_S):
-                    self._end(Denied("The server does not let you at this terminal."))
+                if error.response.status_code in (401, 403) and failures > len(RETRY_DELAYS_S):
+                    self._end(Denied("The server denies you access to this terminal."))
                 elif error.response.status_code == 404:
                     self._end(
-                        Unavailable("The terminal is gone: its session was parked, or the server ended.")
+                        Unavailable(
+                            "The terminal no longer exists: its session was parked, or the server stopped."
+                        )
                     )
             except (OSError, TimeoutError, InvalidHandshake, ConnectionClosed):
                 pass
@@ -144,13 +146,13 @@ class _Visit:
                 self._socket = None
             if self._done.is_set():
                 return
-            if not told:
-                told = True
-                await self._note("the server is away; waiting for it (Ctrl-] leaves)")
-            await asyncio.sleep(WAITS_S[min(failures, len(WAITS_S) - 1)])
+            if not is_reported:
+                is_reported = True
+                await self._note("disconnected; waiting for the server (Ctrl-] detaches)")
+            await asyncio.sleep(RETRY_DELAYS_S[min(failures, len(RETRY_DELAYS_S) - 1)])
             failures += 1
             with suppress(Unavailable):
-                await self._client.look_again()
+                await self._client.refresh_address()
 
     async def _connect(self) -> ClientConnection:
         address = self._client.address
@@ -171,44 +173,45 @@ class _Visit:
                 self._own.watch(frame)
                 await self._outlet.write(frame)
                 self._seq = (self._seq or 0) + len(frame)
-                with suppress(ConnectionClosed):  # what came before the end is still to be shown
+                with suppress(ConnectionClosed):  # output received before the end is still shown
                     await socket.send(json.dumps({"type": "ack", "bytes": len(frame)}))
                 continue
-            said = json.loads(frame)
-            match said.get("type"):
+            message = json.loads(frame)
+            match message.get("type"):
                 case "hello":
-                    self._seq = int(said["seq"])
-                    if said.get("missed_bytes"):
-                        await self._note(f"{said['missed_bytes']} bytes were printed meanwhile and are gone")
-                    if not said.get("writes"):
-                        await self._note("you may watch, and not type")
+                    self._seq = int(message["seq"])
+                    if message.get("missed_bytes"):
+                        await self._note(f"{message['missed_bytes']} bytes of output were dropped")
+                    if not message.get("writes"):
+                        await self._note("this terminal is read-only for you")
                 case "exit":
-                    self.exit_code = said.get("exit_code")
+                    self.exit_code = message.get("exit_code")
                     self._done.set()
                 case "error":
-                    await self._note(str(said.get("detail"))[:200])
+                    await self._note(str(message.get("detail"))[:200])
         if socket.close_code == 4403:
-            self._end(Denied("The server says: you may no longer see this."))
+            self._end(Denied("You no longer have access to this session."))
 
-    async def _type(self) -> None:
-        """Read the keys, also while the line is cut: one of them leaves."""
+    async def _read_keys(self) -> None:
+        """Read keys even while disconnected: one of them detaches."""
         keys = Inlet(0)
         while data := await keys.read():
             before, leave, _ = data.partition(LEAVE)
-            if len(self._typed) < MAX_WAITING_BYTES:
+            if len(self._typed) < MAX_BUFFERED_INPUT_BYTES:
                 self._typed += before
-                self._news.set()
+                self._has_input.set()
             if leave:
                 break
-        self._leave()
+        self._detach()
 
     async def _send(self) -> None:
-        """What was typed goes on its way as soon as there is one; what got lost on it is not sent again."""
+        """Send buffered input once connected; input lost in transit is not sent again."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._has_input.wait()
+            self._has_input.clear()
             while self._typed and (socket := self._socket) is not None:
-                frame, self._typed = bytes(self._typed[:FRAME_BYTES]), self._typed[FRAME_BYTES:]
+                frame = bytes(self._typed[:INPUT_FRAME_BYTES])
+                self._typed = self._typed[INPUT_FRAME_BYTES:]
                 with suppress(ConnectionClosed):
                     await socket.send(frame)
 
@@ -222,8 +225,8 @@ class _Visit:
     async def _note(self, text: str) -> None:
         await self._outlet.write(f"\r\n{NOTE}hutch: {text}{OFF}\r\n".encode())
 
-    def _leave(self) -> None:
-        self.left = True
+    def _detach(self) -> None:
+        self.is_detached = True
         self._done.set()
 
     def _end(self, problem: HutchError) -> None:

@@ -1,4 +1,4 @@
-"""`hutch sessions`: make sessions of the server, look at them, and tell them what to do."""
+"""`hutch sessions`: create, inspect and control sessions of the server."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Net, PlainDirec
 from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.copy_consent import may_copy
-from hutch.cli.input_result import acknowledged, newest_snapshot
+from hutch.cli.input_result import describe_effect, newest_snapshot
 from hutch.cli.render.delivery import delivery_lines
 from hutch.cli.render.session_rows import age, state_of, table
 from hutch.cli.run_wait import AwaitedRun, wait_for
@@ -34,26 +34,28 @@ from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.terminal_text import one_line
 
-app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is_help=True)
+app = typer.Typer(help="Create, watch and end sessions of the server.", no_args_is_help=True)
 
 STATES = "queued|starting|idle|running|waiting|paused|parked|ended"
-Wait = Annotated[bool, typer.Option("--wait", help="Show what comes of it, and exit by how it ends.")]
-Deliver = Annotated[bool, typer.Option("--deliver", help="End a run that changed something in a change.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Show the run, and exit with the code of its outcome.")]
+Deliver = Annotated[bool, typer.Option("--deliver", help="Deliver the work of each run as a change.")]
 
 
 @app.command("list")
 def list_(
     state: Annotated[
-        list[str] | None, typer.Option(metavar=STATES, help="Only those in this state; may be repeated.")
+        list[str] | None, typer.Option(metavar=STATES, help="Only sessions in this state; may be repeated.")
     ] = None,
-    search: Annotated[str, typer.Option(metavar="WORDS", help="Only those with these words.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 20,
+    search: Annotated[
+        str, typer.Option(metavar="WORDS", help="Only sessions that contain these words.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of sessions.")] = 20,
     as_json: Json = False,
 ) -> int:
-    """List the sessions that you may see, the newest first."""
+    """List the sessions that you can view, newest first."""
     for each in state or ():
         if each not in STATES.split("|"):
-            raise BadRequest(f"There is no state {each[:40]!r}; there is {STATES.replace('|', ', ')}.")
+            raise BadRequest(f"There is no state {each[:40]!r}. Choose one of {STATES.replace('|', ', ')}.")
 
     async def work(client: Client) -> None:
         found: list[dict[str, Any]] = []
@@ -66,7 +68,7 @@ def list_(
                 typer.echo(json.dumps(session))
             return
         if not found:
-            typer.echo("None fits." if state or search else NONE_YET, err=True)
+            typer.echo("No session matches." if state or search else NONE_YET, err=True)
             return
         for line in table(found, shutil.get_terminal_size().columns):
             typer.echo(line)
@@ -76,7 +78,7 @@ def list_(
 
 @app.command()
 def show(session: SessionName = "last", as_json: Json = False) -> int:
-    """Show one session, and what became of its prompts."""
+    """Show a session and the outcome of its runs."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -106,13 +108,13 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
         ]
         for name, value in rows:
             if value:
-                typer.echo(f"{name:<13} {one_line(value, 500)}")
+                typer.echo(f"{name:<14} {one_line(value, 500)}")
         for run in reversed(runs):
             if run["prompt"]:
                 how = run["outcome"] or run["state"]
-                typer.echo(f"{age(run['queued_ms']):>5} ago     {how:<13} {one_line(run['prompt'], 90)}")
+                typer.echo(f"{age(run['queued_ms']):>5} ago      {how:<13} {one_line(run['prompt'], 90)}")
                 if run["reason"]:
-                    typer.echo(f"{'':<27} {one_line(run['reason'], 500)}")
+                    typer.echo(f"{'':<28} {one_line(run['reason'], 500)}")
 
     return ask(work, as_json=as_json)
 
@@ -120,32 +122,32 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
 @app.command()
 def new(
     prompt: Annotated[
-        str, typer.Option("--prompt", "-p", metavar="TEXT", help="What to do first; - reads it from stdin.")
+        str, typer.Option("--prompt", "-p", metavar="TEXT", help="The first prompt; - reads it from stdin.")
     ] = "",
     repo: Annotated[
-        str, typer.Option(metavar="REPO", help="A directory or an address; without, it begins with nothing.")
+        str, typer.Option(metavar="REPO", help="A directory or an address; by default an empty workspace.")
     ] = "",
     revision: Annotated[str, typer.Option(metavar="REV", help="A branch, a tag or a commit.")] = "",
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, in a line.")] = "",
-    role: Annotated[str, typer.Option(metavar="TEXT", help="Who the agent is to be in it.")] = "",
-    expectations: Annotated[str, typer.Option(metavar="TEXT", help="What is expected of the result.")] = "",
-    persona: Annotated[str, typer.Option(metavar="PERSONA", help="Who works on it.")] = "",
-    model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = "",
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="The purpose, in one line.")] = "",
+    role: Annotated[str, typer.Option(metavar="TEXT", help="The agent's role in the session.")] = "",
+    expectations: Annotated[str, typer.Option(metavar="TEXT", help="Expectations of the result.")] = "",
+    persona: Annotated[str, typer.Option(metavar="PERSONA", help="The persona of the agent.")] = "",
+    model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = "",
     net: Net = None,
     deliver: Deliver = False,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,
     max_tokens: MaxTokens = None,
     timeout: Timeout = None,
-    attach_: Annotated[bool, typer.Option("--attach", "-a", help="Watch it at once.")] = False,
+    attach_: Annotated[bool, typer.Option("--attach", "-a", help="Attach to it immediately.")] = False,
     wait: Wait = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:
-    """Make a session; the server takes it up when there is room."""
+    """Create a session; the server starts it when it has capacity."""
     text = _text(prompt)
     if wait and not text:
-        raise BadRequest("There is nothing to wait for without --prompt.")
+        raise BadRequest("--wait needs --prompt: without a prompt there is no run to wait for.")
     repo = expand_home(repo)
     new = NewSession(
         prompt=text,
@@ -187,30 +189,30 @@ app.command("prune")(prune_command)
 @app.command()
 def send(
     session: SessionName,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
     prompt: Annotated[
-        bool, typer.Option("--prompt", help="As a prompt of its own, also while the agent works.")
+        bool, typer.Option("--prompt", help="Queue it as a prompt of its own, even during a run.")
     ] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> int:
-    """Say something to the agent. Who works hears it before the next step; else it is a prompt."""
-    said = _text(text)
-    if not said.strip():
-        raise BadRequest("There is nothing to send. Say something, or - to read it from stdin.")
+    """Send a message to the agent. A running agent gets it before its next step; else it is a prompt."""
+    message = _text(text)
+    if not message.strip():
+        raise BadRequest("The message is empty. Write a text, or - to read it from standard input.")
 
     async def work(client: Client) -> int | None:
         found = await find_session(client, session)
         before = (found["head"] or {}).get("seq", 0)
-        given = await client.give(found["id"], "prompt" if prompt else "message", text=said)
+        accepted = await client.give(found["id"], "prompt" if prompt else "message", text=message)
         if wait:
-            wanted = AwaitedRun(input=given["seq"], delivers=bool(found.get("deliver")))
-            return await wait_for(client, found["id"], wanted, after=before, as_json=as_json)
+            run = AwaitedRun(input=accepted["seq"], delivers=bool(found.get("deliver")))
+            return await wait_for(client, found["id"], run, after=before, as_json=as_json)
         if as_json:
-            typer.echo(json.dumps(given))
+            typer.echo(json.dumps(accepted))
         else:
-            typer.echo(await acknowledged(client, found, given))
-            typer.echo(f"See what comes of it: hutch attach {short(found['id'])}", err=True)
+            typer.echo(await describe_effect(client, found, accepted))
+            typer.echo(f"Watch it: hutch attach {short(found['id'])}", err=True)
         return None
 
     return ask(work, as_json=as_json)
@@ -218,26 +220,26 @@ def send(
 
 @app.command()
 def pause(session: SessionName, as_json: Json = False) -> int:
-    """Stop a session where it is, until `resume`."""
+    """Pause a session until `resume`."""
     return give(session, "pause", as_json)
 
 
 @app.command()
 def resume(session: SessionName, as_json: Json = False) -> int:
-    """Let a session go on that was paused."""
+    """Resume a paused session."""
     return give(session, "resume", as_json)
 
 
 @app.command()
 def cancel(session: SessionName, as_json: Json = False) -> int:
-    """Stop the run of a session; the session itself goes on."""
+    """Cancel the run of a session; the session itself continues."""
     return give(session, "cancel", as_json)
 
 
 @app.command()
 def end(
     session: SessionName,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for those who look later.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, shown with the session.")] = "",
     as_json: Json = False,
 ) -> int:
     """End a session. Its files can still be read, compared and forked."""
@@ -248,11 +250,12 @@ def end(
 def fork(
     session: SessionName,
     snapshot: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="From this snapshot; without, from now.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Fork from this snapshot; by default from the current files."),
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Make a new session with the files of another."""
+    """Create a new session with the files of another."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
@@ -268,8 +271,8 @@ def fork(
 
 @app.command()
 def rm(
-    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Which; as for show.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Session ids, as for show.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> int:
     """End sessions and delete their files. Their logs stay."""
@@ -278,10 +281,10 @@ def rm(
         found = [await find_session(client, name) for name in dict.fromkeys(sessions)]
         if not yes:
             if not sys.stdin.isatty():
-                raise BadRequest("This deletes files. Say --yes when nobody is there to be asked.")
+                raise BadRequest("This deletes files, and there is no terminal to confirm it. Use --yes.")
             for each in found:
                 typer.echo(f"{short(each['id'])}  {state_of(each):<8}  {one_line(each['purpose'], 60)}")
-            if not typer.confirm("Delete these with their files?"):
+            if not typer.confirm("Delete these sessions and their files?"):
                 return exit_codes.NO
         for each in found:
             await client.delete(f"/sessions/{each['id']}")
@@ -292,27 +295,27 @@ def rm(
 
 
 def _delivery(session: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How the last delivery ended; what only reviews has nothing that could be delivered once more."""
-    told = session.get("delivered")
-    lines = delivery_lines(told["run_id"], told) if told else []
+    """Rows about the last delivery; a review session has nothing to redeliver."""
+    delivered = session.get("delivered")
+    lines = delivery_lines(delivered["run_id"], delivered) if delivered else []
     return lines if session["deliver"] else lines[:1]
 
 
 def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:
-    """Give an input to a session, and tell what came of it."""
+    """Send an input to a session and print its effect."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         newest = await newest_snapshot(client, found["id"]) if kind == "undo" else None
-        given = await client.give(found["id"], kind, **fields)
+        accepted = await client.give(found["id"], kind, **fields)
         if as_json:
             now = await client.get(f"/sessions/{found['id']}")
-            typer.echo(json.dumps({**given, "session": found["id"], "state": now["state"]}))
+            typer.echo(json.dumps({**accepted, "session": found["id"], "state": now["state"]}))
         else:
-            typer.echo(await acknowledged(client, found, given, newest=newest))
+            typer.echo(await describe_effect(client, found, accepted, newest=newest))
 
     return ask(work, as_json=as_json)
 
 
-def _text(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
+def _text(argument: str) -> str:
+    return sys.stdin.read() if argument == "-" else argument

@@ -1,7 +1,7 @@
-"""`hutch shell`: a jail for people, on the directory they are in.
+"""`hutch shell`: a jail for users, on the current directory.
 
-With a terminal on both ends the program inside gets one too; otherwise its
-output is passed through as it comes, standard output and error apart.
+When input and output are terminals, the program inside gets one too; otherwise its standard output
+and error are passed through separately.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from hutch.cli import exit_codes
 from hutch.cli.descriptor_io import Inlet
 from hutch.cli.git_author import author
 from hutch.cli.hangup import is_gone
-from hutch.cli.jailed_program import ProgramRequest, on_terminal, plainly
+from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.limit_messages import Hits
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
@@ -34,19 +34,19 @@ from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
 
 DAY_S = 86_400
-SHORT_S = 1.0  # a shell that lived no longer is not tried again
-MOST_NOTED, MOST_REFUSALS = 1000, 10
-WHOLE_ID = "ses_"  # how ids of sessions begin
-SHORT_ID = 6  # letters by which lists name a session
+MIN_SHELL_S = 1.0  # a shell that ended sooner is not restarted
+MAX_COUNTED_REFUSALS, MAX_SHOWN_REFUSALS = 1000, 10
+ID_PREFIX = "ses_"  # of session ids
+SHORT_ID_CHARS = 6  # of session ids in lists
 NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
 UNSAFE_WORKSPACE = (
-    "UNSAFE WORKSPACE: what runs in the jail may change this machine or Hutch itself (--unsafe-workspace)."
+    "UNSAFE WORKSPACE: programs in the jail may change this machine or Hutch itself (--unsafe-workspace)."
 )
 LOUD, QUIET = "\x1b[1;41;97m", "\x1b[0m"
 
 
 class Unsafe(NamedTuple):
-    """What the user wants to do without."""
+    """The protections that the user switched off."""
 
     workspace: bool
     no_jail: bool
@@ -56,49 +56,51 @@ def shell_command(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- CMD...", help="A command; without it, a shell. Or a session of the server, by its id."
+            metavar="-- CMD...", help="A command, by default a shell; or the id of a session on the server."
         ),
     ] = None,
     session: Annotated[
         str,
-        typer.Option("--session", "-s", metavar="SESSION", help="In this session of the server instead."),
+        typer.Option(
+            "--session", "-s", metavar="SESSION", help="Run it in this session of the server instead."
+        ),
     ] = "",
     terminal: Annotated[
-        str, typer.Option(metavar="ID", help="With a session: come back to this terminal of it.")
+        str, typer.Option(metavar="ID", help="With a session: reattach to this terminal of it.")
     ] = "",
     workspace: Annotated[
         Path, typer.Option("--workspace", "-w", metavar="DIR", help="The directory to work on, in place.")
     ] = Path(),
     net: Annotated[
         list[str] | None,
-        typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
+        typer.Option("--net", metavar="HOST", help="A host that programs may reach; may be repeated."),
     ] = None,
-    profile: Annotated[str, typer.Option(metavar="|".join(PROFILES), help="Which limits apply.")] = "agent",
+    profile: Annotated[
+        str, typer.Option(metavar="|".join(PROFILES), help="The set of limits to apply.")
+    ] = "agent",
     timeout: Annotated[
         float | None,
-        typer.Option(
-            metavar="S", help="Seconds until everything is killed; as long as it takes when not given."
-        ),
+        typer.Option(metavar="S", help="Kill everything after this many seconds; by default, no timeout."),
     ] = None,
     unsafe_workspace: Annotated[
         bool,
-        typer.Option("--unsafe-workspace", help="Also on the system, a home, or where Hutch itself is."),
+        typer.Option("--unsafe-workspace", help="Allow system and home directories, and Hutch's own."),
     ] = False,
     unsafe_no_jail: Annotated[
-        bool, typer.Option("--unsafe-no-jail", help="Run it on this machine, without any walls.")
+        bool, typer.Option("--unsafe-no-jail", help="Run it directly on this machine, without a jail.")
     ] = False,
 ) -> int:
     """Open a jailed shell on a directory, or run one command there.
 
-    Only the directory can be changed; nothing else of this machine, its network and its secrets is in
-    reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit,
-    126 or 127 when it could not be started.
+    Programs can change only this directory; the rest of the machine, its network and its secrets are out
+    of reach. The exit code is the command's, or 128 plus the signal that ended it; 5 after a limit was
+    hit; 126 or 127 when the command could not be started.
 
-    `hutch shell SESSION` opens a terminal of a session of the server, which Ctrl-] leaves;
+    `hutch shell SESSION` opens a terminal in a session of the server; Ctrl-] detaches.
     `hutch shell -s SESSION -- CMD` runs one command there.
     """
     if timeout is not None and not 0 < timeout <= DAY_S:
-        raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {DAY_S}, which is a day.")
+        raise BadRequest(f"--timeout is {timeout:g}. It must be more than 0 and at most {DAY_S} (a day).")
     argv = tuple(command or ())
     if (there := _in_session(session, argv, terminal, timeout)) is not None:
         return there
@@ -107,13 +109,13 @@ def shell_command(
 
 
 def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: float | None) -> int | None:
-    """The exit code of what was done in a session; None when none is meant."""
+    """Run in a session and return the exit code; None when the arguments name no session."""
     if not session and not (argv and _may_be_session(argv[0])):
         return None
     from hutch.cli.commands.session_shell import is_session, session_shell
 
     if not session:
-        if len(argv) > 1 and not argv[0].startswith(WHOLE_ID):
+        if len(argv) > 1 and not argv[0].startswith(ID_PREFIX):
             return None
         if not is_session(argv[0]):
             return None
@@ -121,7 +123,7 @@ def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: f
     if not argv:
         return session_shell(session, terminal)
     if terminal:
-        raise BadRequest("A command runs in no terminal. Leave --terminal out, or the command.")
+        raise BadRequest("A single command does not use a terminal. Omit --terminal or the command.")
     from hutch.cli.commands.session_command import session_command
 
     return session_command(session, argv, timeout_s)
@@ -135,32 +137,32 @@ def _here(
     timeout_s: float | None,
     unsafe: Unsafe,
 ) -> int:
-    """A jail of this machine, on a directory."""
-    _fill_ends()
+    """Run in a jail on a directory of this machine."""
+    _open_closed_stdio()
     if not workspace.is_dir():
-        wrong = "is not a directory" if workspace.exists() else "is not there"
-        raise NotFound(f"The workspace '{workspace}' {wrong}. Make it first, or name another: -w DIR.")
+        wrong = "is not a directory" if workspace.exists() else "does not exist"
+        raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=workspace)
     app.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net)
-    # Scripts name their interpreter by the path that they were installed under.
+    # Scripts name their interpreter by the path under which it was installed.
     policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
     env = {"TERM": known_type(settings.terminal_type()), **author()}
-    wish = ProgramRequest(argv, env, timeout_s)
+    request = ProgramRequest(argv, env, timeout_s)
     if unsafe.workspace:
         _warn(UNSAFE_WORKSPACE)
     if unsafe.no_jail:
         _warn(NO_JAIL)
     elif own is not None and not argv:
         _say(_banner(workspace.resolve(), policy))
-    return asyncio.run(_run(wish, workspace, policy, own, unsafe, loaded.settings))
+    return asyncio.run(_run(request, workspace, policy, own, unsafe, loaded.settings))
 
 
 async def _run(
-    wish: ProgramRequest,
+    request: ProgramRequest,
     workspace: Path,
     policy: Policy,
     own: OwnTerminal | None,
@@ -170,7 +172,7 @@ async def _run(
     refused: Counter[str] = Counter()
 
     def note(attempt: EgressAttempt) -> None:
-        if not attempt.allowed and len(refused) < MOST_NOTED:
+        if not attempt.allowed and len(refused) < MAX_COUNTED_REFUSALS:
             refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
 
     with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
@@ -178,62 +180,65 @@ async def _run(
             async with jails.open_jail(
                 workspace,
                 policy,
-                outside=jails.way_out(chosen, note),
+                outside=jails.egress_options(chosen, note),
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:
                 if linked := await jail.linked_outside():
                     _say(
-                        f"{linked} files here are hard links of files elsewhere, which commands can change: "
-                        "docs/security.md tells how to avoid it"
+                        f"{linked} files here are hard links to files elsewhere, which commands can change; "
+                        "docs/security.md explains how to avoid this"
                     )
                 hits = Hits(jail, chosen)
-                exit_ = await (_at_terminal(jail, wish, own, hits) if own else plainly(jail, wish))
+                exit_ = await (_at_terminal(jail, request, own, hits) if own else on_pipes(jail, request))
                 sentences = hits.since_last(exit_)
         except asyncio.CancelledError:
             if not ended:
                 raise
             return 128 + ended[0]
         finally:
-            for reason, times in refused.most_common(MOST_REFUSALS):
-                _say(f"no way out to {reason}" + (f" ({times} times)" if times > 1 else ""))
+            for reason, times in refused.most_common(MAX_SHOWN_REFUSALS):
+                _say(f"blocked connection to {reason}" + (f" ({times} times)" if times > 1 else ""))
     code = exit_.code if exit_.code is not None else 128 + (exit_.signal or 0)
     for sentence in sentences:
         _say(sentence)
-    if own and not wish.argv and exit_.signal:
+    if own and not request.argv and exit_.signal:
         _say("The jail is closed; you are back on this machine.")
-    # A command may have coped with it, and a shell outlives what it starts.
-    return exit_codes.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
+    # A command may have recovered from a limit, and a shell outlives the programs it starts.
+    return exit_codes.LIMIT_REACHED if code and hits.any and (request.argv or exit_.signal) else code
 
 
-async def _at_terminal(jail: Jailed, wish: ProgramRequest, own: OwnTerminal, hits: Hits) -> Exit:
-    """A program on the user's terminal. When a limit ends a shell with all that ran in the jail, there is a
-    new one: nobody shall type on for this machine what was meant for the jail."""
+async def _at_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, hits: Hits) -> Exit:
+    """Run a program on the user's terminal.
+
+    When a limit kills everything in the jail, start a new shell: keys meant for the jail must not reach the
+    shell outside.
+    """
     keys = Inlet(0)
     while True:
         began = time.monotonic()
         showing = asyncio.create_task(hits.show())
         try:
-            exit_ = await on_terminal(jail, wish, own, keys)
+            exit_ = await on_terminal(jail, request, own, keys)
         finally:
             showing.cancel()
         sentences = hits.since_last(exit_)
         for number, sentence in enumerate(sentences):
             typer.echo(("\n" if not number else "") + f"hutch: {sentence}", err=True)
         is_ended = exit_.signal == signal.SIGKILL and hits.any
-        if wish.argv or not is_ended or time.monotonic() - began < SHORT_S:
+        if request.argv or not is_ended or time.monotonic() - began < MIN_SHELL_S:
             return exit_
-        _say("All that ran in the jail was ended. It is still the same jail, with a new shell.")
-        hits.begin_anew()
+        _say("Every program in the jail was killed. You are in a new shell in the same jail.")
+        hits.reset()
 
 
 def _may_be_session(word: str) -> bool:
-    """Whether it is worth a closer look; most programs are called otherwise."""
-    return word.startswith(WHOLE_ID) or (len(word) == SHORT_ID and word.isalnum())
+    """A cheap check that rules out the names of most programs."""
+    return word.startswith(ID_PREFIX) or (len(word) == SHORT_ID_CHARS and word.isalnum())
 
 
-def _fill_ends() -> None:
-    """Whoever started us may have closed 0, 1 or 2: nothing else of ours must come to lie there."""
+def _open_closed_stdio() -> None:
+    """Open descriptors 0, 1 and 2 if the parent closed them, so that no other file gets these numbers."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(fd)
@@ -253,5 +258,5 @@ def _warn(text: str) -> None:
 
 
 def _say(sentence: str) -> None:
-    if not is_gone(2):  # as a terminal that vanished: to write there fails
+    if not is_gone(2):  # writing to a closed terminal fails
         typer.echo(f"hutch: {sentence}", err=True)

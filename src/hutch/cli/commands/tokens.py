@@ -1,7 +1,7 @@
-"""`hutch tokens`: keys for programs, made on the server's own machine.
+"""`hutch tokens`: manage API tokens on the server's own machine.
 
-Works on the database itself: no server has to run, and one that runs knows a new token
-at once and a revoked one within seconds.
+Works on the database itself, so no server has to run. A running server accepts a new token
+immediately and refuses a revoked one within seconds.
 """
 
 import json
@@ -18,7 +18,7 @@ from hutch.flows.system_user import system_user
 from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
 from hutch.store.tokens import Token
 
-app = typer.Typer(help="Make and revoke API tokens.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Create and revoke API tokens.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 MAX_DAYS = 36_500
@@ -26,41 +26,42 @@ MAX_DAYS = 36_500
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
+    name: Annotated[str, typer.Option(help="A name to recognise it by.")] = "",
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="read|write|admin", help="What it may do; may be repeated. All that its user may, else."
+            metavar="read|write|admin", help="A scope; may be repeated. By default, all scopes of its user."
         ),
     ] = None,
-    expires: Annotated[
-        str, typer.Option(metavar="DAYS", help="Days until it no longer works, or 'never'.")
-    ] = str(TOKEN_DAYS),
+    expires: Annotated[str, typer.Option(metavar="DAYS", help="Days until it expires, or 'never'.")] = str(
+        TOKEN_DAYS
+    ),
     user: Annotated[
-        str | None, typer.Option(metavar="USER", help="Whose it is; the owner's when not given.")
+        str | None, typer.Option(metavar="USER", help="The token's user; by default the owner.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it. It is not shown again.
+    """Create a token and print it. It is not shown again.
 
     Send it as the header `Authorization: Bearer TOKEN`. In an installation without users, the
-    owner is made first, with your name.
+    owner is created first, with your name.
     """
-    wanted = parse_scopes(scope) if scope else None
+    scopes = parse_scopes(scope) if scope else None
     days = _days(expires)
 
-    async def work(held: Accounts) -> None:
-        whose = await held.users.find(user) if user else await held.ensure_owner(system_user())
-        usual = scopes_of(whose.role)
-        token, secret = await held.new_token(whose, name=name, scopes=wanted or usual, days=days, actor=LOCAL)
+    async def work(accounts: Accounts) -> None:
+        whose = await accounts.users.find(user) if user else await accounts.ensure_owner(system_user())
+        default = scopes_of(whose.role)
+        token, secret = await accounts.new_token(
+            whose, name=name, scopes=scopes or default, days=days, actor=LOCAL
+        )
         if as_json:
             typer.echo(json.dumps({"token": secret, **_to_json(token, whose)}))
             return
         typer.echo(secret)
-        until = f"until {_day(token.expires_ms)}" if token.expires_ms else "for ever"
+        until = f"expires {_day(token.expires_ms)}" if token.expires_ms else "never expires"
         typer.echo(
-            f"{token.id} of {whose.name} may {', '.join(sorted(token.scopes))}, {until}. "
-            "It is not shown again.",
+            f"{token.id} of {whose.name} ({', '.join(sorted(token.scopes))}) {until}. It is not shown again.",
             err=True,
         )
 
@@ -70,18 +71,18 @@ def create(
 @app.command("list")
 def list_(
     user: Annotated[str | None, typer.Option(metavar="USER", help="Only the tokens of this user.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that no longer work.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked tokens.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the tokens, the newest first."""
+    """List tokens, newest first."""
 
-    async def work(held: Accounts) -> None:
-        users = {each.id: each for each in await held.users.list()}
-        whose = (await held.users.find(user)).id if user else None
+    async def work(accounts: Accounts) -> None:
+        users = {each.id: each for each in await accounts.users.list()}
+        whose = (await accounts.users.find(user)).id if user else None
         now_ms = int(datetime.now(UTC).timestamp() * 1000)
-        found = [token for token in await held.tokens.list(whose) if everything or token.is_valid(now_ms)]
+        found = [token for token in await accounts.tokens.list(whose) if everything or token.is_valid(now_ms)]
         if not found and not as_json:
-            typer.echo("There are no tokens. Make one: hutch tokens create", err=True)
+            typer.echo("There are no tokens. Create one: hutch tokens create", err=True)
         for token in found:
             if as_json:
                 typer.echo(json.dumps(_to_json(token, users[token.user_id])))
@@ -98,19 +99,17 @@ def list_(
 
 @app.command()
 def revoke(
-    token: Annotated[
-        str, typer.Argument(metavar="TOKEN", help="Its id, or its beginning as `list` shows it.")
-    ],
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="Its id, or its prefix as shown by `list`.")],
     as_json: Json = False,
 ) -> None:
-    """End a token. A server that runs refuses it within seconds."""
+    """Revoke a token. A running server refuses it within seconds."""
 
-    async def work(held: Accounts) -> None:
-        ended = await held.revoke_token(token.rstrip("…"), LOCAL)
+    async def work(accounts: Accounts) -> None:
+        revoked = await accounts.revoke_token(token.rstrip("…"), LOCAL)
         typer.echo(
-            json.dumps({"id": ended.id, "revoked_ms": ended.revoked_ms})
+            json.dumps({"id": revoked.id, "revoked_ms": revoked.revoked_ms})
             if as_json
-            else f"{ended.id} is revoked."
+            else f"{revoked.id} is revoked."
         )
 
     with_accounts(work)

@@ -1,4 +1,4 @@
-"""`hutch undo`: put a session back to before its last run."""
+"""`hutch undo`: restore a session to its state before the last run."""
 
 from typing import Annotated
 
@@ -12,14 +12,14 @@ def undo_command(
     session: SessionName = "last",
     discard_others: Annotated[
         bool,
-        typer.Option("--discard-others", help="Also when that removes what others have changed since."),
+        typer.Option("--discard-others", help="Undo even if this removes later changes by others."),
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Put files and conversation of a session back to where they were before its last run.
+    """Restore the files and the conversation of a session to their state before its last run.
 
-    Again, it goes back one run further. What was undone stays in the log. When it would remove
-    what others than that run have changed, nothing is undone and the files are named.
+    Repeat it to undo earlier runs. The undone run stays in the log. If undoing would remove changes
+    that the run did not make, nothing is undone and the files are listed.
     """
     fields = {"discard": True} if discard_others else {}
     return give(session, "undo", as_json, **fields)

@@ -1,4 +1,4 @@
-"""`hutch up`: start the server, here or in the background."""
+"""`hutch up`: start the server in the foreground or the background."""
 
 import asyncio
 import atexit
@@ -28,43 +28,41 @@ from hutch.system.queued_output import drain_output, queue_output
 from hutch.system.running_server import find_server
 from hutch.system.signals import is_handled
 
-START_S = 60  # a detached server that is not ready by then is given up
-LAST_LINES = 20
+START_TIMEOUT_S = 60
+LOG_TAIL_LINES = 20
 OPENERS = ("xdg-open", "open")
 
 
 class OutputOptions(NamedTuple):
-    """How it is to be told."""
-
     as_json: bool
     open: bool
 
 
 def up_command(
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Listen there; 127.0.0.1 unless set otherwise.")
+        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on; 127.0.0.1 unless set.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one, 8484 unless set.")
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 picks a free one. 8484 unless set.")
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background.")] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the server in a browser.")] = False,
     new: Annotated[
-        bool, typer.Option("--new", help="Begin anew where the database of an installation was lost.")
+        bool, typer.Option("--new", help="Start with a new database after the old one was lost.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON when it is ready, for programs.")
+        bool, typer.Option("--json", help="Print one line of JSON when the server is ready.")
     ] = False,
 ) -> int:
-    """Start the server, and say where it is.
+    """Start the server and print its address.
 
-    The first start makes you its owner, and prints a link by which you log in. Ctrl-C ends a server that
-    runs in the foreground, `hutch down` any. `nohup hutch up` goes on when its terminal is closed.
+    The first start makes you its owner and prints a login link. Ctrl-C stops a server in the foreground;
+    `hutch down` stops any server. `nohup hutch up` keeps running when its terminal is closed.
     """
     loaded = settings.load({"server": {"host": host, "port": port}})
     if running := find_server(loaded.paths.server_files):
         raise Conflict(
-            f"A server runs already: {running.url} (process {running.pid}). End it with: hutch down"
+            f"A server is already running: {running.url} (process {running.pid}). Stop it with: hutch down"
         )
     if new:
         replace_lost_database(loaded.paths.database)
@@ -82,31 +80,31 @@ def _in_foreground(loaded: settings.LoadedSettings, output: OutputOptions) -> in
 
 
 def _in_background(loaded: settings.LoadedSettings, output: OutputOptions) -> int:
-    """The server in a process of its own, that outlives this one and its terminal."""
-    said = loaded.paths.server_log.with_suffix(".err")
-    write_private(said, "")
+    """Start the server in a process that outlives this one and its terminal."""
+    error_file = loaded.paths.server_log.with_suffix(".err")
+    write_private(error_file, "")
     sys.stdout.flush()
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _be_a_server(loaded, said, writing)
+        _run_child(loaded, error_file, writing)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        line = _line(pipe.fileno())
+        line = _read_announcement(pipe.fileno())
     if not line:
-        raise Unavailable(_last_words(pid, said, loaded.paths.server_log))
+        raise Unavailable(_start_failure(pid, error_file, loaded.paths.server_log))
     _announce(json.loads(line), loaded, output, ended_by="hutch down")
     return exit_codes.OK
 
 
-def _be_a_server(loaded: settings.LoadedSettings, said: Path, pipe: int) -> None:
-    """What the child does; it does not return."""
+def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> None:
+    """Run the server in the forked child; does not return."""
     code = exit_codes.BUG
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
-        errors = os.open(said, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        errors = os.open(error_file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         for old, new in ((nothing, 0), (nothing, 1), (errors, 2)):
             os.dup2(old, new)
         wiring.configure_logs(loaded, file=loaded.paths.server_log, file_only=True)
@@ -117,7 +115,7 @@ def _be_a_server(loaded: settings.LoadedSettings, said: Path, pipe: int) -> None
 
         _serve(loaded, announce)
         code = exit_codes.OK
-    except Exception as error:  # noqa: BLE001 - nobody above could answer
+    except Exception as error:  # noqa: BLE001 - there is no caller to handle it
         sys.stderr.write(f"{error}\n" if exit_codes.code_of(error) != exit_codes.BUG else "")
         if exit_codes.code_of(error) == exit_codes.BUG:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -132,43 +130,43 @@ def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]],
         from hutch.app.server import open_server
         from hutch.gateway.serve import Ready, serve
 
-    def ready(told: Ready) -> None:
+    def on_ready(ready: Ready) -> None:
         announce(
             {
-                "url": told.url,
-                "pid": told.running.pid,
-                "owner": told.owner,
-                "link": told.link,
-                "warning": told.warning,
+                "url": ready.url,
+                "pid": ready.running.pid,
+                "owner": ready.owner,
+                "link": ready.link,
+                "warning": ready.warning,
                 "log": str(loaded.paths.server_log),
             }
         )
 
-    asyncio.run(serve(loaded, open_server, ready))
+    asyncio.run(serve(loaded, open_server, on_ready))
 
 
-def _line(pipe: int) -> bytes:
-    """What the server says when it is ready; nothing when it ends instead, or takes too long."""
-    got, until = b"", time.monotonic() + START_S
-    while not got.endswith(b"\n"):
+def _read_announcement(pipe: int) -> bytes:
+    """The line that the server writes when it is ready; empty when it ends or takes too long."""
+    line, until = b"", time.monotonic() + START_TIMEOUT_S
+    while not line.endswith(b"\n"):
         readable, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
-        piece = os.read(pipe, 65536) if readable else b""
-        if not piece:
+        chunk = os.read(pipe, 65536) if readable else b""
+        if not chunk:
             return b""
-        got += piece
-    return got
+        line += chunk
+    return line
 
 
-def _last_words(pid: int, said: Path, log: Path) -> str:
+def _start_failure(pid: int, error_file: Path, log: Path) -> str:
     ended, _ = os.waitpid(pid, os.WNOHANG)
-    text = said.read_text(errors="replace").strip()
+    text = error_file.read_text(errors="replace").strip()
     if text:
-        return text.removeprefix("hutch: ")  # it knows better than we do
-    happened = "ended at once" if ended else f"is not ready after {START_S} s (process {pid})"
+        return text.removeprefix("hutch: ")
+    happened = "ended immediately" if ended else f"is not ready after {START_TIMEOUT_S} s (process {pid})"
     if log.exists():
         text = log.read_text(errors="replace").strip()
-    lines = "\n".join(text.splitlines()[-LAST_LINES:])
-    return f"The server {happened}. It said:\n{lines or '(nothing)'}"
+    lines = "\n".join(text.splitlines()[-LOG_TAIL_LINES:])
+    return f"The server {happened}. Its last output:\n{lines or '(none)'}"
 
 
 def _announce(
@@ -181,19 +179,19 @@ def _announce(
         return
     if ready["warning"]:
         typer.secho(f"\nWARNING: {ready['warning']}\n", fg="red", bold=True, err=True)
-    typer.echo(f"Hutch is at {ready['url']}  ({ended_by} ends it)")
+    typer.echo(f"Hutch is running at {ready['url']}  ({ended_by} stops it)")
     if ready["link"]:
-        typer.echo(f"This is the first server on {loaded.paths.data}: nobody has logged in yet.")
-        typer.echo(f"You are its owner, {ready['owner']}. Log in by this link, once, within 15 minutes:")
+        typer.echo(f"This is the first server on {loaded.paths.data}; no user has logged in yet.")
+        typer.echo(f"You are its owner, {ready['owner']}. Log in with this one-time link within 15 minutes:")
         typer.echo(f"    {ready['link']}")
-        typer.echo("Later, or in another browser: hutch users link")
+        typer.echo("For another link: hutch users link")
     if output.open and not opened:
-        typer.echo("There is no browser to open here: open the address above in one.", err=True)
+        typer.echo("No browser could be started here. Open the address above in one.", err=True)
     sys.stdout.flush()
 
 
 def _open(link: str, loaded: settings.LoadedSettings) -> bool:
-    """Show it in the user's browser. The link goes by a file: arguments can be read by everybody here."""
+    """Open a link in the user's browser, through a file: every local user can read arguments."""
     opener = next((found for name in OPENERS if (found := shutil.which(name))), None)
     if opener is None:
         return False
@@ -209,4 +207,4 @@ def _open(link: str, loaded: settings.LoadedSettings) -> bool:
     try:
         return done.wait(timeout=2) == 0
     except subprocess.TimeoutExpired:
-        return True  # it is the browser itself
+        return True  # the opener is the browser itself and keeps running

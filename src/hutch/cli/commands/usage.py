@@ -1,4 +1,4 @@
-"""`hutch usage`: what was used, read from the database of this machine; a server may have it open too."""
+"""`hutch usage`: usage totals, read from the local database; a server may have it open too."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "erro
 @report_errors
 def usage_command(
     by: Annotated[
-        str, typer.Option(metavar="|".join(get_args(UsageGroup)), help="What the totals are by.")
+        str, typer.Option(metavar="|".join(get_args(UsageGroup)), help="How to group the totals.")
     ] = "day",
     first: Annotated[
         datetime | None,
@@ -38,9 +38,9 @@ def usage_command(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Show what all sessions of this machine used: runs, tokens, money, tools and time."""
+    """Show the usage of all sessions on this machine: runs, tokens, cost, tools and time."""
     if by not in get_args(UsageGroup):
-        raise BadRequest(f"Usage is by {', '.join(get_args(UsageGroup))}, and not by {by[:40]!r}.")
+        raise BadRequest(f"--by {by[:40]!r} is not one of {', '.join(get_args(UsageGroup))}.")
     days = (first.strftime("%Y-%m-%d") if first else "", last.strftime("%Y-%m-%d") if last else "")
     found = asyncio.run(_read(cast(UsageGroup, by), *days))
     if as_json:
@@ -49,7 +49,7 @@ def usage_command(
     elif found:
         typer.echo(_table(by, found))
     else:
-        typer.echo("Nothing was used. Begin with: hutch run PROMPT --repo DIR", err=True)
+        typer.echo("There is no usage yet. Start with: hutch run PROMPT --repo DIR", err=True)
     return exit_codes.OK
 
 

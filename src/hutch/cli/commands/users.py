@@ -1,4 +1,4 @@
-"""`hutch users`: who may come in, managed on the server's own machine."""
+"""`hutch users`: manage users on the server's own machine."""
 
 import json
 import sys
@@ -16,21 +16,21 @@ from hutch.domain.user import ROLES, User, parse_role
 from hutch.flows.system_user import system_user
 from hutch.flows.users import LOCAL, LOGIN_LINK_S, Accounts
 
-app = typer.Typer(help="Manage who may come in.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Manage users.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Name = Annotated[str, typer.Argument(metavar="USER", help="A name or an id.")]
-RoleName = Annotated[str, typer.Argument(metavar="|".join(ROLES), help="What they are here.")]
+RoleName = Annotated[str, typer.Argument(metavar="|".join(ROLES), help="The user's role.")]
 
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the users, the oldest first."""
+    """List users, oldest first."""
 
-    async def work(held: Accounts) -> None:
-        found = await held.users.list()
+    async def work(accounts: Accounts) -> None:
+        found = await accounts.users.list()
         if not found and not as_json:
-            typer.echo("There are no users yet. `hutch users link` makes the owner.", err=True)
+            typer.echo("There are no users yet. `hutch users link` creates the owner.", err=True)
         for user in found:
             _print_user(user, as_json=as_json)
 
@@ -39,24 +39,24 @@ def list_(as_json: Json = False) -> None:
 
 @app.command()
 def add(name: Name, role: RoleName = "member", as_json: Json = False) -> None:
-    """Add a user. `hutch users link USER` gives them a way in."""
-    wanted = parse_role(role)
+    """Add a user. `hutch users link USER` prints a login link for them."""
+    new_role = parse_role(role)
 
-    async def work(held: Accounts) -> None:
-        await held.ensure_owner(system_user())
-        _print_user(await held.add_user(name, wanted, LOCAL), as_json=as_json)
+    async def work(accounts: Accounts) -> None:
+        await accounts.ensure_owner(system_user())
+        _print_user(await accounts.add_user(name, new_role, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
 
 @app.command()
 def role(name: Name, role: RoleName, as_json: Json = False) -> None:
-    """Change what a user is. Tokens and browsers that are in use follow within seconds."""
-    wanted = parse_role(role)
+    """Change a user's role. It applies to their tokens and browsers within seconds."""
+    new_role = parse_role(role)
 
-    async def work(held: Accounts) -> None:
-        user = await held.users.find(name)
-        _print_user(await held.set_role(user.id, wanted, LOCAL), as_json=as_json)
+    async def work(accounts: Accounts) -> None:
+        user = await accounts.users.find(name)
+        _print_user(await accounts.set_role(user.id, new_role, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
@@ -64,14 +64,14 @@ def role(name: Name, role: RoleName, as_json: Json = False) -> None:
 @app.command()
 def disable(
     name: Name,
-    undo: Annotated[bool, typer.Option("--undo", help="Let them in again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Enable the user again.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep a user out: no password, token or browser of theirs works any more."""
+    """Disable a user: their passwords, tokens and browser sessions stop working."""
 
-    async def work(held: Accounts) -> None:
-        user = await held.users.find(name)
-        _print_user(await held.set_disabled(user.id, not undo, LOCAL), as_json=as_json)
+    async def work(accounts: Accounts) -> None:
+        user = await accounts.users.find(name)
+        _print_user(await accounts.set_disabled(user.id, not undo, LOCAL), as_json=as_json)
 
     with_accounts(work)
 
@@ -80,18 +80,18 @@ def disable(
 def password(name: Name) -> None:
     """Set a user's password, and log them out everywhere.
 
-    It is asked for, or read from standard input.
+    Prompts for it, or reads it from standard input.
     """
     if sys.stdin.isatty():
         chosen = typer.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
     else:
         chosen = sys.stdin.readline().rstrip("\n")
         if not chosen:
-            raise BadRequest("There was no password on standard input.")
+            raise BadRequest("Standard input contains no password.")
 
-    async def work(held: Accounts) -> None:
-        user = await held.users.find(name)
-        await held.set_password(user.id, chosen, LOCAL)
+    async def work(accounts: Accounts) -> None:
+        user = await accounts.users.find(name)
+        await accounts.set_password(user.id, chosen, LOCAL)
         typer.echo(f"The password of {user.name} is set.", err=True)
 
     with_accounts(work)
@@ -100,24 +100,24 @@ def password(name: Name) -> None:
 @app.command()
 def link(
     name: Annotated[
-        str | None, typer.Argument(metavar="USER", help="Whom it logs in; the owner when not given.")
+        str | None, typer.Argument(metavar="USER", help="The user to log in; by default the owner.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print a link that logs a browser in, once; it works for a quarter of an hour."""
+    """Print a link that logs in one browser; it works once, for 15 minutes."""
 
-    async def work(held: Accounts) -> None:
-        user = await held.users.find(name) if name else await held.ensure_owner(system_user())
+    async def work(accounts: Accounts) -> None:
+        user = await accounts.users.find(name) if name else await accounts.ensure_owner(system_user())
         if user.disabled:
-            raise BadRequest(f"{user.name} is disabled. First: hutch users disable --undo {user.name}")
-        made = await held.new_link(user)
+            raise BadRequest(f"{user.name} is disabled. Enable first: hutch users disable --undo {user.name}")
+        made = await accounts.new_link(user)
         loaded = settings.load()
         url = made.url(browser_url(loaded))
         if as_json:
             typer.echo(json.dumps({"url": url, "user": user.name, "expires_ms": made.link.expires_ms}))
         else:
             typer.echo(url)
-            typer.echo(f"It logs in {user.name}, once, within {LOGIN_LINK_S // 60} minutes.", err=True)
+            typer.echo(f"This link logs in {user.name}, once, within {LOGIN_LINK_S // 60} minutes.", err=True)
 
     with_accounts(work)
 
@@ -127,18 +127,18 @@ def audit(
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="How many lines.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show what was done by whom, the newest first."""
+    """Show the audit log, newest first."""
 
-    async def work(held: Accounts) -> None:
-        names = {str(user.id): user.name for user in await held.users.list()}
-        for entry in await held.audit.list(limit=count):
+    async def work(accounts: Accounts) -> None:
+        names = {str(user.id): user.name for user in await accounts.users.list()}
+        for entry in await accounts.audit.list(limit=count):
             if as_json:
                 typer.echo(json.dumps(asdict(entry)))
                 continue
             when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-            who = names.get(entry.user_id, entry.user_id) or "-"
-            said = f"{when}  {who:<12}  {entry.action:<20}  {'ok' if entry.ok else 'REFUSED':<7}"
-            typer.echo(f"{said}  {entry.address or '-':<15}  {entry.object}  {entry.detail}".rstrip())
+            user = names.get(entry.user_id, entry.user_id) or "-"
+            start = f"{when}  {user:<12}  {entry.action:<20}  {'ok' if entry.ok else 'REFUSED':<7}"
+            typer.echo(f"{start}  {entry.address or '-':<15}  {entry.object}  {entry.detail}".rstrip())
 
     with_accounts(work)
 

@@ -1,4 +1,4 @@
-"""`hutch verify`: check a record offline, on any machine, without an installation."""
+"""`hutch verify`: verify a record offline, on any machine, without an installation."""
 
 import dataclasses
 import json
@@ -13,20 +13,18 @@ from hutch.store.record_verifier import Report, verify_record
 
 
 def verify_command(
-    file: Annotated[
-        Path, typer.Argument(metavar="RECORD", help="The record: a file that hutch export wrote.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="RECORD", help="A file written by hutch export.")],
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="FINGERPRINT", help="Accept only signatures of this key. May be repeated."),
+        typer.Option(metavar="FINGERPRINT", help="Accept only signatures by this key. May be repeated."),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A receipt that the record must agree with. May be repeated."),
+        typer.Option(metavar="FILE", help="A receipt that the record must match. May be repeated."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Check that a record is whole and signed, and name the first bad event if not."""
+    """Check that a record is complete and signed; name the first bad event if it is not."""
     report = verify_record(file, keys=key or (), receipts=[read_receipt(path) for path in receipt or ()])
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(report)))
@@ -41,9 +39,9 @@ def _show(report: Report) -> None:
         gaps = f", {report.gaps} {'gap' if report.gaps == 1 else 'gaps'}" if report.gaps else ""
         typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased{gaps}")
         for fingerprint in report.keys:
-            typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: say --key)'}")
+            typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: use --key)'}")
         if report.receipts:
-            typer.echo(f"agrees with {report.receipts} receipt{'' if report.receipts == 1 else 's'}")
+            typer.echo(f"matches {report.receipts} receipt{'' if report.receipts == 1 else 's'}")
     else:
         typer.echo(f"BAD: {report.problem}")
     for warning in report.warnings:

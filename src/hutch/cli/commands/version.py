@@ -1,4 +1,4 @@
-"""`hutch version`: what is running, for people and for bug reports."""
+"""`hutch version`: version information for bug reports."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import hutch
 def version_command(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the version of Hutch, of Python and of the kernel."""
+    """Print the versions of Hutch, Python and the kernel."""
     kernel = os.uname()
     found = {
         "hutch": hutch.__version__,

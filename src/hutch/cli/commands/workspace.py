@@ -1,7 +1,7 @@
-"""`hutch workspace`: what sessions work on, by hand.
+"""`hutch workspace`: manage workspaces by hand.
 
-Each command opens the workspace, does one thing and closes it, so that everything an
-agent does with files can be tried from a terminal.
+Each command opens the workspace, does one operation and closes it, so every file operation of an
+agent can be tried from a terminal.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from hutch.system.terminal_text import printable
 from hutch.workspace.preparation.record import Record
 from hutch.workspace.workspaces import fork_workspace
 
-__all__ = ["app", "workspace_files"]  # whose commands are its own too
+__all__ = ["app", "workspace_files"]  # importing workspace_files registers its commands
 
 
 @app.command()
@@ -48,13 +48,11 @@ def prepare(
     revision: Annotated[
         str | None, typer.Option("--revision", "-r", metavar="REV", help="A branch, a tag or a commit.")
     ] = None,
-    uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
-    ] = False,
+    uncommitted: Annotated[bool, typer.Option("--uncommitted", help="Include uncommitted changes.")] = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> None:
-    """Make a workspace of a repository or a directory; print its id."""
+    """Create a workspace from a repository or a directory; print its id."""
     loaded = load()
     show = _Progress()
     source = expand_home(source)
@@ -84,10 +82,12 @@ def prepare(
 
 @app.command("ls")
 def list_(
-    id: Annotated[str | None, typer.Argument(metavar="WORKSPACE", help="Without it: all workspaces.")] = None,
+    id: Annotated[
+        str | None, typer.Argument(metavar="WORKSPACE", help="A workspace; by default, list all workspaces.")
+    ] = None,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A directory in it.")] = "",
-    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="With all below.")] = False,
-    ignores: Annotated[bool, typer.Option("--ignores", help="Leave out what .gitignore does.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Include subdirectories.")] = False,
+    ignores: Annotated[bool, typer.Option("--ignores", help="Omit ignored files.")] = False,
     as_json: Json = False,
 ) -> None:
     """List workspaces, or the files of one."""
@@ -122,17 +122,17 @@ def list_(
 def snapshot(
     id: Id,
     reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT")] = "by hand",
-    list_all: Annotated[bool, typer.Option("--list", help="List them instead.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List snapshots instead.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep the content as it is now, or list what was kept."""
+    """Take a snapshot of the current files, or list snapshots."""
 
     async def work() -> None:
         loaded = load()
         async with opened(id, loaded) as workspace:
             taken = await workspace.list_snapshots() if list_all else [await workspace.snapshot(reason)]
             if not list_all and taken[-1].reason != printable(cleaned(reason, loaded)):
-                typer.echo("hutch: nothing has changed since this one, so there is no new one", err=True)
+                typer.echo("hutch: no new snapshot: no file has changed since this one", err=True)
             for each in taken:
                 if as_json:
                     print_json(_snapshot(each))
@@ -147,15 +147,17 @@ def snapshot(
 def diff(
     id: Id,
     old: Annotated[
-        int | None, typer.Argument(metavar="OLD", help="A snapshot; the first without it.")
+        int | None, typer.Argument(metavar="OLD", help="A snapshot; by default the first.")
     ] = None,
-    new: Annotated[int | None, typer.Argument(metavar="NEW", help="Another; now without it.")] = None,
-    path: Annotated[str, typer.Option("--path", metavar="PATH", help="Only what is there.")] = "",
-    stat: Annotated[bool, typer.Option("--stat", help="Names and how many lines.")] = False,
-    names: Annotated[bool, typer.Option("--names", help="Names alone.")] = False,
+    new: Annotated[
+        int | None, typer.Argument(metavar="NEW", help="A snapshot; by default the current files.")
+    ] = None,
+    path: Annotated[str, typer.Option("--path", metavar="PATH", help="Only changes below this path.")] = "",
+    stat: Annotated[bool, typer.Option("--stat", help="List names and line counts only.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="List names only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two snapshots, or between one and now."""
+    """Show the changes between two snapshots, or between one and the current files."""
     check_output()
 
     async def work() -> None:
@@ -184,10 +186,10 @@ def diff(
 def restore(
     id: Id,
     number: Annotated[int, typer.Argument(metavar="SNAPSHOT")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Only what is there.")] = "",
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Restore only this path.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Make everything, or a path, as it was in a snapshot. The present is kept first."""
+    """Restore all files, or a path, from a snapshot. Takes a snapshot of the current files first."""
 
     async def work() -> None:
         loaded = load()
@@ -207,7 +209,7 @@ def restore(
                 )
                 return
             for name in done.untouched:
-                typer.echo(f"hutch: '{printable(name)}' was never kept, and is left as it is", err=True)
+                typer.echo(f"hutch: '{printable(name)}' is in no snapshot and was not changed", err=True)
             typer.echo(
                 f"{len(done.changed)} paths restored. To undo: hutch workspace restore {id} {done.before.id}"
             )
@@ -218,11 +220,13 @@ def restore(
 @app.command()
 def fork(
     id: Id,
-    number: Annotated[int | None, typer.Argument(metavar="SNAPSHOT", help="Now without it.")] = None,
+    number: Annotated[
+        int | None, typer.Argument(metavar="SNAPSHOT", help="A snapshot; by default the current files.")
+    ] = None,
     new_id: Name = None,
     as_json: Json = False,
 ) -> None:
-    """Make a new workspace from a snapshot; print its id."""
+    """Create a new workspace from a snapshot; print its id."""
 
     async def work() -> None:
         async with opened(id) as workspace:
@@ -246,7 +250,7 @@ def rm(ids: Annotated[list[str], typer.Argument(metavar="WORKSPACE...")]) -> Non
 
 
 class _Progress:
-    """A line on a terminal that says how far it is; nothing elsewhere."""
+    """Shows progress in one line on a terminal, and nothing elsewhere."""
 
     def __init__(self) -> None:
         self._shown = os.isatty(2)
@@ -267,7 +271,7 @@ class _Progress:
 
 def _show_workspaces(records: list[Record], as_json: bool) -> None:
     if not records and not as_json:
-        typer.echo("There are no workspaces. Make one: hutch workspace prepare DIR", err=True)
+        typer.echo("There are no workspaces. Create one: hutch workspace prepare DIR", err=True)
     for record in records:
         if as_json:
             print_json(asdict(record))

@@ -1,4 +1,4 @@
-"""What the commands of `hutch workspace` share."""
+"""The typer app, options and helpers that the commands of `hutch workspace` share."""
 
 import json
 import sys
@@ -18,8 +18,8 @@ from hutch.sessions.response_redaction import clean_bytes, redacted
 from hutch.workspace.workspace import Workspace
 
 app = typer.Typer(
-    help="Prepare workspaces, look into them, change them, and go back.\n\nSecrets that Hutch knows are left "
-    "out of names, patches and lists; `cat` prints a file as it is.",
+    help="Prepare, inspect, change and restore workspaces.\n\nStored secrets are redacted from names, "
+    "patches and lists; `cat` prints a file unchanged.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -29,7 +29,7 @@ Id = Annotated[
     str,
     typer.Argument(
         metavar="WORKSPACE",
-        help="A workspace's id, as `hutch workspace ls` lists them; or the path of a directory, such as `.`.",
+        help="A workspace's id, as listed by `hutch workspace ls`, or the path of a directory, such as `.`.",
     ),
 ]
 Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new workspace's id.")]
@@ -43,7 +43,7 @@ def load() -> settings.LoadedSettings:
 
 @asynccontextmanager
 async def opened(id: str, loaded: settings.LoadedSettings | None = None) -> AsyncIterator[Workspace]:
-    """A workspace by its id, or a directory that is worked on in place: no id has a `/` or a `.`."""
+    """Open a workspace by its id, or a directory in place: no id contains `/` or `.`."""
     loaded = loaded or load()
     workspaces, clean = workspaces_of(loaded), models.redactor(loaded).redact
     if "/" in id or "." in id:
@@ -55,7 +55,7 @@ async def opened(id: str, loaded: settings.LoadedSettings | None = None) -> Asyn
 
 
 def cleaned(found: Any, loaded: settings.LoadedSettings) -> Any:
-    """What commands print of names, changes and patches, without secrets, as the server's answers are."""
+    """Redact secrets from names, changes and patches, as the server does."""
     redactor = models.redactor(loaded)
     match found:
         case bytes():
@@ -68,9 +68,9 @@ def cleaned(found: Any, loaded: settings.LoadedSettings) -> Any:
 
 
 def check_output() -> None:
-    """Refuse to print what nobody can read."""
+    """Refuse to run when standard output is closed."""
     if sys.__stdout__ is None:
-        raise BadRequest("Standard output is closed. Let it go somewhere.")
+        raise BadRequest("Standard output is closed. Redirect it to a file, or open it.")
 
 
 def print_json(value: Any) -> None:

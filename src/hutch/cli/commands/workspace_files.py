@@ -1,4 +1,4 @@
-"""`hutch workspace cat`, `write`, `edit` and `grep`: the files of a workspace, as an agent has them."""
+"""`hutch workspace cat`, `write`, `edit` and `grep`: an agent's operations on files."""
 
 import asyncio
 import sys
@@ -31,11 +31,11 @@ def cat(
     path: Annotated[str, typer.Argument(metavar="PATH")],
     lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Only these lines.")] = None,
     snapshot: Annotated[
-        int | None, typer.Option("--snapshot", "-s", metavar="N", help="As it was then.")
+        int | None, typer.Option("--snapshot", "-s", metavar="N", help="Read it from this snapshot.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print a file, or lines of it, as it is or as it was."""
+    """Print a file, or lines of it, from the workspace or a snapshot."""
     first, last = _range(lines)
     check_output()
 
@@ -53,7 +53,7 @@ def cat(
             if as_json:
                 print_json(asdict(found))
             elif isinstance(found, Binary):
-                raise BadRequest(f"'{path}' is {found.kind}, {found.size:,} bytes: it has no lines.")
+                raise BadRequest(f"'{path}' is {found.kind}, {found.size:,} bytes, and has no lines.")
             else:
                 typer.echo(found.text, nl=not found.text.endswith("\n"))
 
@@ -78,11 +78,9 @@ def write(id: Id, path: Annotated[str, typer.Argument(metavar="PATH")], as_json:
 def edit(
     id: Id,
     path: Annotated[str | None, typer.Argument(metavar="PATH", help="Not needed with --patch.")] = None,
-    old: Annotated[str | None, typer.Option("--old", metavar="TEXT", help="The text as it is.")] = None,
-    new: Annotated[
-        str | None, typer.Option("--new", metavar="TEXT", help="What to put in its place.")
-    ] = None,
-    replace_all: Annotated[bool, typer.Option("--all", help="Wherever it stands.")] = False,
+    old: Annotated[str | None, typer.Option("--old", metavar="TEXT", help="The text to replace.")] = None,
+    new: Annotated[str | None, typer.Option("--new", metavar="TEXT", help="The replacement.")] = None,
+    replace_all: Annotated[bool, typer.Option("--all", help="Replace every occurrence.")] = False,
     lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Replace these lines.")] = None,
     insert: Annotated[
         int | None, typer.Option("--insert", metavar="N", help="Insert after this line; 0 is the top.")
@@ -92,7 +90,7 @@ def edit(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change a file as an agent would: all of it, or nothing."""
+    """Edit a file as an agent would: every edit applies, or none."""
     edits = [] if patch is not None else [_edit(path, old, new, replace_all, lines, insert)]
     text = None if patch is None else _patch_text(patch)
 
@@ -127,8 +125,8 @@ def grep(
 ) -> int:
     """Search the files, in a jail. Exit code 1 when nothing is found."""
     if output not in ("content", "files", "count"):
-        raise BadRequest(f"--output is {output!r}. Give content, files or count.")
-    wanted = GrepQuery(
+        raise BadRequest(f"--output is {output!r}. Use content, files or count.")
+    query = GrepQuery(
         pattern=pattern,
         path=path,
         glob=glob,
@@ -146,7 +144,7 @@ def grep(
         async with opened(id, loaded) as workspace:
             policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
             async with jails.open_jail(workspace.place, policy) as jail:
-                found = await workspace.grep(jail, wanted, ignore=loaded.settings.ignore)
+                found = await workspace.grep(jail, query, ignore=loaded.settings.ignore)
         found = cleaned(found, loaded)
         if as_json:
             print_json(asdict(found))
@@ -158,19 +156,21 @@ def grep(
             for name, count in found.counts.items():
                 typer.echo(f"{printable(name)}:{count}")
             if found.cut:
-                typer.echo(f"hutch: {found.total:,} in all; --limit {limit} cut the rest", err=True)
+                typer.echo(
+                    f"hutch: {found.total:,} matches in total; --limit {limit} omitted the rest", err=True
+                )
         return 0 if found.total else 1
 
     return asyncio.run(work())
 
 
 def _patch_text(patch: str) -> str:
-    """A patch as it was written, carriage returns and all."""
+    """Read a patch without translating its line endings."""
     data = sys.stdin.buffer.read() if patch == "-" else Path(patch).read_bytes()
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise BadRequest(f"The patch is not UTF-8: byte {error.start} is no part of a letter.") from None
+        raise BadRequest(f"The patch is not UTF-8: byte {error.start} is invalid.") from None
 
 
 def _edit(
@@ -182,7 +182,7 @@ def _edit(
     insert: int | None,
 ) -> dict[str, Any]:
     if path is None or new is None or sum(each is not None for each in (old, lines, insert)) != 1:
-        raise BadRequest("Give PATH and --new with one of --old, --lines and --insert, or give --patch FILE.")
+        raise BadRequest("Use PATH and --new with one of --old, --lines and --insert, or --patch FILE.")
     if old is not None:
         return {"old": old, "new": new, "replace_all": replace_all}
     if insert is not None:
@@ -199,4 +199,4 @@ def _range(lines: str | None) -> tuple[int | None, int | None]:
         start = int(first) if first else 1
         return start, (int(last) if last else None) if colon else start
     except ValueError:
-        raise BadRequest(f"--lines is {lines!r}. Give it as 3, 3:7, 3: or :7.") from None
+        raise BadRequest(f"--lines is {lines!r}. Write 3, 3:7, 3: or :7.") from None

@@ -1,7 +1,6 @@
-"""A change on the screen: its words, its rows and its patch.
+"""Prints a change: its text, its details and its patch.
 
-Titles, branches and addresses come from models and forges, and a patch from anybody: nothing
-in them drives the terminal.
+Titles, branches, addresses and patches are untrusted: nothing in them may control the terminal.
 """
 
 import os
@@ -32,7 +31,7 @@ def show(change: Change) -> None:
 
 
 def write_patch(patch: bytes) -> None:
-    """For people to read, or for `git apply` byte for byte."""
+    """Print a patch: readable on a terminal, otherwise byte for byte for `git apply`."""
     if os.isatty(1):
         typer.echo(visible(patch.decode(errors="backslashreplace"), lines=True), nl=False)
         return

@@ -1,72 +1,72 @@
-"""What a command prints while it runs: its first lines at once, and the last of the others.
+"""The output of a running command: its first lines immediately, and the last of the others.
 
-On a terminal those move in a window below, drawn over themselves, with a count of the
-lines between; elsewhere they come with the result.
+On a terminal the last lines are redrawn in a window, with a count of the lines between; elsewhere they
+are printed with the result.
 """
 
 from collections import Counter, deque
 from collections.abc import Sequence
 
-SHOWN_LINES = 12  # of one command, from its beginning
-LAST_LINES = 4  # and from its end
-MAX_LINE = 4096  # letters that are kept of one that does not end
+FIRST_LINES = 12
+LAST_LINES = 4
+MAX_LINE_CHARS = 4096  # buffered of a line without an end
 
 
-class LiveSession:
-    """One command after the other."""
+class LiveOutput:
+    """The output of the current command, selected for display."""
 
     def __init__(self) -> None:
         self._shown: Counter[str] = Counter()
-        self._begun: dict[str, str] = {}  # by stream: a line that has not ended
-        self._last: deque[str] = deque(maxlen=LAST_LINES)  # of those that there was no room for
-        self._late = 0  # how many those were
+        self._unfinished: dict[str, str] = {}  # the unfinished line of each stream
+        self._last: deque[str] = deque(maxlen=LAST_LINES)  # of the lines beyond FIRST_LINES
+        self._late = 0  # how many lines are beyond FIRST_LINES
 
     def begin(self) -> None:
-        """Another command begins."""
+        """Start with the next command."""
         self._shown.clear()
-        self._begun.clear()
+        self._unfinished.clear()
         self._last.clear()
         self._late = 0
 
     def add(self, stream: str, text: str) -> list[str]:
-        """The lines that are to be shown now, since they have ended and there is room for them."""
-        *whole, begun = (self._begun.get(stream, "") + text).split("\n")
-        self._begun[stream] = begun[-MAX_LINE:]
+        """Add output; return the finished lines to show now."""
+        *whole, unfinished = (self._unfinished.get(stream, "") + text).split("\n")
+        self._unfinished[stream] = unfinished[-MAX_LINE_CHARS:]
         now = []
         for line in whole:
-            # What drew over itself, as bars of progress do, is shown as it was left.
+            # Of a line that was redrawn, such as a progress bar, only the last state is shown.
             line = line.rstrip("\r").rpartition("\r")[2]
-            if self._shown.total() < SHOWN_LINES:
+            if self._shown.total() < FIRST_LINES:
                 self._shown[line] += 1
                 now.append(line)
             else:
-                self._last.append(line[:MAX_LINE])
+                self._last.append(line[:MAX_LINE_CHARS])
                 self._late += 1
         return now
 
     def window(self) -> list[str]:
-        """The last lines that there was no room for, after how many others are not shown."""
+        """The last lines, after a count of the omitted ones."""
         return _after(self._late - len(self._last), self._last)
 
     def rest(self, text: str) -> tuple[list[str], int]:
-        """Of a result, the lines that were not shown yet as far as they fit, and how many more there are.
+        """The lines of a result that are not shown yet, as far as they fit, and the number of further lines.
 
-        Where lines were shown as they came, the last ones are among them.
+        If lines were shown live, the result includes the last lines.
         """
-        shown, left = self._shown.copy(), []
+        shown, remaining = self._shown.copy(), []
         for line in text.splitlines():
             if shown[line] > 0:
                 shown[line] -= 1
             else:
-                left.append(line)
-        room = max(0, SHOWN_LINES - self._shown.total())
-        late = max(len(left), self._late) - room  # a result may be shorter than what was printed
+                remaining.append(line)
+        space = max(0, FIRST_LINES - self._shown.total())
+        late = max(len(remaining), self._late) - space  # a result may be shorter than the printed output
         is_live = bool(self._shown)
         self.begin()
         if not is_live:
-            return left[:room], max(0, late)
-        last = left[room:][-LAST_LINES:]
-        return left[:room] + _after(late - len(last), last), 0
+            return remaining[:space], max(0, late)
+        last = remaining[space:][-LAST_LINES:]
+        return remaining[:space] + _after(late - len(last), last), 0
 
 
 def _after(hidden: int, lines: Sequence[str]) -> list[str]:
@@ -75,18 +75,18 @@ def _after(hidden: int, lines: Sequence[str]) -> list[str]:
 
 
 class Window:
-    """Rows of a terminal that are drawn over themselves: what to write for it."""
+    """Rows of a terminal that are redrawn in place; returns the text to write."""
 
     def __init__(self) -> None:
         self._rows = 0
 
     def draw(self, rows: Sequence[str]) -> str:
-        """Instead of what was there. No row may be wider than the terminal, or it would be two."""
+        """Replace the rows. No row may be wider than the terminal, or it would wrap."""
         cleared = self.clear()
         self._rows = len(rows)
         return cleared + "".join(f"{row}\n" for row in rows)
 
     def clear(self) -> str:
-        """Take it away: what is written next stands in its place."""
+        """Erase the rows; the next output takes their position."""
         rows, self._rows = self._rows, 0
         return f"\x1b[{rows}A\r\x1b[J" if rows else ""

@@ -1,14 +1,14 @@
-"""Lines and pieces of text, laid out on a terminal: what is finished, and what is still being written.
+"""Lays out lines and parts of replies on a terminal: finished lines, and one unfinished line.
 
-Words of a reply that comes in pieces are wrapped where the terminal ends, so that the line
-that is being written is never more than one.
+A reply that arrives in parts is wrapped at the terminal's width, so the unfinished text is never more
+than one row.
 """
 
 from collections.abc import Iterable
 
 from rich.cells import cell_len, chop_cells
 
-from hutch.cli.render.transcript import Line, Shown, Style
+from hutch.cli.render.transcript import Line, Rendered, Style
 from hutch.system.terminal_text import visible
 
 TAB = "    "
@@ -28,16 +28,16 @@ BOLD, OFF = "\x1b[1m", "\x1b[0m"
 
 
 class TerminalLines:
-    """What goes onto it line by line."""
+    """Wraps output into lines, and buffers the unfinished one."""
 
     def __init__(self, columns: int = 80) -> None:
         self.columns = columns
-        self.begun = ""  # the line that is being written
+        self.unfinished = ""
 
-    def put(self, shown: Iterable[Shown]) -> list[Line]:
-        """Lay it out; the lines that are finished by it."""
+    def put(self, items: Iterable[Rendered]) -> list[Line]:
+        """Add items; return the lines that they finish."""
         done: list[Line] = []
-        for each in shown:
+        for each in items:
             if isinstance(each, Line):
                 done += self.end()
                 done += self._wrapped(each)
@@ -47,27 +47,27 @@ class TerminalLines:
         return done
 
     def end(self) -> list[Line]:
-        """Nothing more comes to the line that is being written."""
-        begun, self.begun = self.begun, ""
-        return [Line(begun)] if begun.strip() else []
+        """Finish the unfinished line."""
+        text, self.unfinished = self.unfinished, ""
+        return [Line(text)] if text.strip() else []
 
     def _write(self, text: str) -> list[Line]:
         done: list[Line] = []
         *whole, last = text.split("\n")
         for part in whole:
-            self.begun += part
-            done += [*self._full(), Line(self.begun)]
-            self.begun = ""
-        self.begun += last
+            self.unfinished += part
+            done += [*self._full(), Line(self.unfinished)]
+            self.unfinished = ""
+        self.unfinished += last
         return done + self._full()
 
     def _full(self) -> list[Line]:
-        """Lines that the one being written has become too long for."""
-        *done, self.begun = self._rows(self.begun)
+        """The full rows of the unfinished line; the rest stays unfinished."""
+        *done, self.unfinished = self._rows(self.unfinished)
         return [Line(row) for row in done]
 
     def _wrapped(self, line: Line) -> list[Line]:
-        """A line as rows; all but the first are indented a little."""
+        """A line as rows; all but the first are indented."""
         if cell_len(line.lead) > self.columns // 2:
             line = Line(line.lead + line.text, line.style)
         first, *more = line.text.split("\n")
@@ -79,22 +79,22 @@ class TerminalLines:
         return done
 
     def _rows(self, text: str) -> list[str]:
-        """Text where the terminal ends, after a space if there is one."""
+        """Split text into rows at the terminal's width, after a space if possible."""
         if self.columns == UNBOUNDED:
             return [text]
         rows = []
-        room = self.columns - 3
-        while cell_len(text) > room:
-            head = chop_cells(text, room)[0]
+        width = self.columns - 3
+        while cell_len(text) > width:
+            head = chop_cells(text, width)[0]
             space = text[: len(head) + 1].rfind(" ")
-            at = space + 1 if space > room // 2 else len(head)
+            at = space + 1 if space > width // 2 else len(head)
             rows.append(text[:at].rstrip())
             text = text[at:]
         return [*rows, text]
 
 
 def coloured(line: Line) -> str:
-    """A line as a terminal shows it."""
+    """A line with its colours as escape sequences."""
     colour = COLOURS[line.style]
     lead = f"{BOLD}{colour}{line.lead}{OFF}" if line.lead else ""
     return f"{lead}{colour}{line.text}{OFF}" if colour else f"{lead}{line.text}"

@@ -1,4 +1,4 @@
-"""What `hutch run` shows while a run goes on: lines for people, or JSON for programs."""
+"""The output of `hutch run`: readable lines, or JSON."""
 
 import json
 import os
@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hutch.cli.render.layout import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
-from hutch.cli.render.run_summary import Story
-from hutch.cli.render.transcript import Line, Shown, Transcript
+from hutch.cli.render.run_summary import RunSummary
+from hutch.cli.render.transcript import Line, Rendered, Transcript
 
 
 class PlainView:
-    """Lines as they are finished, on whatever there is."""
+    """Prints finished lines to any output."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self._paper = TerminalLines(UNBOUNDED)  # no line is wrapped: who reads it may have any width
+        self._layout = TerminalLines(UNBOUNDED)  # not wrapped: the reader may have any width
         self._line = coloured if os.isatty(1) else plain
         self._progress = False
 
@@ -32,14 +32,14 @@ class PlainView:
     def entry(self, entry: Mapping[str, Any]) -> None:
         self.show(self.transcript.entry(entry))
 
-    def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
+    def end(self, story: RunSummary, patch: str, *, cut: bool, warnings: list[str]) -> None:
         self.show(patch_lines(patch))
         if cut:
             self.show([Line("(the rest of the patch is not shown)", "dim")])
         self.show(story.lines(patch, warnings=warnings))
 
-    def show(self, shown: Sequence[Shown]) -> None:
-        lines = self._paper.put(shown)
+    def show(self, items: Sequence[Rendered]) -> None:
+        lines = self._layout.put(items)
         if not lines:
             return
         if self._progress:
@@ -50,13 +50,13 @@ class PlainView:
 
 
 class JsonView:
-    """One JSON object a line."""
+    """Prints one JSON object per line."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: RunSummary) -> None:
         self._story = story
 
     def delta(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("kind") == "progress":  # whole messages come as events
+        if delta.get("kind") == "progress":  # messages are printed as whole events
             self._print("progress", text=delta.get("text"))
 
     def entry(self, entry: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class JsonView:
             )
         self._print("event", event=event)
 
-    def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
+    def end(self, story: RunSummary, patch: str, *, cut: bool, warnings: list[str]) -> None:
         if patch:
             self._print("diff", patch=patch, cut=cut)
         self._print("end", **story.json(patch, warnings=warnings))

@@ -1,4 +1,4 @@
-"""What happened in a run, as far as its end sums it up. Nothing here writes or reads."""
+"""Collects a run's events into the summary shown at its end. Does no input or output."""
 
 import json
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from hutch.system.terminal_text import visible
 
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 FINAL = ("done", "tests_failing")
-ENVELOPE = ("type", "v", "run_id")  # fields of an event that say nothing of the tests
-SUMMED_UP = frozenset({"run.ended", "change.proposed", "delivery.ended"})  # events that the end tells of
+ENVELOPE = ("type", "v", "run_id")  # fields of a test event that are not test results
+SUMMED_UP = frozenset({"run.ended", "change.proposed", "delivery.ended"})  # events that the summary covers
 
 
 @dataclass(slots=True)
-class Story:
-    """One run of a session, from its entries."""
+class RunSummary:
+    """One run of a session, built from its events."""
 
     session_id: str
     repository: str
@@ -29,14 +29,14 @@ class Story:
     tests: Mapping[str, Any] | None = None
     change: Mapping[str, Any] | None = None
     delivery: Mapping[str, Any] | None = None
-    first: int = 0  # snapshot, before it began
+    first: int = 0  # the snapshot before the run
     last: int = 0
     title: str = ""
     summary: str = ""
-    said: str = ""  # by the model, last
+    last_reply: str = ""
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """The next entry's event."""
+        """Process the next event."""
         match event.get("type"):
             case "session.prepared":
                 self.workspace = str(event.get("workspace"))
@@ -49,10 +49,10 @@ class Story:
                 self.title = first_line(str(event.get("prompt")))
                 self.first = self.last
             case "model.replied":
-                self.said = self.summary = str(event.get("text") or "")
+                self.last_reply = self.summary = str(event.get("text") or "")
             case "tool.called" if event.get("tool") == "finish":
-                given = _arguments(str(event.get("arguments")))
-                self.title, self.summary = given.get("title") or self.title, given.get("summary", "")
+                arguments = _arguments(str(event.get("arguments")))
+                self.title, self.summary = arguments.get("title") or self.title, arguments.get("summary", "")
             case "tests.run":
                 self.tests = event
             case "change.proposed":
@@ -67,52 +67,52 @@ class Story:
         return str(self.ended.get("outcome") or "")
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to do in its session: it is done, and no work is left to deliver."""
+    def is_complete(self) -> bool:
+        """Whether the session can end: the run is done, and no work is left to deliver."""
         is_delivered = (self.delivery or {}).get("outcome") != "failed"
-        return self.outcome in FINAL and is_delivered and not self.is_kept_back
+        return self.outcome in FINAL and is_delivered and not self.is_undelivered
 
     @property
-    def is_kept_back(self) -> bool:
-        """True when files were changed by a run without delivery, which can be delivered later."""
+    def is_undelivered(self) -> bool:
+        """True when a run without delivery changed files, which can be delivered later."""
         is_without = self.started.get("deliver") is False and self.change is None
         return is_without and self.first != self.last
 
     @property
-    def way_on(self) -> str:
-        """How a run that is not over can go on; empty when it is."""
+    def resume_hint(self) -> str:
+        """How to continue a run that is not done; empty when it is done."""
         if self.outcome in FINAL or not self.run_id:
             return ""
         command, limit = f"hutch resume {self.run_id}", str(self.ended.get("limit") or "")
         if not limit:
-            return f"Go on with: {command}"
+            return f"Resume with: {command}"
         persona = self.started.get("persona")
         if self.ended.get("limit_set_by") == "repository":
             return f"The repository's own persona '{persona}' allows no more."
         if self.ended.get("limit_set_by") == "persona":
-            return f"Raise limits.{limit} of the persona '{persona}', and go on with: {command}"
-        return f"Go on with: {command} {FLAGS[limit]} {self._twice(limit)}"
+            return f"Raise limits.{limit} of the persona '{persona}', then resume with: {command}"
+        return f"Resume with: {command} {FLAGS[limit]} {self._twice(limit)}"
 
     def _twice(self, limit: str) -> str:
         tokens = int(self.ended.get("input_tokens") or 0) + int(self.ended.get("output_tokens") or 0)
-        given = self.started.get("timeout_s" if limit == "timeout_s" else f"max_{limit}")
+        value = self.started.get("timeout_s" if limit == "timeout_s" else f"max_{limit}")
         spent = {"turns": self.ended.get("turns"), "tokens": tokens}.get(limit)
-        return format(2 * (given or spent or self.ended.get("duration_s") or 1), "g")
+        return format(2 * (value or spent or self.ended.get("duration_s") or 1), "g")
 
     def lines(self, patch: str, *, warnings: list[str]) -> list[Line]:
-        """What came of it, for people."""
+        """The summary as readable lines."""
         lines = [Line("")]
         if self.outcome != "done":
             reason = visible(str(self.ended.get("reason") or ""), lines=True)
             lines.append(Line(reason, "bad", f"{self.outcome.replace('_', ' ')}: "))
-        if self.summary.strip() and self.summary.strip() != self.said.strip():
+        if self.summary.strip() and self.summary.strip() != self.last_reply.strip():
             lines.append(Line(visible(self.summary.strip(), lines=True)))
         if self.tests:
             lines.append(Line(visible(self._tests_line()), lead="tests: "))
         lines += self._delivery_lines(bool(patch))
         lines += [Line(visible(warning), lead="warning: ") for warning in warnings]
-        if self.way_on:
-            lines.append(Line(visible(self.way_on)))
+        if self.resume_hint:
+            lines.append(Line(visible(self.resume_hint)))
         return [*lines, Line(self._cost_line(), "dim")]
 
     def _tests_line(self) -> str:
@@ -134,24 +134,24 @@ class Story:
                 Line(visible(str(change["title"])), "strong", f"pull request {change['change_id']}: "),
                 Line(visible(f"branch {change['branch']} of {self.repository}")),
                 *web,
-                Line(f"hutch changes diff {change['change_id']}", lead="look at it: "),
-                Line(f"hutch changes merge {change['change_id']}{force}", lead="merge it:   "),
+                Line(f"hutch changes diff {change['change_id']}", lead="review it: "),
+                Line(f"hutch changes merge {change['change_id']}{force}", lead="merge it:  "),
             ]
         if not changed:
             return [Line(NOTHING)]
         if delivery.get("outcome") == "failed" and not delivery.get("failing"):
-            told = delivery_lines(self.run_id, delivery)
-            return [Line(visible(text, lines=True), lead=f"{name}: ") for name, text in told]
-        why = " since the tests fail" if self.outcome == "tests_failing" and not self.is_kept_back else ""
+            rows = delivery_lines(self.run_id, delivery)
+            return [Line(visible(text, lines=True), lead=f"{name}: ") for name, text in rows]
+        why = " because the tests fail" if self.outcome == "tests_failing" and not self.is_undelivered else ""
         before = f" {delivery['reason']}" if delivery.get("failing") else ""
-        kept = f"No branch was made{why}.{before} What was done is in the workspace {self.workspace}:"
-        look = Line(f"hutch workspace diff {self.workspace} {self.first} {self.last}", lead="look at it: ")
-        again = [Line(f"hutch changes propose {self.run_id}", lead="deliver it all the same: ")]
-        if self.is_kept_back and self.outcome in FINAL:
+        note = f"No branch was created{why}.{before} The work is in the workspace {self.workspace}:"
+        review = Line(f"hutch workspace diff {self.workspace} {self.first} {self.last}", lead="review it: ")
+        again = [Line(f"hutch changes propose {self.run_id}", lead="deliver anyway: ")]
+        if self.is_undelivered and self.outcome in FINAL:
             later = [Line(f"hutch changes deliver {self.run_id}", lead="deliver it: ")]
         else:
             later = again if delivery.get("failing") else []
-        return [Line(visible(kept)), look, *later]
+        return [Line(visible(note)), review, *later]
 
     def _cost_line(self) -> str:
         ended = self.ended
@@ -163,7 +163,7 @@ class Story:
         return f"{ended.get('turns') or 0} turns, {tokens}, {out}, {price}, {took}"
 
     def json(self, patch: str, *, warnings: list[str]) -> dict[str, Any]:
-        """The same, for programs."""
+        """The summary as JSON."""
         delivery, change = self.delivery or {}, self.change
         failed = delivery.get("outcome") == "failed"
         tests = {name: value for name, value in (self.tests or {}).items() if name not in ENVELOPE}
@@ -184,14 +184,14 @@ class Story:
             "not_delivered": (delivery.get("reason") if failed else None) or None,
             "cost_usd": self.ended.get("cost_usd"),
             "turns": self.ended.get("turns"),
-            "go_on": self.way_on or None,
+            "go_on": self.resume_hint or None,
             "warnings": warnings,
         }
 
 
 def _arguments(text: str) -> dict[str, str]:
     try:
-        given = json.loads(text)
-        return {str(name): str(value) for name, value in given.items()}
+        parsed = json.loads(text)
+        return {str(name): str(value) for name, value in parsed.items()}
     except (ValueError, AttributeError, RecursionError):
         return {}

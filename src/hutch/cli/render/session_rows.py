@@ -1,4 +1,4 @@
-"""Sessions as people see them in a list."""
+"""Sessions as rows of a list."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ HEAD = ("ID", "STATE", "AGE", "OWNER", "PURPOSE")
 
 
 def age(since_ms: int, now_s: float | None = None) -> str:
-    """How long ago, in one unit."""
+    """The time since, in one unit."""
     seconds = max(0, int((time.time() if now_s is None else now_s) - since_ms / 1000))
     for size, unit in UNITS:
         if seconds >= size:
@@ -31,28 +31,28 @@ def age(since_ms: int, now_s: float | None = None) -> str:
 
 
 def state_of(session: Mapping[str, Any]) -> str:
-    """Its state, with its position in the queue while it waits there."""
+    """A session's state, with its position in the queue while it waits."""
     position = session.get("queue_position")
     return f"{session['state']} {position}" if position else str(session["state"])
 
 
 def row(session: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a list shows of it."""
+    """The cells of a session in a list."""
     owner = one_line(session.get("owner_name") or "", 40) or short(session["owner"])
     purpose = session["purpose"] or session["repository"] or "(no purpose)"
-    told = (short(session["id"]), state_of(session), age(session["created_ms"]), owner)
-    return (*told, one_line(purpose, 500))
+    cells = (short(session["id"]), state_of(session), age(session["created_ms"]), owner)
+    return (*cells, one_line(purpose, 500))
 
 
 def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
-    """Lines of a list that fits a terminal; the last column takes what is left."""
+    """The lines of a table that fits a terminal; the last column takes the remaining width."""
     rows = [HEAD, *(row(each) for each in sessions)]
     widths = [max(cell_len(each[i]) for each in rows) for i in range(len(HEAD) - 1)]
-    room = max(20, columns - sum(widths) - 2 * len(widths))
+    last_width = max(20, columns - sum(widths) - 2 * len(widths))
     lines = []
     for number, each in enumerate(rows):
         cells = [set_cell_size(text, width) for text, width in zip(each, widths, strict=False)]
-        last = each[-1] if cell_len(each[-1]) <= room else set_cell_size(each[-1], room - 1) + "…"
+        last = each[-1] if cell_len(each[-1]) <= last_width else set_cell_size(each[-1], last_width - 1) + "…"
         if number == 0:
             lines.append(typer.style("  ".join([*cells, last]), bold=True))
             continue

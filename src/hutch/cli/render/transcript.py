@@ -1,7 +1,7 @@
-"""What happened in a session, as lines for people. Nothing here writes or reads.
+"""Renders the events of a session as readable lines. Does no input or output.
 
-Entries of the log become lines, pieces of a reply go on where the last one ended. What
-was shown of a reply when the line was cut is not shown again with the whole of it.
+Entries of the log become lines; parts of a reply continue where the last one ended. The whole reply, which
+follows its parts, does not repeat what was already shown.
 """
 
 import json
@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hutch.cli.render.command_output import LiveSession
+from hutch.cli.render.command_output import LiveOutput
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
 AGENTS_SHELL = "agent"
-SHOWN_CHARS = 160  # of one line
+MAX_LINE_CHARS = 160
 ASKS = "ask_user"
-SCOPES = {"once": "this once", "session": "for this session", "always": "from now on, always"}
+SCOPES = {"once": "once", "session": "for this session", "always": "permanently"}
 STATES = {
     "run.queued": "queued",
     "run.started": "running",
@@ -39,7 +39,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of its own; `lead` stands before the text, and out from it."""
+    """A separate line; `lead` precedes the text in bold."""
 
     text: str
     style: Style = "plain"
@@ -47,19 +47,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Text that goes on where the last piece ended; with `end` the line ends after it."""
+class ReplyPart:
+    """A part of a reply that continues where the last part ended; with `end` the line ends after it."""
 
     text: str
     end: bool = False
 
 
-Shown = Line | Piece
+Rendered = Line | ReplyPart
 
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """What the agent waits for somebody to answer."""
+    """An approval or a question that the agent waits for."""
 
     kind: Literal["approval", "question"]
     call_id: str
@@ -69,23 +69,23 @@ class OpenQuestion:
 
 @dataclass(slots=True)
 class Transcript:
-    """A session as it has been told so far."""
+    """The state of a session, as far as it was rendered."""
 
     me: str = ""  # the user's own id
     names: Mapping[str, str] = field(default_factory=dict)
     state: str = ""
-    doing: str = ""  # what goes on right now, in a word or two
-    live_after: int = 0  # entries up to this one were there before anybody watched
+    doing: str = ""  # the current activity, in a word or two
+    live_after: int = 0  # entries up to this one are older than the connection
     waiting: dict[str, OpenQuestion] = field(default_factory=dict)
-    hides: frozenset[str] = frozenset()  # kinds of events that somebody else tells of
-    _turn: tuple[str, int] | None = None  # whose pieces are being shown
+    hides: frozenset[str] = frozenset()  # event types that the caller shows itself
+    _turn: tuple[str, int] | None = None  # the turn whose reply is being shown
     _shown: str = ""
-    _torn: bool = True  # the reply under way may have begun before
-    _live: LiveSession = field(default_factory=LiveSession)
-    _delivers: bool = True  # what the run did can be handed over once more; a review cannot
+    _is_partial: bool = True  # the beginning of the current reply may be missing
+    _live: LiveOutput = field(default_factory=LiveOutput)
+    _delivers: bool = True  # the run's work can be delivered again; a review cannot
 
-    def entry(self, entry: Mapping[str, Any]) -> list[Shown]:
-        """What is to be shown of an entry."""
+    def entry(self, entry: Mapping[str, Any]) -> list[Rendered]:
+        """Render an entry."""
         event = entry["event"]
         kind = str(event.get("type", ""))
         if event.get("withheld"):
@@ -108,11 +108,11 @@ class Transcript:
             name, command = delivery_lines(visible(str(event.get("run_id"))), event)[-1]
             shown.append(Line(command, lead=f"{name}: "))
         if entry["seq"] > self.live_after:
-            self._torn = False
+            self._is_partial = False
         return shown
 
-    def delta(self, delta: Mapping[str, Any]) -> list[Shown]:
-        """What is to be shown of a piece of a reply."""
+    def delta(self, delta: Mapping[str, Any]) -> list[Rendered]:
+        """Render a part of a reply."""
         turn = (str(delta.get("run_id")), int(delta.get("turn") or 0))
         kind, text = delta.get("kind"), str(delta.get("text") or "")
         self.state = "running"
@@ -121,7 +121,7 @@ class Transcript:
         match kind:
             case "again":
                 void, self._shown = self._shown, ""
-                return [Line("the model broke off; it is asked again", "dim")] if void else []
+                return [Line("the reply was interrupted; retrying", "dim")] if void else []
             case "progress":
                 self.state, self.doing = "starting", text
             case "thinking":
@@ -130,34 +130,34 @@ class Transcript:
                 self.doing = visible(str(delta.get("tool") or ""))
             case "text":
                 self.doing = "replying"
-                if not self._torn:
+                if not self._is_partial:
                     self._shown += text
-                    return [Piece(text)]
+                    return [ReplyPart(text)]
         return []
 
     def cut(self) -> None:
-        """The line was cut: pieces of the reply under way may be missing from now on."""
-        self._torn = True
+        """The connection broke: parts of the current reply may be missing from now on."""
+        self._is_partial = True
 
-    def _replied(self, text: str) -> Iterator[Shown]:
+    def _replied(self, text: str) -> Iterator[Rendered]:
         shown, self._shown, self._turn = self._shown, "", None
         if shown and text.startswith(shown):
-            yield Piece(text[len(shown) :], end=True)
+            yield ReplyPart(text[len(shown) :], end=True)
             return
         if shown:
-            yield Piece("", end=True)
-            yield Line("not all of that came; the whole of it:", "dim")
+            yield ReplyPart("", end=True)
+            yield Line("the reply above is incomplete; here is the whole reply:", "dim")
         if text.strip():
-            yield Piece(text.rstrip("\n"), end=True)
+            yield ReplyPart(text.rstrip("\n"), end=True)
 
-    def _printed(self, event: Mapping[str, Any]) -> Iterator[Shown]:
-        """What the agent's command prints right now; people's own commands are shown to who runs them."""
+    def _printed(self, event: Mapping[str, Any]) -> Iterator[Rendered]:
+        """Render live output of the agent's command; users see the output of their own commands directly."""
         if event.get("shell") == AGENTS_SHELL and not event.get("background_id"):
             lines = self._live.add(str(event.get("stream")), str(event.get("text", "")))
             yield from _result(lines, 0, ok=True)
 
     def _note(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Who waits for what, and what goes on."""
+        """Update the open questions and the current activity."""
         call_id = str(event.get("call_id", ""))
         if kind == "run.started":
             self._delivers = bool(event.get("deliver", True))
@@ -178,7 +178,7 @@ class Transcript:
         elif kind in ("tool.returned", "run.started"):
             self.doing = "thinking"
         elif kind in ("approval.answered", "question.answered"):
-            self.doing = "at work"
+            self.doing = "working"
         elif self.state != "running":
             self.doing = ""
 
@@ -187,7 +187,7 @@ class Transcript:
         return "you" if by == self.me or not by else visible(self.names.get(by, by))
 
 
-def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
+def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
     def text(name: str, *, lines: bool = False) -> str:
         return visible(str(event.get(name) or ""), lines=lines)
 
@@ -199,14 +199,14 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
         case "message.sent":
             yield Line(text("text", lines=True), "plain" if event.get("author") == "agent" else "dim")
         case "tool.called" if event.get("tool") == ASKS:
-            return  # the question and its answer are told by themselves
+            return  # the question and its answer have events of their own
         case "tool.called":
             yield Line(arguments(str(event.get("arguments", ""))), "plain", f"{text('tool')} ")
         case "approval.requested":
-            yield Line(f"{text('tool')}: {text('summary')}  ({text('rule')})", "plain", "may it? ")
+            yield Line(f"{text('tool')}: {text('summary')}?  ({text('rule')})", "plain", "Allow ")
         case "approval.answered":
-            said = f"allowed it, {SCOPES.get(text('scope'), '')}" if event.get("allowed") else "said no"
-            yield Line(f"{who} {said}", "dim")
+            answer = f"allowed it {SCOPES.get(text('scope'), '')}" if event.get("allowed") else "denied it"
+            yield Line(f"{who} {answer}".rstrip(), "dim")
         case "question.asked":
             yield Line(text("text", lines=True), "plain", "the agent asks: ")
         case "question.answered":
@@ -217,11 +217,11 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
             yield Line(f"{counts}  ({text('command')})", "good" if event.get("ok") else "bad", "tests: ")
         case "delivery.requested":
-            known = ", though its tests fail" if event.get("failing") else ""
-            yield Line(f"{who} wants it delivered{known}", "dim")
+            known = " although its tests fail" if event.get("failing") else ""
+            yield Line(f"{who} requested delivery{known}", "dim")
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
-            yield Line(f"branch {text('branch')}; look at it: hutch changes diff {text('change_id')}", "dim")
+            yield Line(f"branch {text('branch')}; review it: hutch changes diff {text('change_id')}", "dim")
         case "delivery.ended" if event.get("outcome") == "failed":
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
         case "delivery.ended" if event.get("outcome") == "nothing":
@@ -234,18 +234,18 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
         case "file.changed" if not event.get("call_id"):
             yield Line(f"{who} {text('kind')} {text('path')}", "dim")
         case "egress.attempted" if not event.get("allowed"):
-            yield Line(f"no way out to {text('host')}:{event.get('port')}: {text('reason')}", "dim")
+            yield Line(f"blocked connection to {text('host')}:{event.get('port')}: {text('reason')}", "dim")
         case "terminal.opened":
             yield Line(f"{who} opened a terminal", "dim")
         case "run.ended":
             yield from _ended(event)
-        case _ if told := _of_session(kind, event, who):
-            yield Line(told, "dim")
+        case _ if note := _session_note(kind, event, who):
+            yield Line(note, "dim")
 
 
-def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
+def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
     def text(name: str) -> str:
-        return one_line(str(event.get(name) or ""), SHOWN_CHARS)
+        return one_line(str(event.get(name) or ""), MAX_LINE_CHARS)
 
     match kind:
         case "step.reached":
@@ -257,18 +257,18 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
             return f"the workspace{source} is ready"
         case "run.started":
             why = f" ({reason})" if (reason := text("model_reason")) else ""
-            return f"{text('persona')} takes it up, with {text('model')}{why}"
+            return f"{text('persona')} starts with {text('model')}{why}"
         case "context.compacted":
-            return "the conversation was made shorter"
+            return "the conversation was summarised"
         case "session.paused":
             return f"paused by {who}"
         case "session.resumed":
             return f"resumed by {who}"
         case "session.parked":
-            return "parked: the jail is closed, the files are kept"
+            return "parked: the jail is closed, the files stay"
         case "session.rewound":
             files = f" (snapshot {number})" if (number := event.get("snapshot")) else ""
-            return f"{who} undid the last run: files{files} and conversation are as they were before it"
+            return f"{who} undid the last run: files{files} and conversation are restored"
         case "events.omitted":
             count = f"{number} events are" if (number := event.get("count", 0)) else "Events may be"
             return f"{count} missing here: {text('reason')}"
@@ -280,7 +280,7 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
 def _result(lines: Sequence[str], more: int, *, ok: bool) -> Iterator[Line]:
     mark = "" if ok else "! "
     for line in lines:
-        cut = line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
+        cut = line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"
         yield Line(f"  {mark}{visible(cut)}", "dim")
     if more:
         yield Line(f"  … {more} more lines", "dim")
@@ -301,16 +301,16 @@ def _ended(event: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def arguments(text: str) -> str:
-    """What a tool is given, in a line."""
+    """The arguments of a tool call in one line."""
     try:
-        given = json.loads(text or "{}")
+        parsed = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        given = text
-    if isinstance(given, dict) and [*map(type, given.values())] == [str]:
-        text = next(iter(given.values()))
-    elif isinstance(given, dict):
+        parsed = text
+    if isinstance(parsed, dict) and [*map(type, parsed.values())] == [str]:
+        text = next(iter(parsed.values()))
+    elif isinstance(parsed, dict):
         pairs = (
-            (name, value if isinstance(value, str) else json.dumps(value)) for name, value in given.items()
+            (name, value if isinstance(value, str) else json.dumps(value)) for name, value in parsed.items()
         )
         text = "  ".join(f"{name}={value}" for name, value in pairs)
-    return one_line(text.replace("\n", " ⏎ "), SHOWN_CHARS)
+    return one_line(text.replace("\n", " ⏎ "), MAX_LINE_CHARS)

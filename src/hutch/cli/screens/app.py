@@ -1,4 +1,4 @@
-"""`hutch` alone on a terminal: all sessions on a full screen."""
+"""`hutch` without arguments on a terminal: the full-screen app."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ UP = "import sys; from hutch.cli.main import run; sys.exit(run(['up', '--detach'
 
 
 class StartServer(ModalScreen[bool]):
-    """There is no server: shall there be one?"""
+    """Offers to start a server when none is running."""
 
     CSS = BOX.format(name="StartServer")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,13 +37,13 @@ class StartServer(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(NONE_HERE.replace("`", ""), id="told", markup=False)
-            yield Static("s  start one here, in the background      q  quit", classes="hint", markup=False)
+            yield Static(NONE_HERE.replace("`", ""), id="message", markup=False)
+            yield Static("s  start one in the background      q  quit", classes="hint", markup=False)
 
     @work(exclusive=True)
     async def action_start(self) -> None:
-        told = self.query_one("#told", Static)
-        told.update("Starting …")
+        message = self.query_one("#message", Static)
+        message.update("Starting …")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", UP),
             stdin=asyncio.subprocess.DEVNULL,
@@ -54,12 +54,10 @@ class StartServer(ModalScreen[bool]):
         if process.returncode == exit_codes.OK:
             self.dismiss(True)
         else:
-            told.update(errors.decode(errors="replace").strip()[-1500:] or "It did not start.")
+            message.update(errors.decode(errors="replace").strip()[-1500:] or "The server did not start.")
 
 
 class SessionsApp(App[None]):
-    """The full screen."""
-
     TITLE = "Hutch"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False, priority=True)]
@@ -70,7 +68,7 @@ class SessionsApp(App[None]):
         self._client: Client | None = None
 
     def on_mount(self) -> None:
-        self.theme = THEMES.get(self._kept(), THEMES["dark"])
+        self.theme = THEMES.get(self._saved_theme(), THEMES["dark"])
         self._begin()
 
     async def on_unmount(self) -> None:
@@ -78,7 +76,7 @@ class SessionsApp(App[None]):
             await self._client.__aexit__(None, None, None)
 
     def action_theme_switched(self) -> None:
-        """From dark to light, or back; the next time it is as it was left."""
+        """Switch between dark and light, and remember the choice."""
         name = "light" if self.current_theme.dark else "dark"
         self.theme = THEMES[name]
         write_private(self._file, json.dumps({"theme": name}) + "\n")
@@ -97,7 +95,7 @@ class SessionsApp(App[None]):
         else:
             self.exit()
 
-    def _kept(self) -> str:
+    def _saved_theme(self) -> str:
         try:
             return str(json.loads(self._file.read_bytes())["theme"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -105,7 +103,7 @@ class SessionsApp(App[None]):
 
 
 def screen_command() -> int:
-    """Show all sessions, until somebody quits; the help, where no screen can be drawn."""
+    """Run the full-screen app; print the help on a terminal that cannot show it."""
     if terminal_type() in ("", "dumb"):
         sys.stdout.write(top_level_help.help_text())
         return exit_codes.OK

@@ -1,4 +1,4 @@
-"""Somebody at a terminal who watches a session and types to its agent."""
+"""The prompt of `hutch attach`: watch a session on a terminal and type to its agent."""
 
 import asyncio
 import os
@@ -7,23 +7,23 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hutch.cli.render.layout import patch_lines
-from hutch.cli.render.transcript import Line, Shown
+from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.conversation import Conversation
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.screens.prompt import PromptScreen
-from hutch.cli.screens.typed_line import HELP, Said
+from hutch.cli.screens.typed_line import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.cli.signals import on_signals
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line
 
-TICK_S = 1.0
-HEAR_BYTES = 65536
+TICK_INTERVAL_S = 1.0
+READ_BYTES = 65536
 
 
-class Attached:
-    """One visit."""
+class AttachPrompt:
+    """A terminal attached to a session."""
 
     def __init__(
         self,
@@ -32,36 +32,40 @@ class Attached:
         *,
         after: int | None = None,
         until: Callable[[dict[str, Any]], bool] = lambda entry: False,
-        leaving: str = "Ctrl-C leaves",
+        leaving: str = "Ctrl-C detaches",
     ) -> None:
         self.left = False
-        self.talk = Conversation(sessions, session, after=after)
+        self.conversation = Conversation(sessions, session, after=after)
         self._until, self._leaving = until, leaving
         self._screen = PromptScreen()
-        self._over = asyncio.Event()
-        self._said: asyncio.Queue[Coroutine[Any, Any, list[Shown]]] = asyncio.Queue()
+        self._ended = asyncio.Event()
+        self._actions: asyncio.Queue[Coroutine[Any, Any, list[Rendered]]] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Until the session has ended, or somebody leaves."""
+        """Run until the session ends or the user detaches."""
         loop = asyncio.get_running_loop()
         signals: dict[signal.Signals, Callable[[], None]] = {
             signal.SIGWINCH: self._screen.draw,
             **dict.fromkeys((signal.SIGTERM, signal.SIGHUP), self._leave),
         }
         with self._screen.opened(), on_signals(signals):
-            purpose = one_line(self.talk.session["purpose"], 100)
-            self._show([Line(f"session {self.talk.id}  {purpose}", "dim")])
-            loop.add_reader(0, self._hear)
+            purpose = one_line(self.conversation.session["purpose"], 100)
+            self._show([Line(f"session {self.conversation.id}  {purpose}", "dim")])
+            loop.add_reader(0, self._read_keys)
             works = [
                 asyncio.ensure_future(work)
-                for work in (self.talk.watch(self._show, self._until), self._speak(), self._tick())
+                for work in (
+                    self.conversation.watch(self._show, self._until),
+                    self._run_actions(),
+                    self._tick(),
+                )
             ]
-            over = asyncio.ensure_future(self._over.wait())
+            ended = asyncio.ensure_future(self._ended.wait())
             try:
-                await asyncio.wait([*works, over], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([*works, ended], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 loop.remove_reader(0)
-                for task in (*works, over):
+                for task in (*works, ended):
                     task.cancel()
                 results = await asyncio.gather(*works, return_exceptions=True)
                 self._screen.end_line()
@@ -69,20 +73,20 @@ class Attached:
             if isinstance(result, Exception):
                 raise result
 
-    def _show(self, shown: list[Shown]) -> None:
-        name = short(self.talk.id)
-        self._screen.status = " · ".join((name, self.talk.status, "/help", self._leaving))
-        self._screen.label = self.talk.label
-        self._screen.show(shown)
+    def _show(self, items: list[Rendered]) -> None:
+        name = short(self.conversation.id)
+        self._screen.status = " · ".join((name, self.conversation.status, "/help", self._leaving))
+        self._screen.label = self.conversation.label
+        self._screen.show(items)
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
-            await self.talk.look()
+            await asyncio.sleep(TICK_INTERVAL_S)
+            await self.conversation.refresh()
             self._show([])
 
-    def _hear(self) -> None:
-        data = os.read(0, HEAR_BYTES)
+    def _read_keys(self) -> None:
+        data = os.read(0, READ_BYTES)
         if not data:
             self._leave()
             return
@@ -98,35 +102,35 @@ class Attached:
                 with self._screen.given_back():
                     os.kill(0, signal.SIGTSTP)
             case Submit(text):
-                self._do(self.talk.line(text))
+                self._do(self.conversation.line(text))
 
-    def _do(self, said: Said | None) -> None:
-        match said:
+    def _do(self, typed: TypedInput | None) -> None:
+        match typed:
             case None:
                 return
-            case Said("help"):
+            case TypedInput("help"):
                 self._show([Line(line, "dim") for line in HELP])
-            case Said("leave"):
+            case TypedInput("leave"):
                 self._leave()
-            case Said("unknown"):
-                self._show([Line(str(said.fields["why"]), "bad")])
-            case Said("diff"):
-                self._said.put_nowait(self._diff())
+            case TypedInput("unknown"):
+                self._show([Line(str(typed.fields["why"]), "bad")])
+            case TypedInput("diff"):
+                self._actions.put_nowait(self._diff())
             case _:
-                self._said.put_nowait(self.talk.give(said))
+                self._actions.put_nowait(self.conversation.give(typed))
 
-    async def _diff(self) -> list[Shown]:
+    async def _diff(self) -> list[Rendered]:
         try:
-            found = await self.talk.sessions.diff(self.talk.id)
+            found = await self.conversation.sessions.diff(self.conversation.id)
         except HutchError as error:
             return [Line(str(error), "bad")]
-        return [*patch_lines(found["patch"])] or [Line("Nothing differs from where it began.", "dim")]
+        return [*patch_lines(found["patch"])] or [Line("There are no changes.", "dim")]
 
-    async def _speak(self) -> None:
-        """Send what was typed, in order; what is refused is told."""
+    async def _run_actions(self) -> None:
+        """Run the typed commands in order, and show their results and errors."""
         while True:
-            self._show(await (await self._said.get()))
+            self._show(await (await self._actions.get()))
 
     def _leave(self) -> None:
         self.left = True
-        self._over.set()
+        self._ended.set()

@@ -1,6 +1,6 @@
-"""Somebody and a session: what is shown, what is asked, and what a line means now.
+"""A user's connection to a session: its output, its open question, and the meaning of a typed line.
 
-Nothing here reads or draws: a terminal's bottom line and the full screen both use it.
+Does no input or output itself: the attach prompt and the full-screen app both use it.
 """
 
 import time
@@ -11,25 +11,25 @@ from typing import Any
 
 from hutch.cli.event_stream import Update
 from hutch.cli.render.session_rows import age
-from hutch.cli.render.transcript import Line, OpenQuestion, Shown, Transcript
-from hutch.cli.screens.typed_line import MAX_REASON_CHARS, Said, answer_to, parse_line
+from hutch.cli.render.transcript import Line, OpenQuestion, Rendered, Transcript
+from hutch.cli.screens.typed_line import MAX_REASON_CHARS, TypedInput, answer_to, parse_line
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import HutchError, RecordDamaged
 
-EARLIER_LINES = 200  # of what happened before somebody came
-TICKING = ("running", "queued", "starting")  # states in which seconds are counted
+EARLIER_LINES = 200  # shown of the history before the user attached
+TICKING = ("running", "queued", "starting")  # states that show the time spent in them
 
 
 class Conversation:
-    """One visit to a session."""
+    """A user attached to a session."""
 
     def __init__(self, sessions: SessionClient, session: dict[str, Any], *, after: int | None = None) -> None:
         self.sessions, self.session = sessions, session
         self.transcript = Transcript(state=session["state"])
-        self.here = True  # the line to the server holds
-        self.problem = ""  # why the session is not followed any more
-        self.asked: OpenQuestion | None = None
+        self.is_connected = True
+        self.problem = ""  # why the session is no longer followed
+        self.question: OpenQuestion | None = None
         self._after = after or 0
         head = int((session.get("head") or {}).get("seq") or 0)
         self.transcript.live_after = head
@@ -43,64 +43,66 @@ class Conversation:
 
     async def watch(
         self,
-        show: Callable[[list[Shown]], None],
+        show: Callable[[list[Rendered]], None],
         until: Callable[[dict[str, Any]], bool] = lambda entry: False,
     ) -> None:
-        """Show what happens, also when only how things stand has changed; until the session has ended, or an
-        entry is the last that is wanted."""
+        """Call `show` for every update, with an empty list when only the status has changed.
+
+        Returns when the session ends, or when `until` returns True for an entry.
+        """
         self.transcript.me, self.transcript.names = await self.sessions.names(self.session)
 
-        def line(here: bool) -> None:
-            self.here = here
-            if not here:
+        def on_connection(connected: bool) -> None:
+            self.is_connected = connected
+            if not connected:
                 self.transcript.cut()
             show([])
 
         try:
-            following = self.sessions.follow(self.id, after=self._after, line=line)
+            following = self.sessions.follow(self.id, after=self._after, on_connection=on_connection)
             async with aclosing(following) as updates:
                 async for update in updates:
                     show(self._take(update))
                     if update.entry is not None and until(update.entry):
                         return
         except HutchError as error:
-            self.problem = "not followed any more"
+            self.problem = "no longer followed"
             if isinstance(error, RecordDamaged):
                 self.problem = "the record is damaged"
-            if self._earlier is not None:  # what came before this is shown all the same
+            if self._earlier is not None:  # show the history up to the error
                 show(self._earlier.all())
                 self._earlier = None
             raise
 
-    async def look(self) -> None:
-        """Ask for its position in the queue, while it waits there."""
-        if self.transcript.state in ("queued", "starting") and self.here:
+    async def refresh(self) -> None:
+        """Update the position in the queue while the session waits there."""
+        if self.transcript.state in ("queued", "starting") and self.is_connected:
             try:
                 self.session = await self.sessions.get(self.id)
             except HutchError:
-                return  # whoever follows it notices
+                return  # the follower reports the error
 
-    # --- how things are ---
+    # --- status ---
 
     @property
     def label(self) -> str:
-        """What stands before the line to type on."""
-        if self.asked and self.asked.kind == "approval":
-            return "[y]es [s]ession [a]lways [n]o > " if self.asked.covers else "[y]es [n]o > "
-        return "answer: " if self.asked else "> "
+        """The label of the prompt."""
+        if self.question and self.question.kind == "approval":
+            return "[y]es [s]ession [a]lways [n]o > " if self.question.covers else "[y]es [n]o > "
+        return "answer: " if self.question else "> "
 
     @property
     def status(self) -> str:
-        """How things are, in a few words."""
+        """The status line."""
         if self.problem:
             return self.problem
-        if not self.here:
-            return "the server is away; waiting for it"
-        if self.asked and self.asked.kind == "approval":
-            covers = "; ".join(self.asked.covers)
+        if not self.is_connected:
+            return "disconnected; waiting for the server"
+        if self.question and self.question.kind == "approval":
+            covers = "; ".join(self.question.covers)
             if not covers:
-                return "it can be allowed this once only; other text is no, with that reason"
-            return f"session and always would allow: {covers}; other text is no, with that reason"
+                return "can only be allowed once; any other text denies it with that reason"
+            return f"session and always allow: {covers}; any other text denies it with that reason"
         state = self.transcript.state
         doing = f": {self.transcript.doing}" if self.transcript.doing else ""
         position = self.session.get("queue_position") if state == "queued" else None
@@ -108,74 +110,76 @@ class Conversation:
         took = f" {age(int(self._since * 1000), time.monotonic())}" if state in TICKING else ""
         return f"{state}{doing}{queue}{took}"
 
-    # --- what somebody does ---
+    # --- input ---
 
-    def line(self, text: str) -> Said | None:
-        """The input that a typed line stands for; None when the line is empty.
+    def line(self, text: str) -> TypedInput | None:
+        """The input that a typed line means; None when the line is empty.
 
-        While an approval is asked for, only one of the answers allows it. Every other line, except a
+        While an approval is open, only one of the exact answers allows it. Every other line, except a
         command, denies it with that line as the reason.
         """
-        text, asked = text.strip(), self.asked
+        text, question = text.strip(), self.question
         if not text:
             return None
-        if asked is None or (text.startswith("/") and not text.startswith("//")):
+        if question is None or (text.startswith("/") and not text.startswith("//")):
             return parse_line(text)
-        if asked.kind == "question":
-            return Said("answer", {"call_id": asked.call_id, "text": parse_line(text).fields["text"]})
+        if question.kind == "question":
+            return TypedInput(
+                "answer", {"call_id": question.call_id, "text": parse_line(text).fields["text"]}
+            )
         consent = answer_to(text)
-        if consent in ("session", "always") and not asked.covers:  # which was not offered
+        if consent in ("session", "always") and not question.covers:  # this was not offered
             consent = None
         if consent is None or consent == "no":
             reason = "" if consent else parse_line(text).fields["text"][:MAX_REASON_CHARS]
-            return Said("deny", {"call_id": asked.call_id, "reason": reason})
-        return Said("approve", {"call_id": asked.call_id, "scope": consent})
+            return TypedInput("deny", {"call_id": question.call_id, "reason": reason})
+        return TypedInput("approve", {"call_id": question.call_id, "scope": consent})
 
-    async def give(self, said: Said) -> list[Shown]:
-        """Send it; what is to be shown of that, since the log says it only later."""
+    async def give(self, typed: TypedInput) -> list[Rendered]:
+        """Send an input; return the lines to show now, since the log has it only later."""
         try:
-            await self.sessions.give(self.id, said.kind, **said.fields)
+            await self.sessions.give(self.id, typed.kind, **typed.fields)
         except HutchError as error:
             return [Line(str(error), "bad")]
-        if said.kind == "message" and self.transcript.state in ("running", "waiting"):
-            return [Line(str(said.fields["text"]), "you", "to be heard: ")]
+        if typed.kind == "message" and self.transcript.state in ("running", "waiting"):
+            return [Line(str(typed.fields["text"]), "you", "queued: ")]
         return []
 
-    def _take(self, update: Update) -> list[Shown]:
+    def _take(self, update: Update) -> list[Rendered]:
         state = self.transcript.state
-        shown: list[Shown] = []
+        items: list[Rendered] = []
         if update.delta is not None:
-            shown = self.transcript.delta(update.delta)
+            items = self.transcript.delta(update.delta)
         elif update.entry is not None:
-            shown = self.transcript.entry(update.entry)
+            items = self.transcript.entry(update.entry)
             if self._earlier is not None:
-                shown, is_over = self._earlier.put(shown, update.entry["seq"])
-                self._earlier = None if is_over else self._earlier
+                items, is_complete = self._earlier.put(items, update.entry["seq"])
+                self._earlier = None if is_complete else self._earlier
         if self.transcript.state != state:
             self._since = time.monotonic()
         if self._earlier is None:
-            self.asked = next(iter(self.transcript.waiting.values()), None)
-        return shown
+            self.question = next(iter(self.transcript.waiting.values()), None)
+        return items
 
 
 class _Earlier:
-    """What happened before somebody came: the last of it is shown, in one go."""
+    """Buffers the history before the user attached; its last lines are shown together."""
 
-    def __init__(self, head: int, most: int | None, session: dict[str, Any]) -> None:
+    def __init__(self, head: int, max_lines: int | None, session: dict[str, Any]) -> None:
         self._head = head
-        self._kept: deque[Shown] = deque(maxlen=most)
+        self._buffer: deque[Rendered] = deque(maxlen=max_lines)
         self._count = 0
         self._name = short(session["id"])
 
-    def put(self, shown: Iterable[Shown], seq: int) -> tuple[list[Shown], bool]:
-        """What is to be shown by now, and whether that was all."""
-        for each in shown:
-            self._kept.append(each)
+    def put(self, items: Iterable[Rendered], seq: int) -> tuple[list[Rendered], bool]:
+        """Buffer items; return those to show now, and whether the history is complete."""
+        for each in items:
+            self._buffer.append(each)
             self._count += 1
         return (self.all(), True) if seq >= self._head else ([], False)
 
-    def all(self) -> list[Shown]:
-        """The last lines, after a note of how many came before them."""
-        missing = self._count - len(self._kept)
-        note = f"… {missing} lines before this; all of it: hutch attach --after 0 {self._name}"
-        return [*([Line(note, "dim")] if missing else []), *self._kept]
+    def all(self) -> list[Rendered]:
+        """The buffered lines, after a note on how many were omitted."""
+        omitted = self._count - len(self._buffer)
+        note = f"… {omitted} earlier lines; to see all: hutch attach --after 0 {self._name}"
+        return [*([Line(note, "dim")] if omitted else []), *self._buffer]

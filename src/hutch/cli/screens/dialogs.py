@@ -1,4 +1,4 @@
-"""What is asked and shown on top of the full screen."""
+"""Dialogs and overlays of the full-screen app."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,22 +27,22 @@ BOX = """
 {name} .hint {{ color: $text-muted; margin-top: 1; }}
 """
 HELP = """\
-enter  watch the session, speak with its agent, answer what it asks
-n      a new session            d      what has changed in it
-p      pause it                 r      let it go on
+enter  watch the session, talk to its agent, answer its questions
+n      new session              d      show its changes
+p      pause it                 r      resume it
 c      cancel its run           x      end it
 /      search; Escape ends it   t      light or dark
-q      quit; sessions go on"""
+q      quit; sessions continue"""
 FIELDS = (
-    ("prompt", "What is to be done?"),
-    ("repository", "A directory or an address; empty begins with nothing"),
-    ("persona", "Who works on it; empty is the usual one"),
-    ("model", "provider:name; empty is the usual one"),
+    ("prompt", "The task"),
+    ("repository", "A directory or an address; empty for an empty workspace"),
+    ("persona", "The agent's persona; empty for the default"),
+    ("model", "provider:name; empty for the default"),
 )
 
 
 class NewSession(ModalScreen[dict[str, str] | None]):
-    """What a new session is to be."""
+    """The form for a new session."""
 
     CSS = BOX.format(name="NewSession") + "NewSession Label { margin-top: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "dismiss(None)", "back", priority=True)]
@@ -53,21 +53,21 @@ class NewSession(ModalScreen[dict[str, str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("A new session", markup=False)
+            yield Static("New session", markup=False)
             for name, help_ in FIELDS:
                 here = (
                     str(Path.cwd()) if name == "repository" and self._local and Path(".git").exists() else ""
                 )
                 yield Label(name)
                 yield Input(here, placeholder=help_, id=name, compact=True)
-            yield Static("Tab goes on, Enter makes it, Escape goes back", classes="hint", markup=False)
+            yield Static("Tab: next field, Enter: create, Escape: cancel", classes="hint", markup=False)
 
     def on_input_submitted(self) -> None:
         self.dismiss({name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS})
 
 
 class Confirm(ModalScreen[bool]):
-    """A question that only `y` or `yes` and Enter answer with yes."""
+    """A question; only `y` or `yes` with Enter confirms it."""
 
     CSS = BOX.format(name="Confirm")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,7 +82,7 @@ class Confirm(ModalScreen[bool]):
         with Vertical():
             yield Static(self._question, markup=False)
             yield Input(compact=True)
-            yield Static("yes and Enter, or Escape", classes="hint", markup=False)
+            yield Static("Type yes and press Enter, or press Escape", classes="hint", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
@@ -92,7 +92,7 @@ class Confirm(ModalScreen[bool]):
 
 
 class Help(ModalScreen[None]):
-    """The keys."""
+    """Explains the keys."""
 
     CSS = BOX.format(name="Help")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -106,7 +106,7 @@ class Help(ModalScreen[None]):
 
 
 class PatchScreen(Screen[None]):
-    """What has changed in a session."""
+    """The changes in a session, as a patch."""
 
     CSS = """
     PatchScreen #head { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
@@ -121,7 +121,7 @@ class PatchScreen(Screen[None]):
         self._client, self._session = client, session
 
     def compose(self) -> ComposeResult:
-        yield Static(f"What has changed in {short(self._session['id'])}", id="head", markup=False)
+        yield Static(f"Changes in {short(self._session['id'])}", id="head", markup=False)
         yield RichLog(min_width=0, auto_scroll=False)
         yield Footer(compact=True)
 
@@ -134,8 +134,8 @@ class PatchScreen(Screen[None]):
         lines: list[Line]
         try:
             found = await self._client.get(f"/sessions/{self._session['id']}/diff")
-            lines = patch_lines(found["patch"]) or [Line("Nothing differs from where it began.", "dim")]
-            lines += [Line("The rest of the patch is too long to be shown.", "bad")] if found["cut"] else []
+            lines = patch_lines(found["patch"]) or [Line("There are no changes.", "dim")]
+            lines += [Line("The patch is too long; the rest is not shown.", "bad")] if found["cut"] else []
         except HutchError as error:
             lines = [Line(str(error), "bad")]
         log = self.query_one(RichLog)

@@ -1,4 +1,4 @@
-"""A line that somebody types, key by key. Nothing here reads or draws."""
+"""Edits a line key by key. Does no input or output itself."""
 
 import codecs
 import re
@@ -12,7 +12,7 @@ MAX_HISTORY = 200
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A whole line."""
+    """A submitted line."""
 
     text: str
 
@@ -32,41 +32,41 @@ Action = Submit | Leave | Suspend
 
 @dataclass(slots=True)
 class LineEditor:
-    """What was typed so far, and where the cursor stands in it."""
+    """The text typed so far, with the cursor's position in it."""
 
     text: str = ""
     cursor: int = 0
     history: list[str] = field(default_factory=list)
-    _at: int = 0  # in the history; its end is the line being typed
-    _kept: str = ""
-    _coming: str = ""
+    _at: int = 0  # index into the history; its end is the line being typed
+    _draft: str = ""
+    _pending: str = ""
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
 
     def feed(self, data: bytes) -> list[Action]:
-        """Keys, as the terminal sends them."""
-        self._coming += self._decoder.decode(data)
+        """Process keys as the terminal sends them."""
+        self._pending += self._decoder.decode(data)
         actions: list[Action] = []
-        while self._coming:
-            if self._coming.startswith(PASTE):
-                pasted, end, rest = self._coming[len(PASTE) :].partition(PASTED)
+        while self._pending:
+            if self._pending.startswith(PASTE):
+                pasted, end, rest = self._pending[len(PASTE) :].partition(PASTED)
                 if not end:
                     break
                 self._insert(pasted.replace("\r\n", "\n").replace("\r", "\n"))
-                self._coming = rest
+                self._pending = rest
                 continue
-            if found := SEQUENCE.match(self._coming):
-                self._coming = self._coming[found.end() :]
+            if found := SEQUENCE.match(self._pending):
+                self._pending = self._pending[found.end() :]
                 self._sequence(found[0])
                 continue
-            if UNFINISHED.match(self._coming):
-                if self._coming != "\x1b":
+            if UNFINISHED.match(self._pending):
+                if self._pending != "\x1b":
                     break
-                self._coming = ""  # the key Escape by itself
+                self._pending = ""  # the Escape key alone
                 self._set("")
                 continue
-            key, self._coming = self._coming[0], self._coming[1:]
+            key, self._pending = self._pending[0], self._pending[1:]
             if action := self._key(key):
                 actions.append(action)
         return actions
@@ -105,7 +105,7 @@ class LineEditor:
         if text.strip() and self.history[-1:] != [text]:
             self.history = [*self.history, text][-MAX_HISTORY:]
         self._set("")
-        self._at, self._kept = len(self.history), ""
+        self._at, self._draft = len(self.history), ""
         return Submit(text)
 
     def _sequence(self, sequence: str) -> None:
@@ -129,14 +129,14 @@ class LineEditor:
 
     def _recall(self, by: int) -> None:
         if self._at == len(self.history):
-            self._kept = self.text
+            self._draft = self.text
         self._at = min(max(0, self._at + by), len(self.history))
-        self._set(self.history[self._at] if self._at < len(self.history) else self._kept)
+        self._set(self.history[self._at] if self._at < len(self.history) else self._draft)
 
     def _insert(self, text: str) -> None:
-        kept = "".join(sign for sign in text if sign.isprintable() or sign in "\n\t")
-        self.text = self.text[: self.cursor] + kept + self.text[self.cursor :]
-        self.cursor += len(kept)
+        allowed = "".join(char for char in text if char.isprintable() or char in "\n\t")
+        self.text = self.text[: self.cursor] + allowed + self.text[self.cursor :]
+        self.cursor += len(allowed)
 
     def _delete(self, start: int, end: int) -> None:
         self.text = self.text[:start] + self.text[end:]

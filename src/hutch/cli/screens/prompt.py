@@ -1,7 +1,7 @@
-"""Output that scrolls, and under it a line to type on while it does.
+"""Scrolling output with a status line and a prompt below it.
 
-What is finished goes into the terminal's own scrollback. The last rows, the line that is
-being written, one that says how things are, and the one to type on, are drawn anew each time.
+Finished lines go into the terminal's own scrollback. The last rows, which are the unfinished line, the
+status and the prompt, are redrawn after each change.
 """
 
 import os
@@ -15,30 +15,30 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from hutch.cli.render.layout import BOLD, OFF, TerminalLines, coloured
-from hutch.cli.render.transcript import Shown
+from hutch.cli.render.transcript import Rendered
 from hutch.cli.screens.line_editor import LineEditor
 
 DIM = "\x1b[2m"
 MARKED_PASTES, PLAIN_PASTES = "\x1b[?2004h", "\x1b[?2004l"
-ALL_AT_ONCE, NOW = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows it shows no half-drawn rows
+BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"  # terminals that support it avoid half-drawn rows
 
 
 class PromptScreen:
-    """The user's terminal, from `opened` on."""
+    """Draws on the user's terminal within `opened`."""
 
     def __init__(self) -> None:
         self.editor = LineEditor()
         self.label = "> "
         self.status = ""
-        self.paper = TerminalLines(self._columns())
-        self._above = 0  # rows that we have drawn above the one to type on
+        self.layout = TerminalLines(self._columns())
+        self._above = 0  # rows drawn above the prompt
         self._drawn = False
         self._last: tuple[list[str], str] = ([], "")
         self._saved: list[Any] = []
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Take the keys one by one, and give the terminal back as it was."""
+        """Read keys one by one, and restore the terminal afterwards."""
         self._saved = termios.tcgetattr(0)
         try:
             self._take()
@@ -48,7 +48,7 @@ class PromptScreen:
 
     @contextmanager
     def given_back(self) -> Iterator[None]:
-        """For as long as we are stopped."""
+        """Restore the terminal while the process is suspended."""
         self._give_back()
         try:
             yield
@@ -56,28 +56,28 @@ class PromptScreen:
             self._take()
             self.draw()
 
-    def show(self, shown: Iterable[Shown]) -> None:
-        """Put something above the line to type on."""
-        self.paper.columns = self._columns()
-        lines = "".join(f"{coloured(line)}\r\n" for line in self.paper.put(shown))
+    def show(self, items: Iterable[Rendered]) -> None:
+        """Print items above the prompt."""
+        self.layout.columns = self._columns()
+        lines = "".join(f"{coloured(line)}\r\n" for line in self.layout.put(items))
         if lines:
             self._write(lines)
         else:
             self.draw()
 
     def draw(self) -> None:
-        """Draw the last rows again, when something in them has changed."""
+        """Redraw the last rows if they have changed."""
         if not self._drawn or self._rows() != self._last:
             self._write("")
 
     def end_line(self) -> None:
-        """Finish the line that is being written."""
-        self._write("".join(f"{coloured(line)}\r\n" for line in self.paper.end()))
+        """Finish the unfinished line."""
+        self._write("".join(f"{coloured(line)}\r\n" for line in self.layout.end()))
 
     def _take(self) -> None:
         tty.setcbreak(0, termios.TCSADRAIN)
         modes = termios.tcgetattr(0)
-        modes[3] &= ~termios.ISIG  # Ctrl-C and Ctrl-Z come as keys
+        modes[3] &= ~termios.ISIG  # Ctrl-C and Ctrl-Z arrive as keys
         modes[0] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSADRAIN, modes)
         sys.stdout.write(MARKED_PASTES)
@@ -95,9 +95,9 @@ class PromptScreen:
         return f"\r{up}\x1b[J" if self._drawn else ""
 
     def _rows(self) -> tuple[list[str], str]:
-        """The rows above the one to type on, and that one, with the cursor put in its place."""
+        """The rows above the prompt, and the prompt with the cursor in position."""
         columns = self._columns()
-        above = [row for row in (self.paper.begun,) if row]
+        above = [row for row in (self.layout.unfinished,) if row]
         above.append(DIM + set_cell_size(self.status, columns - 1).rstrip() + OFF)
         typed, at = self._typed(columns)
         return above, f"{typed}\r\x1b[{at}C"
@@ -105,22 +105,22 @@ class PromptScreen:
     def _write(self, lines: str) -> None:
         above, typed = self._last = self._rows()
         rows = "".join(f"{row}\r\n" for row in above) + typed
-        sys.stdout.write(f"{ALL_AT_ONCE}{self._to_top()}{lines}{rows}{NOW}")
+        sys.stdout.write(f"{BEGIN_UPDATE}{self._to_top()}{lines}{rows}{END_UPDATE}")
         sys.stdout.flush()
         self._drawn, self._above = True, len(above)
 
     def _typed(self, columns: int) -> tuple[str, int]:
-        """The row to type on, and the column of the cursor in it."""
+        """The prompt row, and the column of the cursor in it."""
         label = self.label if cell_len(self.label) < columns // 2 else "> "
-        room = columns - cell_len(label) - 1
+        width = columns - cell_len(label) - 1
         text = self.editor.text.replace("\n", "⏎").replace("\t", " ")
         start = 0
-        while cell_len(text[start : self.editor.cursor]) >= room:
-            start += 1  # what is typed is longer than the row: its end is what counts
-        seen = text[start:]
-        while cell_len(seen) > room:
-            seen = seen[:-1]
-        return f"{BOLD}{label}{OFF}{seen}", cell_len(label) + cell_len(text[start : self.editor.cursor])
+        while cell_len(text[start : self.editor.cursor]) >= width:
+            start += 1  # the text is wider than the row: show the part before the cursor
+        visible = text[start:]
+        while cell_len(visible) > width:
+            visible = visible[:-1]
+        return f"{BOLD}{label}{OFF}{visible}", cell_len(label) + cell_len(text[start : self.editor.cursor])
 
     @staticmethod
     def _columns() -> int:

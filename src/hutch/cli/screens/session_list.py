@@ -1,4 +1,4 @@
-"""All sessions on the full screen, and what goes on in the one that is chosen."""
+"""The list of sessions in the full-screen app, with a preview of the selected one."""
 
 from typing import Any, ClassVar
 
@@ -26,22 +26,20 @@ from hutch.cli.session_options import repository_address
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.system.terminal_text import one_line
 
-POLL_S = 1.0
-SETTLE_S = 0.15  # a session that is only passed on the way to another is not loaded
+POLL_INTERVAL_S = 1.0
+PREVIEW_DELAY_S = 0.15  # so that sessions the cursor only passes are not loaded
 MAX_COUNT = 200
-WIDE = 120  # columns from which list and preview stand side by side
+WIDE_COLUMNS = 120  # the width from which list and preview are side by side
 COLUMNS = ("ID", "State", "Age", "Owner", "Purpose")
 
 
 class SessionTable(DataTable[Text]):
-    """The list; Enter opens the one that the cursor is on."""
+    """The table; Enter attaches to the selected session."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "attach")]
 
 
 class ListScreen(Screen[None]):
-    """The sessions."""
-
     CSS = """
     #title { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
     #title.away { background: $error; }
@@ -74,13 +72,13 @@ class ListScreen(Screen[None]):
         self.client = client
         self.sessions: list[dict[str, Any]] = []
         self._query = ""
-        self._settling: Timer | None = None
+        self._preview_timer: Timer | None = None
         self._previewed = ""
-        self._made = ""  # a session that the cursor is to go to, once it is in the list
+        self._created = ""  # the cursor moves to this session once it is in the list
 
     def compose(self) -> ComposeResult:
         yield Static("Hutch", id="title", markup=False)
-        yield Input(placeholder="words in purpose, prompts or repository", id="search", compact=True)
+        yield Input(placeholder="search purpose, prompts and repository", id="search", compact=True)
         with Container(id="body"):
             yield SessionTable(id="list", cursor_type="row")
             yield TranscriptView(id="preview")
@@ -92,10 +90,10 @@ class ListScreen(Screen[None]):
             table.add_column(name, key=name)
         table.focus()
         self._poll()
-        self.set_interval(POLL_S, self._poll)
+        self.set_interval(POLL_INTERVAL_S, self._poll)
 
     def on_resize(self, event: Resize) -> None:
-        self.query_one("#body").set_class(event.size.width >= WIDE, "wide")
+        self.query_one("#body").set_class(event.size.width >= WIDE_COLUMNS, "wide")
 
     # --- the list ---
 
@@ -103,15 +101,15 @@ class ListScreen(Screen[None]):
     async def _poll(self) -> None:
         title = self.query_one("#title", Static)
         try:
-            asked = {"limit": MAX_COUNT, "q": self._query}
-            answer = await self.client.request("GET", "/sessions", params=asked, again=False)
+            query = {"limit": MAX_COUNT, "q": self._query}
+            answer = await self.client.request("GET", "/sessions", params=query, again=False)
         except (HutchError, httpx2.HTTPError) as error:
             title.update(
-                "The server is away; waiting for it" if isinstance(error, Unavailable) else str(error)
+                "Disconnected; waiting for the server" if isinstance(error, Unavailable) else str(error)
             )
             title.add_class("away")
             try:
-                await self.client.look_again()
+                await self.client.refresh_address()
             except Unavailable:
                 return
             return
@@ -128,9 +126,9 @@ class ListScreen(Screen[None]):
         )
 
     def _fill(self, sessions: list[dict[str, Any]]) -> None:
-        """Bring the table up to date; the cursor stays on the session that it is on."""
+        """Update the table; the cursor stays on its session."""
         table = self.query_one(SessionTable)
-        chosen = self._made or (self.chosen or {}).get("id")
+        chosen = self._created or (self.chosen or {}).get("id")
         same = [each["id"] for each in sessions] == [each["id"] for each in self.sessions]
         old, self.sessions = self.sessions, sessions
         if same and table.row_count:
@@ -146,13 +144,20 @@ class ListScreen(Screen[None]):
         ids = [each["id"] for each in sessions]
         if chosen in ids:
             table.move_cursor(row=ids.index(chosen), animate=False)
-            self._made = ""
+            self._created = ""
         if not sessions:
             self._previewed = ""
             view = self.query_one(TranscriptView)
             view.clear()
             view.put(
-                [Line("None fits." if self._query else "There are no sessions yet. n makes one.", "dim")]
+                [
+                    Line(
+                        "No session matches."
+                        if self._query
+                        else "There are no sessions yet. Press n to create one.",
+                        "dim",
+                    )
+                ]
             )
 
     def _cells(self, session: dict[str, Any]) -> list[Text]:
@@ -170,11 +175,11 @@ class ListScreen(Screen[None]):
     # --- the preview ---
 
     def on_data_table_row_highlighted(self) -> None:
-        if self._settling:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_S, self._settled)
+        if self._preview_timer:
+            self._preview_timer.stop()
+        self._preview_timer = self.set_timer(PREVIEW_DELAY_S, self._preview_chosen)
 
-    def _settled(self) -> None:
+    def _preview_chosen(self) -> None:
         chosen = self.chosen
         if chosen and chosen["id"] != self._previewed:
             self._previewed = chosen["id"]
@@ -189,7 +194,7 @@ class ListScreen(Screen[None]):
         except HutchError as error:
             view.put([Line(str(error), "bad")])
 
-    # --- what is done ---
+    # --- actions ---
 
     def on_data_table_row_selected(self) -> None:
         if self.chosen:
@@ -205,22 +210,22 @@ class ListScreen(Screen[None]):
         self.app.push_screen(SessionScreen(self.client, session))
 
     def action_new(self) -> None:
-        def answered(wanted: dict[str, str] | None) -> None:
-            if wanted is not None:
-                self._make(wanted)
+        def answered(fields: dict[str, str] | None) -> None:
+            if fields is not None:
+                self._create(fields)
 
         self.app.push_screen(NewSession(local=self.client.address.is_local), answered)
 
     @work(group="new")
-    async def _make(self, wanted: dict[str, str]) -> None:
+    async def _create(self, fields: dict[str, str]) -> None:
         try:
-            wanted["repository"] = repository_address(wanted["repository"], self.client.address.is_local)
-            made = await self.client.post("/sessions", wanted)
+            fields["repository"] = repository_address(fields["repository"], self.client.address.is_local)
+            created = await self.client.post("/sessions", fields)
         except HutchError as error:
             self.notify(str(error), severity="error", markup=False)
             return
-        self._made = made["id"]
-        self._open(made["id"])
+        self._created = created["id"]
+        self._open(created["id"])
 
     def action_give(self, kind: str) -> None:
         if self.chosen:
@@ -236,7 +241,7 @@ class ListScreen(Screen[None]):
                 self._give(chosen, "end")
 
         name = f"{short(chosen['id'])}, {one_line(chosen['purpose'], 60)}"
-        self.app.push_screen(Confirm(f"End the session {name}? Its files are kept."), answered)
+        self.app.push_screen(Confirm(f"End the session {name}? Its files stay."), answered)
 
     @work(group="give")
     async def _give(self, session: dict[str, Any], kind: str) -> None:

@@ -1,4 +1,4 @@
-"""One session on the full screen: what happens in it, and a line to type on."""
+"""One session in the full-screen app: its transcript and a prompt."""
 
 from typing import Any, ClassVar
 
@@ -10,22 +10,20 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from hutch.cli.client import Client
-from hutch.cli.render.transcript import Line, Shown
+from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.conversation import Conversation
 from hutch.cli.screens.dialogs import PatchScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
-from hutch.cli.screens.typed_line import HELP, Said
+from hutch.cli.screens.typed_line import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions
 from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line
 
-TICK_S = 1.0
+TICK_INTERVAL_S = 1.0
 
 
 class SessionScreen(Screen[None]):
-    """A visit."""
-
     CSS = """
     #head { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
     #status { height: 1; color: $text-muted; background: $surface; padding: 0 1; }
@@ -49,12 +47,12 @@ class SessionScreen(Screen[None]):
 
     def __init__(self, client: Client, session: dict[str, Any]) -> None:
         super().__init__()
-        self.talk = Conversation(ServedSessions(client), session)
+        self.conversation = Conversation(ServedSessions(client), session)
         self._client = client
 
     def compose(self) -> ComposeResult:
-        purpose = one_line(self.talk.session["purpose"], 200)
-        yield Static(f"{short(self.talk.id)}  {purpose}", id="head", markup=False)
+        purpose = one_line(self.conversation.session["purpose"], 200)
+        yield Static(f"{short(self.conversation.id)}  {purpose}", id="head", markup=False)
         yield TranscriptView()
         yield Static(id="status", markup=False)
         with Horizontal(id="typing"):
@@ -64,62 +62,62 @@ class SessionScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
-        self._look()
+        self._update_status()
         self._watch()
-        self.set_interval(TICK_S, self._tick)
+        self.set_interval(TICK_INTERVAL_S, self._tick)
 
     @work
     async def _watch(self) -> None:
         try:
-            await self.talk.watch(self._show)
+            await self.conversation.watch(self._show)
         except HutchError as error:
             self._show([Line(str(error), "bad")])
 
     async def _tick(self) -> None:
-        await self.talk.look()
-        self._look()
+        await self.conversation.refresh()
+        self._update_status()
 
-    def _show(self, shown: list[Shown]) -> None:
-        self.query_one(TranscriptView).put(shown)
-        self._look()
+    def _show(self, items: list[Rendered]) -> None:
+        self.query_one(TranscriptView).put(items)
+        self._update_status()
 
-    def _look(self) -> None:
+    def _update_status(self) -> None:
         status = self.query_one("#status", Static)
-        status.update(self.talk.status)
-        status.set_class(self.talk.asked is not None, "asks")
-        self.query_one("#label", Static).update(self.talk.label)
+        status.update(self.conversation.status)
+        status.set_class(self.conversation.question is not None, "asks")
+        self.query_one("#label", Static).update(self.conversation.label)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.value = ""
-        self._do(self.talk.line(event.value))
+        self._do(self.conversation.line(event.value))
 
-    def _do(self, said: Said | None) -> None:
-        match said:
+    def _do(self, typed: TypedInput | None) -> None:
+        match typed:
             case None:
-                self._look()
-            case Said("help"):
+                self._update_status()
+            case TypedInput("help"):
                 self.action_help()
-            case Said("leave"):
+            case TypedInput("leave"):
                 self.action_leave()
-            case Said("unknown"):
-                self._show([Line(str(said.fields["why"]), "bad")])
-            case Said("diff"):
+            case TypedInput("unknown"):
+                self._show([Line(str(typed.fields["why"]), "bad")])
+            case TypedInput("diff"):
                 self.action_diff()
             case _:
-                self._give(said)
+                self._give(typed)
 
     @work(group="give")
-    async def _give(self, said: Said) -> None:
-        self._show(await self.talk.give(said))
+    async def _give(self, typed: TypedInput) -> None:
+        self._show(await self.conversation.give(typed))
 
     def action_give(self, kind: str) -> None:
-        self._give(Said(kind))
+        self._give(TypedInput(kind))
 
     def action_leave(self) -> None:
         self.dismiss()
 
     def action_diff(self) -> None:
-        self.app.push_screen(PatchScreen(self._client, self.talk.session))
+        self.app.push_screen(PatchScreen(self._client, self.conversation.session))
 
     def action_help(self) -> None:
         self._show([Line(line, "dim") for line in HELP])

@@ -1,4 +1,4 @@
-"""A part of the full screen on which a session is shown as it goes on."""
+"""The panel of the full-screen app that shows a session live."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from textual.containers import Vertical
 from textual.widgets import RichLog, Static
 
 from hutch.cli.render.layout import TerminalLines
-from hutch.cli.render.transcript import Line, Shown
+from hutch.cli.render.transcript import Line, Rendered
 
 MAX_LINES = 5000
-NARROWEST = 30
+MIN_COLUMNS = 30
 DARK = {
     "plain": "",
     "strong": "bold",
@@ -38,40 +38,40 @@ def text_of(line: Line, *, dark: bool) -> Text:
 
 
 class TranscriptView(Vertical):
-    """Lines that scroll, and the one that is being written under them."""
+    """Scrolling lines, with the unfinished line below them."""
 
     DEFAULT_CSS = """
     TranscriptView { height: 1fr; }
     TranscriptView RichLog { height: 1fr; background: $background; scrollbar-size-vertical: 1; }
-    TranscriptView #begun { height: auto; }
+    TranscriptView #unfinished { height: auto; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._paper = TerminalLines()
-        self._early: list[Shown] = []  # came before it was known how wide this is
+        self._terminal_lines = TerminalLines()
+        self._early: list[Rendered] = []  # items from before the width was known
 
     def compose(self) -> ComposeResult:
         yield RichLog(max_lines=MAX_LINES, min_width=0)
-        yield Static(id="begun", markup=False)
+        yield Static(id="unfinished", markup=False)
 
     def on_mount(self) -> None:
         log = self.query_one(RichLog)
         log.can_focus = False
-        log.anchor()  # when it gets lower, its last lines stay visible
-        self.query_one("#begun").display = False
+        log.anchor()  # its last lines stay visible when its height shrinks
+        self.query_one("#unfinished").display = False
 
-    def put(self, shown: Sequence[Shown]) -> None:
-        """Show more."""
+    def put(self, items: Sequence[Rendered]) -> None:
+        """Append items."""
         if not self.size.width:
-            self._early += shown
+            self._early += items
             return
-        log, begun = self.query_one(RichLog), self.query_one("#begun", Static)
-        self._paper.columns = max(NARROWEST, self.size.width - 1)
-        for line in self._paper.put(shown):
+        log, unfinished = self.query_one(RichLog), self.query_one("#unfinished", Static)
+        self._terminal_lines.columns = max(MIN_COLUMNS, self.size.width - 1)
+        for line in self._terminal_lines.put(items):
             log.write(text_of(line, dark=self.app.current_theme.dark))
-        begun.update(Text(self._paper.begun))
-        begun.display = bool(self._paper.begun)
+        unfinished.update(Text(self._terminal_lines.unfinished))
+        unfinished.display = bool(self._terminal_lines.unfinished)
 
     def on_resize(self) -> None:
         early, self._early = self._early, []
@@ -79,9 +79,9 @@ class TranscriptView(Vertical):
             self.put(early)
 
     def clear(self) -> None:
-        self._paper, self._early = TerminalLines(), []
+        self._terminal_lines, self._early = TerminalLines(), []
         self.query_one(RichLog).clear()
-        self.query_one("#begun").display = False
+        self.query_one("#unfinished").display = False
 
     def page(self, by: int) -> None:
         """Scroll up or down."""

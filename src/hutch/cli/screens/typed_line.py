@@ -1,21 +1,21 @@
-"""What somebody says to a session in a line: a message for its agent, or a command that begins with /."""
+"""Parses a typed line: a message to the agent, or a command that begins with /."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 HELP = (
-    "What you type goes to the agent: at work, it hears it before its next step.",
-    "/cancel    stop what it is doing; the session goes on",
-    "/pause     stop where it is, until /resume",
-    "/undo      put files and conversation back to before the last run",
-    "/diff      what has changed since the session began",
+    "Type a message to the agent. A running agent gets it before its next step.",
+    "/cancel    cancel the run; the session continues",
+    "/pause     pause the session until /resume",
+    "/undo      restore files and conversation to before the last run",
+    "/diff      show the changes since the session began",
     "/end       end the session; a reason may follow",
-    "/leave     leave, as Ctrl-C does; the session goes on",
-    "Alt-Enter begins a new line, // a message that begins with /.",
+    "/leave     detach, like Ctrl-C; the session continues",
+    "Alt-Enter inserts a new line; // starts a message that begins with /.",
 )
 INPUTS = ("cancel", "pause", "resume", "undo", "end")
 OTHERS = {"help": "help", "?": "help", "diff": "diff", "leave": "leave", "quit": "leave", "detach": "leave"}
-MAX_REASON_CHARS = 1000  # as the API takes them
+MAX_REASON_CHARS = 1000  # the API's limit
 Consent = Literal["once", "session", "always", "no"]
 ANSWERS: dict[str, Consent] = {
     "y": "once",
@@ -30,31 +30,31 @@ ANSWERS: dict[str, Consent] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An input for the session, or something that is done here."""
+class TypedInput:
+    """A parsed line: an input for the session, or a command of the client."""
 
     kind: str
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def parse_line(line: str) -> Said:
-    """What is meant by a line."""
+def parse_line(line: str) -> TypedInput:
+    """Parse a line outside of a question."""
     if not line.startswith("/") or line.startswith("//"):
-        return Said("message", {"text": line.removeprefix("/") if line.startswith("//") else line})
+        return TypedInput("message", {"text": line.removeprefix("/") if line.startswith("//") else line})
     word, _, rest = line[1:].partition(" ")
     if word == "end":
-        return Said("end", {"reason": rest.strip()[:MAX_REASON_CHARS]})
+        return TypedInput("end", {"reason": rest.strip()[:MAX_REASON_CHARS]})
     if word in INPUTS:
-        return Said(word)
+        return TypedInput(word)
     if word in OTHERS:
-        return Said(OTHERS[word])
-    return Said("unknown", {"why": f"There is no /{word[:40]}. /help tells what there is."})
+        return TypedInput(OTHERS[word])
+    return TypedInput("unknown", {"why": f"There is no command /{word[:40]}. /help lists the commands."})
 
 
 def answer_to(line: str) -> Consent | None:
-    """The answer to whether a tool may be used; None when the line is not exactly one of the words.
+    """The answer to an approval; None when the line is not exactly one of the answers.
 
     All clients use this. A line that only begins like an answer never allows anything: "absolutely not"
-    begins with the letter for "always".
+    begins with the "a" of "always".
     """
     return ANSWERS.get(line.strip().lower())
