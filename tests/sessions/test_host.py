@@ -314,7 +314,7 @@ async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None
             for number in range(3)
         ]
         await until(server, made[0].id, "run.started")
-        places = [(await sessions.show(server.services, who, each.id)).place for each in made]
+        places = [(await sessions.show(server.services, who, each.id)).queue_position for each in made]
         assert places == [None, 1, 2]
         for each in made:
             events = await until(server, each.id, "run.ended")
