@@ -121,7 +121,7 @@ async def test_a_caller_that_is_cancelled_stops_the_wire(speaker: Speaker, tmp_p
         asking = asyncio.create_task(ask(opened.model))
         async with asyncio.timeout(DEADLINE_S):
             if opened.wire:
-                await opened.wire.begun.wait()
+                await opened.wire.sent.wait()
             else:
                 await asyncio.sleep(0.01)
             asking.cancel()

@@ -76,7 +76,7 @@ def test_the_mode_stays(files: EditedFiles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "edits", "error", "told"),
+    ("path", "edits", "error", "words"),
     [
         ("none.txt", [Replace("a", "b")], NotFound, "none.txt"),
         ("x.bin", [Replace("a", "b")], BadRequest, "'x.bin' was not changed. The file is binary"),
@@ -86,10 +86,10 @@ def test_the_mode_stays(files: EditedFiles) -> None:
     ],
 )
 def test_a_refused_edit_changes_nothing(
-    files: EditedFiles, path: str, edits: list, error: type[Exception], told: str
+    files: EditedFiles, path: str, edits: list, error: type[Exception], words: str
 ) -> None:
     before = files.seen()
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=words):
         edit_file(files, path, edits)
     assert files.seen() == before
 
@@ -155,7 +155,7 @@ def test_a_diff_of_git_applies_all_its_operations(files: EditedFiles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "words"),
     [
         (
             ["*** Add File: n.txt", "+x", "*** Update File: gone.txt", "-a", "+b"],
@@ -182,13 +182,13 @@ def test_a_diff_of_git_applies_all_its_operations(files: EditedFiles) -> None:
     ],
 )
 def test_a_patch_that_fails_anywhere_changes_nothing(
-    files: EditedFiles, tmp_path_factory: pytest.TempPathFactory, lines: list[str], told: str
+    files: EditedFiles, tmp_path_factory: pytest.TempPathFactory, lines: list[str], words: str
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "out.txt"
     outside.write_text("out\n")
     (files.root / "link.txt").symlink_to(outside)
     before = files.seen()
-    with pytest.raises((BadRequest, Denied), match=f"^Nothing was changed. .*{told}"):
+    with pytest.raises((BadRequest, Denied), match=f"^Nothing was changed. .*{words}"):
         apply_patch(files, envelope(*lines))
     assert files.seen() == before
 

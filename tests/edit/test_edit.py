@@ -85,7 +85,7 @@ def test_lines_are_written_with_the_files_ends(content: str, edit: ReplaceLines,
 
 
 @pytest.mark.parametrize(
-    ("content", "old", "new", "expected", "told"),
+    ("content", "old", "new", "expected", "words"),
     [
         ("a\r\nb\r\nc\r\n", "a\nb\n", "a\nx\nb\n", "a\r\nx\r\nb\r\nc\r\n", "other line ends"),
         ("1\r\n2\r3\n4\r\n", "1\n2\n3\n4\n", "1\n2\nX\n4\n", "1\r\n2\rX\r\n4\r\n", "other line ends"),
@@ -111,11 +111,11 @@ def test_lines_are_written_with_the_files_ends(content: str, edit: ReplaceLines,
     ],
 )
 def test_the_ladder_tolerates_mistakes_with_a_note(
-    content: str, old: str, new: str, expected: str, told: str
+    content: str, old: str, new: str, expected: str, words: str
 ) -> None:
     plan = plan_edits(content, [Replace(old, new)])
     assert plan.content == expected
-    assert told in plan.notes[0]
+    assert words in plan.notes[0]
 
 
 def test_new_text_is_indented_as_much_as_the_quote_was_off() -> None:
@@ -241,7 +241,7 @@ def test_new_text_elsewhere_does_not_hide_that_the_quote_was_wrong() -> None:
     with pytest.raises(Conflict, match="Did you mean"):
         edited(content, Replace("    return compute(a, c)", "    return None"))
     with pytest.raises(Conflict, match="not in the file"):
-        edited("x = [1, 2]\n", Replace("gone", "2"))  # too short to be told from other text
+        edited("x = [1, 2]\n", Replace("gone", "2"))  # too short to be significant
 
 
 def test_identical_lines_change_nothing() -> None:
@@ -288,7 +288,7 @@ def test_a_placeholder_that_the_file_has_may_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "edit", "told"),
+    ("content", "edit", "words"),
     [
         ("a\n", Replace("a", "a"), "the same text"),
         ("a\nb\n", Replace("", "x"), r"insert_line \(0 is the start, 2 the end\)"),
@@ -299,8 +299,8 @@ def test_a_placeholder_that_the_file_has_may_stay() -> None:
         ("a\nb\n", ReplaceLines(0, 1, "x"), "count from 1"),
     ],
 )
-def test_invalid_edits_are_refused_with_a_hint(content: str, edit: Replace, told: str) -> None:
-    with pytest.raises(BadRequest, match=told):
+def test_invalid_edits_are_refused_with_a_hint(content: str, edit: Replace, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
         edited(content, edit)
 
 
@@ -321,7 +321,7 @@ def test_no_edit_and_too_many_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "edit"),
+    ("data", "edit"),
     [
         ({"old": "a", "new": "b"}, Replace("a", "b")),
         (
@@ -333,12 +333,12 @@ def test_no_edit_and_too_many_are_refused() -> None:
         ({"insert_line": 0, "new": "x"}, InsertLines(0, "x")),
     ],
 )
-def test_edits_are_parsed_from_client_data(given: dict, edit: Replace) -> None:
-    assert parse_edit(given) == edit
+def test_edits_are_parsed_from_client_data(data: dict, edit: Replace) -> None:
+    assert parse_edit(data) == edit
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("data", "words"),
     [
         ({}, "An edit is {old, new, replace_all}.*has nothing"),
         ({"new": "x"}, r"has \['new'\]"),
@@ -350,6 +350,6 @@ def test_edits_are_parsed_from_client_data(given: dict, edit: Replace) -> None:
         ({"old": "a", "new": "b", "insert_line": 3}, "An edit with 'old' has no 'insert_line'"),
     ],
 )
-def test_an_invalid_edit_gets_the_valid_forms(given: dict, told: str) -> None:
-    with pytest.raises(BadRequest, match=told):
-        parse_edit(given)
+def test_an_invalid_edit_gets_the_valid_forms(data: dict, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        parse_edit(data)

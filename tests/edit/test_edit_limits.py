@@ -52,10 +52,10 @@ MOST_TEXT = 30_000  # characters that an answer may have
 )
 def test_a_hostile_edit_ends(content: str, path: str, old: str, new: str) -> None:
     try:
-        told = edit_file(OneFile(content), path, [{"old": old, "new": new}]).text
+        text = edit_file(OneFile(content), path, [{"old": old, "new": new}]).text
     except HutchError as error:
-        told = str(error)
-    assert 0 < len(told) < MOST_TEXT
+        text = str(error)
+    assert 0 < len(text) < MOST_TEXT
 
 
 def test_replacing_hundreds_of_thousands_ends() -> None:

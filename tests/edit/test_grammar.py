@@ -24,10 +24,10 @@ def test_a_text_has_its_syntax_nodes() -> None:
     tree = syntax_tree(PYTHON, "é = f(1)\n")
     (statement,) = tree.children(0)
     (assignment,) = tree.children(statement)
-    told = [
+    children = [
         (tree.nodes[each].field, tree.nodes[each].kind, tree.text(each)) for each in tree.children(assignment)
     ]
-    assert told == [("left", "identifier", "é"), (None, "=", "="), ("right", "call", "f(1)")]
+    assert children == [("left", "identifier", "é"), (None, "=", "="), ("right", "call", "f(1)")]
     assert (tree.is_valid, syntax_tree(PYTHON, "x = (").is_valid) == (True, False)
 
 

@@ -37,7 +37,7 @@ def test_only_removed_and_added_lines_are_touched(content: str, text: str, expec
 
 
 @pytest.mark.parametrize(
-    ("content", "told", "expected"),
+    ("content", "declared", "expected"),
     [
         ("a\nb", {"open_old": True}, "a\nc\n"),
         ("a\nb\n", {"open_new": True}, "a\nc"),
@@ -45,8 +45,10 @@ def test_only_removed_and_added_lines_are_touched(content: str, text: str, expec
         ("a\nb\nz\n", {"open_new": True}, "a\nc\nz\n"),  # cannot be so inside a file
     ],
 )
-def test_a_diff_can_declare_that_the_last_line_has_no_end(content: str, told: dict, expected: str) -> None:
-    assert plan_hunks(content, [hunk(" a\n-b\n+c", **told)]).content == expected
+def test_a_diff_can_declare_that_the_last_line_has_no_end(
+    content: str, declared: dict, expected: str
+) -> None:
+    assert plan_hunks(content, [hunk(" a\n-b\n+c", **declared)]).content == expected
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_wrappers_around_a_patch_are_ignored(patch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "words"),
     [
         ("", r"first line of a patch must be '\*\*\* Begin Patch', and it is missing"),
         ("bad", r"must be '\*\*\* Begin Patch', and it is 'bad'"),
@@ -97,8 +97,8 @@ def test_wrappers_around_a_patch_are_ignored(patch: str) -> None:
         ),
     ],
 )
-def test_errors_name_their_line(patch: str, told: str) -> None:
-    with pytest.raises(BadRequest, match=told):
+def test_errors_name_their_line(patch: str, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
         parse_envelope(strip_wrapper(patch))
 
 

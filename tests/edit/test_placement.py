@@ -72,9 +72,9 @@ def test_an_anchor_is_not_found_behind_other_text_of_a_line(quote: str) -> None:
 
 @pytest.mark.parametrize("quote", QUOTES)
 def test_a_heading_is_not_found_behind_other_text_of_a_line(quote: str) -> None:
-    wanted = replace(hunk("-    x = 1\n+    x = 2", line=3), heading="def zzz():")
+    with_heading = replace(hunk("-    x = 1\n+    x = 2", line=3), heading="def zzz():")
     with pytest.raises(Conflict, match=r"the heading 'def zzz\(\):' after its line numbers is not in"):
-        lines(f"{quote}\n{TWICE}", wanted)
+        lines(f"{quote}\n{TWICE}", with_heading)
 
 
 def test_a_line_that_quotes_the_anchor_is_not_the_anchor() -> None:
@@ -108,7 +108,7 @@ def test_hunks_out_of_order_are_fine_when_each_has_one_place() -> None:
 
 def test_the_end_of_the_file_decides() -> None:
     assert lines("m\nend\nm\nend\n", hunk("-m\n end", at_end=True)) == [2]
-    assert lines("m\nx\n", hunk("-m\n+n", at_end=True)) == [0]  # said wrongly, but there is one place
+    assert lines("m\nx\n", hunk("-m\n+n", at_end=True)) == [0]  # wrong, but there is only one place
 
 
 @pytest.mark.parametrize(("line", "found"), [(6, 5), (2, 1)])
@@ -233,11 +233,11 @@ def test_a_heading_may_be_the_beginning_of_a_line(heading: str) -> None:
 
 @pytest.mark.parametrize("line", [6, 1])
 def test_a_missing_heading_is_refused_by_name(line: int) -> None:
-    wanted = replace(hunk(" def b():\n-    x = 1\n+    x = 2", line=line), heading="def zzz():")
+    with_heading = replace(hunk(" def b():\n-    x = 1\n+    x = 2", line=line), heading="def zzz():")
     with pytest.raises(
         Conflict, match=r"The hunk: the heading 'def zzz\(\):' after its line numbers is not in"
     ):
-        lines(TWICE, wanted)
+        lines(TWICE, with_heading)
 
 
 def test_a_heading_may_be_a_line_that_the_patch_changes() -> None:
@@ -260,12 +260,12 @@ def test_similar_lines_are_those_below_the_anchor() -> None:
 
 def test_the_hint_says_when_nothing_below_the_anchor_is_similar() -> None:
     content = "def first():\n    total = price * count\n\ndef second():\n    pass\n"
-    said = (
+    message = (
         r"not in the file\. Nothing below 'def second\(\):' at line 4 is similar, but lines above it are\."
         r" Did you mean these lines\?\n     2\t"
     )
-    with pytest.raises(Conflict, match=said):
+    with pytest.raises(Conflict, match=message):
         lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
-    said = said.replace("def second", "def third").replace("line 4", "line 6")
-    with pytest.raises(Conflict, match=said):
+    message = message.replace("def second", "def third").replace("line 4", "line 6")
+    with pytest.raises(Conflict, match=message):
         lines(content + "def third():\n", hunk("+x", "def third():", "    total = price * counts"))

@@ -7,9 +7,9 @@ from hutch.edit.replacement import find
 
 def test_many_matches_are_listed_by_first_lines_and_total() -> None:
     page = IndexedText("x\n" * 60)
-    told = str(ambiguous(page, *find(page, "x")))
-    assert told.startswith("'old' is in the file 60 times: lines 1, 2, 3,")
-    assert " 50 and 10 more. Quote more" in told
+    message = str(ambiguous(page, *find(page, "x")))
+    assert message.startswith("'old' is in the file 60 times: lines 1, 2, 3,")
+    assert " 50 and 10 more. Quote more" in message
     page = IndexedText("x\n" * 5_000)
     assert "1000 or more times" in str(ambiguous(page, *find(page, "x")))
 
@@ -21,9 +21,9 @@ def test_the_note_says_how_an_inexact_match_was_found() -> None:
 
 def test_long_quotes_are_shown_in_part() -> None:
     lines = [f"some line number {number}" for number in range(30)]
-    told = str(not_found(IndexedText("\n".join(lines) + "\n"), "\n".join([*lines[:-1], "some other end"])))
-    assert told.count("some line number") == 15
-    assert "(and 15 more)" in told
+    message = str(not_found(IndexedText("\n".join(lines) + "\n"), "\n".join([*lines[:-1], "some other end"])))
+    assert message.count("some line number") == 15
+    assert "(and 15 more)" in message
 
 
 def test_the_error_says_when_nothing_is_similar() -> None:

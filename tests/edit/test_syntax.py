@@ -14,7 +14,7 @@ def warning(path: str, content: str, old: str, new: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("path", "content", "old", "new", "told"),
+    ("path", "content", "old", "new", "words"),
     [
         ("a.py", "x = 1\ndef f():\n    pass\n", "f():", "f(:", "Python, from line 2: def f(:"),
         ("a.pyi", "x: int\n", "int", "(", "Python, from line 1: x: ("),
@@ -30,11 +30,11 @@ def warning(path: str, content: str, old: str, new: str) -> str | None:
     ],
 )
 def test_a_broken_file_is_reported_with_its_line(
-    path: str, content: str, old: str, new: str, told: str
+    path: str, content: str, old: str, new: str, words: str
 ) -> None:
-    said = warning(path, content, old, new)
-    assert said is not None
-    assert said.startswith(f"'{path}' no longer parses as {told}")
+    message = warning(path, content, old, new)
+    assert message is not None
+    assert message.startswith(f"'{path}' no longer parses as {words}")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "new", "told"),
+    ("encoding", "new", "words"),
     [
         (
             "latin-1",
@@ -61,6 +61,6 @@ def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:
         ("utf-8", "a\0", "NUL"),
     ],
 )
-def test_characters_that_the_encoding_lacks_are_named(encoding: str, new: str, told: str) -> None:
-    with pytest.raises(BadRequest, match=told):
+def test_characters_that_the_encoding_lacks_are_named(encoding: str, new: str, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
         Text("", encoding).check(new)

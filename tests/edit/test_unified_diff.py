@@ -105,7 +105,7 @@ def test_missing_line_ends_are_read_for_each_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("diff", "told"),
+    ("diff", "words"),
     [
         (
             "diff --git a/x.png b/x.png\nBinary files a/x.png and b/x.png differ",
@@ -128,8 +128,8 @@ def test_missing_line_ends_are_read_for_each_side() -> None:
         ("words", "changes no file"),
     ],
 )
-def test_errors_are_described(diff: str, told: str) -> None:
-    with pytest.raises(BadRequest, match=told):
+def test_errors_are_described(diff: str, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
         read(diff)
 
 

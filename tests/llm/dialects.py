@@ -63,7 +63,7 @@ async def reply(model: Model, request: Request = GO) -> Reply:
     return gathering.reply()
 
 
-def said(reply: Reply) -> FromModel:
+def as_message(reply: Reply) -> FromModel:
     return FromModel(reply.text, reply.calls, reply.opaque)
 
 

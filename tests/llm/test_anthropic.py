@@ -20,7 +20,7 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
-from tests.llm.dialects import ANTHROPIC, KEY, anthropic_error, anthropic_event, pieces, reply, said
+from tests.llm.dialects import ANTHROPIC, KEY, anthropic_error, anthropic_event, as_message, pieces, reply
 from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
@@ -150,7 +150,7 @@ async def test_replies_are_sent_back_with_unchanged_thoughts() -> None:
         first = await reply(ANTHROPIC.open(wire))
         messages = (
             FromUser("go"),
-            said(first),
+            as_message(first),
             FromTool("toolu_1", "bash", "a.py"),
             FromTool("toolu_2", "bash", "no command", ok=False),
             FromUser("and now?"),
@@ -202,10 +202,10 @@ async def test_content_that_the_service_would_refuse_is_adapted() -> None:
     )
     async with playing(Act(ANTHROPIC.reply("Done.", ()))) as wire:
         await reply(ANTHROPIC.open(wire), Request("", messages))
-    wanted = {"type": "tool_use", "id": "functions_bash_0", "name": "bash", "input": {"invalid": "{oops"}}
+    call = {"type": "tool_use", "id": "functions_bash_0", "name": "bash", "input": {"invalid": "{oops"}}
     assert wire.bodies[0]["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "(empty)", **MARK}]},
-        {"role": "assistant", "content": [wanted]},
+        {"role": "assistant", "content": [call]},
         {
             "role": "user",
             "content": [
@@ -231,8 +231,8 @@ async def test_content_that_the_service_would_refuse_is_adapted() -> None:
     ],
 )
 async def test_refusals_inside_a_stream(kind: str, message: str, error: type[HutchError]) -> None:
-    told = event(anthropic_error(200, kind, message), "error")
-    async with playing(Act([*thoughtful()[:3], told])) as wire:
+    failure = event(anthropic_error(200, kind, message), "error")
+    async with playing(Act([*thoughtful()[:3], failure])) as wire:
         with pytest.raises(error, match=message):
             await pieces(ANTHROPIC.open(wire))
     assert len(wire.bodies) == 1

@@ -19,7 +19,7 @@ from hutch.llm.cassette import (
 )
 from hutch.llm.interface import Call, FromTool
 from hutch.llm.retry import RetryingModel
-from tests.llm.dialects import said
+from tests.llm.dialects import as_message
 from tests.llm.scripts import QUICK, reply, scripted
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -55,10 +55,10 @@ def test_the_examples_of_the_page_are_cassettes(text: str) -> None:
 
 
 def test_every_field_of_a_cassette_is_documented() -> None:
-    told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
+    documented = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
     kinds = (Cassette, Reply, ScriptedCall, When, Fault, ScriptedUsage)
     words = {name for kind in kinds for name in kind.model_fields}
-    assert words - told == set()
+    assert words - documented == set()
 
 
 @pytest.mark.anyio
@@ -68,11 +68,11 @@ async def test_the_example_on_the_page_plays_as_documented() -> None:
     first = await reply(model)
     assert first.calls == (Call("call_0_0", "run_tests", "{}"),)
     failed = FromTool("call_0_0", "run_tests", "1 failed")
-    second = await reply(model, said(first), failed)
+    second = await reply(model, as_message(first), failed)
     assert [call.tool for call in second.calls] == ["edit_file", "run_tests"]
     rest = (FromTool("call_1_0", "edit_file", "ok"), FromTool("call_1_1", "run_tests", "3 passed"))
     third = await reply(
-        model, said(first), FromTool("call_0_0", "run_tests", "1 failed"), said(second), *rest
+        model, as_message(first), FromTool("call_0_0", "run_tests", "1 failed"), as_message(second), *rest
     )
     assert (third.text, third.calls) == ("The test passes now.", ())
 

@@ -22,7 +22,7 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
-from tests.llm.dialects import GEMINI, GO, KEY, gemini_chunk, gemini_error, pieces, reply, said
+from tests.llm.dialects import GEMINI, GO, KEY, as_message, gemini_chunk, gemini_error, pieces, reply
 from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
@@ -117,7 +117,7 @@ async def test_replies_are_sent_back_with_unchanged_signatures() -> None:
         first = await reply(GEMINI.open(wire))
         messages = (
             FromUser("go"),
-            said(first),
+            as_message(first),
             FromTool("fc-1", "bash", "a.py"),
             FromTool("call_1", "bash", "no command", ok=False),
             FromUser("and now?"),
@@ -125,8 +125,8 @@ async def test_replies_are_sent_back_with_unchanged_signatures() -> None:
         )
         assert (await reply(GEMINI.open(wire), Request("", messages))).text == "Done."
 
-    def answer(id_: str, **said: str) -> dict[str, object]:
-        return {"functionResponse": {"id": id_, "name": "bash", "response": said}}
+    def answer(id_: str, **result: str) -> dict[str, object]:
+        return {"functionResponse": {"id": id_, "name": "bash", "response": result}}
 
     assert wire.bodies[1] == {
         "generationConfig": {"maxOutputTokens": 16384},

@@ -25,8 +25,8 @@ def test_an_object_can_be_read_as_it_was_sent() -> None:
 
 
 def test_only_numbers_count_as_tokens() -> None:
-    told = [0, 7, None, "7", -1, 1.5, True, [], Fields({}), 10**30]
-    assert [count(value) for value in told] == [0, 7, *[None] * 8]
+    values = [0, 7, None, "7", -1, 1.5, True, [], Fields({}), 10**30]
+    assert [count(value) for value in values] == [0, 7, *[None] * 8]
 
 
 def test_a_body_is_written_as_json_in_its_order() -> None:

@@ -21,7 +21,7 @@ from hutch.llm.interface import (
 )
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import parse_model_name
-from tests.llm.dialects import CHAT, KEY, OLLAMA, chat_call, chat_chunk, pieces, reply, said
+from tests.llm.dialects import CHAT, KEY, OLLAMA, as_message, chat_call, chat_chunk, pieces, reply
 from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
@@ -101,7 +101,7 @@ async def test_replies_are_sent_back() -> None:
         first = await reply(CHAT.open(wire))
         messages = (
             FromUser("go"),
-            said(first),
+            as_message(first),
             FromTool("call_a", "bash", "a.py"),
             FromTool("call_b", "bash", "no command", ok=False),
             FromModel("", (Call("call_c", "bash", "{oops"),)),
@@ -246,7 +246,7 @@ async def test_a_self_hosted_server_by_its_address_without_a_key() -> None:
 async def test_token_counts_that_are_not_numbers_are_ignored() -> None:
     details = {"cached_tokens": 3}
     usage = {"prompt_tokens": "many", "completion_tokens": {"a": 1}, "prompt_tokens_details": details}
-    said = [chat_chunk({"content": "Hi"}), chat_chunk({}, "stop")]
-    chunks = [*said, chat_chunk(None, usage=usage), event("[DONE]")]
+    content = [chat_chunk({"content": "Hi"}), chat_chunk({}, "stop")]
+    chunks = [*content, chat_chunk(None, usage=usage), event("[DONE]")]
     async with playing(Act(chunks)) as wire:
         assert (await reply(CHAT.open(wire))).usage == Usage(cached=3)

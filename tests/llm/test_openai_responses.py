@@ -22,12 +22,12 @@ from hutch.llm.model_name import parse_model_name
 from tests.llm.dialects import (
     KEY,
     RESPONSES,
+    as_message,
     pieces,
     reply,
     responses_event,
     responses_reply,
     responses_whole,
-    said,
 )
 from tests.llm.wire import Act, playing
 
@@ -184,22 +184,22 @@ async def test_replies_are_sent_back_in_order_with_unchanged_thoughts() -> None:
         first = await reply(RESPONSES.open(wire))
         messages = (
             FromUser("go"),
-            said(first),
+            as_message(first),
             FromTool("call_a", "bash", "a.py"),
             FromTool("call_b", "bash", "no command", ok=False),
         )
         assert (await reply(RESPONSES.open(wire), Request("", messages))).text == "Done."
 
-    def wanted(id_: str, arguments: str) -> dict[str, object]:
+    def call_item(id_: str, arguments: str) -> dict[str, object]:
         return {"type": "function_call", "call_id": id_, "name": "bash", "arguments": arguments}
 
     assert wire.bodies[1]["input"] == [
         {"role": "user", "content": "go"},
         thought(0),
         {"role": "assistant", "content": "I will look.", "phase": "commentary"},
-        wanted("call_a", '{"command": "ls"}'),
+        call_item("call_a", '{"command": "ls"}'),
         thought(3),
-        wanted("call_b", '{"command": "pwd"}'),
+        call_item("call_b", '{"command": "pwd"}'),
         {"type": "function_call_output", "call_id": "call_a", "output": "a.py"},
         {"type": "function_call_output", "call_id": "call_b", "output": "Error: no command"},
     ]

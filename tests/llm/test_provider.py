@@ -22,12 +22,12 @@ async def hung_up(wire: Wire) -> None:
 
 @pytest.mark.anyio
 @every
-@pytest.mark.parametrize("said", [0, 2, 5])
-async def test_a_cancelled_reply_closes_the_connection(dialect: Dialect, said: int) -> None:
-    chunks = dialect.reply("Look.", [("call_a", "bash", LS)])[:said]
+@pytest.mark.parametrize("count", [0, 2, 5])
+async def test_a_cancelled_reply_closes_the_connection(dialect: Dialect, count: int) -> None:
+    chunks = dialect.reply("Look.", [("call_a", "bash", LS)])[:count]
     async with playing(Act(chunks, ending="stall")) as wire:
         task = asyncio.create_task(pieces(dialect.open(wire)))
-        await wire.begun.wait()
+        await wire.sent.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -39,7 +39,7 @@ async def test_a_cancelled_reply_closes_the_connection(dialect: Dialect, said: i
 async def test_a_request_without_an_answer_is_cancelled_too(dialect: Dialect) -> None:
     async with playing(Act(ending="silent")) as wire:
         task = asyncio.create_task(pieces(dialect.open(wire)))
-        await wire.begun.wait()
+        await wire.sent.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -122,8 +122,8 @@ async def test_calls_with_the_same_id_get_unique_ids(dialect: Dialect) -> None:
 
 
 async def test_an_id_that_could_do_harm_is_replaced(dialect: Dialect) -> None:
-    for told in ("../../etc", "a b", "x" * 1000, "é"):
-        async with playing(Act(dialect.reply("", [(told, "bash", LS)]))) as wire:
+    for id_ in ("../../etc", "a b", "x" * 1000, "é"):
+        async with playing(Act(dialect.reply("", [(id_, "bash", LS)]))) as wire:
             assert (await reply(dialect.open(wire))).calls == (Call("call_0", "bash", LS),)
 
 
@@ -161,17 +161,17 @@ async def refusal(dialect: Dialect, *acts: Act, lists: dict[str, object] | None 
 
 
 async def test_a_key_that_is_not_accepted(dialect: Dialect) -> None:
-    told = await refusal(dialect, answer(401, dialect.error(401, "authentication_error", f"bad key {KEY}")))
-    assert isinstance(told, Denied)
+    error = await refusal(dialect, answer(401, dialect.error(401, "authentication_error", f"bad key {KEY}")))
+    assert isinstance(error, Denied)
     name = f"{dialect.provider}_api_key"
-    assert str(told).startswith(f"{dialect.provider} does not accept the key: bad key [the key]. ")
-    assert f"`hutch config set-secret {name}`, or in the environment as {name.upper()}" in str(told)
+    assert str(error).startswith(f"{dialect.provider} does not accept the key: bad key [the key]. ")
+    assert f"`hutch config set-secret {name}`, or in the environment as {name.upper()}" in str(error)
 
 
 async def test_a_key_without_the_right(dialect: Dialect) -> None:
-    told = await refusal(dialect, answer(403, dialect.error(403, "permission_error", "Not in your country")))
-    assert isinstance(told, Denied)
-    assert "Not in your country. Check the permissions of your key." in str(told)
+    error = await refusal(dialect, answer(403, dialect.error(403, "permission_error", "Not in your country")))
+    assert isinstance(error, Denied)
+    assert "Not in your country. Check the permissions of your key." in str(error)
 
 
 @some(
@@ -183,10 +183,10 @@ async def test_a_key_without_the_right(dialect: Dialect) -> None:
     ],
 )
 async def test_an_account_without_credit(dialect: Dialect, status: int, kind: str, message: str) -> None:
-    told = await refusal(dialect, answer(status, dialect.error(status, kind, message)))
-    assert isinstance(told, LimitReached)
-    assert told.limit == f"{dialect.provider} quota"
-    assert "no credit left" in str(told)
+    error = await refusal(dialect, answer(status, dialect.error(status, kind, message)))
+    assert isinstance(error, LimitReached)
+    assert error.limit == f"{dialect.provider} quota"
+    assert "no credit left" in str(error)
 
 
 @some(
@@ -202,14 +202,14 @@ async def test_an_account_without_credit(dialect: Dialect, status: int, kind: st
 async def test_a_conversation_that_is_too_long(
     dialect: Dialect, status: int, kind: str, message: str
 ) -> None:
-    told = await refusal(dialect, answer(status, dialect.error(status, kind, message)))
-    assert isinstance(told, LimitReached)
-    assert (told.limit, "too long for" in str(told)) == ("context", True)
+    error = await refusal(dialect, answer(status, dialect.error(status, kind, message)))
+    assert isinstance(error, LimitReached)
+    assert (error.limit, "too long for" in str(error)) == ("context", True)
 
 
 async def test_another_bad_request(dialect: Dialect) -> None:
-    told = await refusal(dialect, answer(400, dialect.error(400, "invalid_request_error", "tools.0: wrong")))
-    assert (type(told), str(told)) == (
+    error = await refusal(dialect, answer(400, dialect.error(400, "invalid_request_error", "tools.0: wrong")))
+    assert (type(error), str(error)) == (
         BadRequest,
         f"{dialect.provider}:{dialect.model} refused the request: tools.0: wrong.",
     )
@@ -218,11 +218,11 @@ async def test_another_bad_request(dialect: Dialect) -> None:
 async def test_an_unknown_model_brings_near_names_from_the_provider(dialect: Dialect) -> None:
     unknown = answer(404, dialect.error(404, "not_found_error", "no such model"))
     near = f"{dialect.model}-2"
-    told = await refusal(dialect, unknown, lists=dialect.lists([near, "something-else"]))
-    assert isinstance(told, NotFound)
-    assert str(told).startswith(f"{dialect.provider} has no model '{dialect.model}': no such model. ")
-    assert near in str(told)
-    assert "something-else" not in str(told)
+    error = await refusal(dialect, unknown, lists=dialect.lists([near, "something-else"]))
+    assert isinstance(error, NotFound)
+    assert str(error).startswith(f"{dialect.provider} has no model '{dialect.model}': no such model. ")
+    assert near in str(error)
+    assert "something-else" not in str(error)
 
 
 async def test_letters_that_are_none_do_not_get_out(dialect: Dialect) -> None:

@@ -10,7 +10,7 @@ from hutch.llm.interface import Call, FromTool, Usage
 from hutch.llm.recording import RecordingModel, as_scripted
 from hutch.llm.reply import Reply
 from hutch.llm.scripted import ScriptedModel
-from tests.llm.dialects import DIALECTS, Dialect, said
+from tests.llm.dialects import DIALECTS, Dialect, as_message
 from tests.llm.scripts import pieces, reply, scripted
 from tests.llm.wire import Act, playing
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 
 def test_deeply_nested_arguments_are_recorded_as_text() -> None:
     deep = "[" * 100_000
-    kept = as_scripted(Reply(calls=(Call("a", "bash", deep),)))
-    assert kept["calls"] == [{"id": "a", "tool": "bash", "args": deep}]
+    recorded = as_scripted(Reply(calls=(Call("a", "bash", deep),)))
+    assert recorded["calls"] == [{"id": "a", "tool": "bash", "args": deep}]
 
 
 async def test_a_recording_plays_back_the_same(tmp_path: Path) -> None:
@@ -34,12 +34,12 @@ async def test_a_recording_plays_back_the_same(tmp_path: Path) -> None:
     tape = tmp_path / "tape.json"
     model = RecordingModel(scripted(text), tape, clean=lambda text: text.replace("sk-secret", "[redacted]"))
     first = await reply(model)
-    second = await reply(model, said(first))
+    second = await reply(model, as_message(first))
     played = ScriptedModel.load(tape)
     assert await reply(played) == Reply(
         "key [redacted]", "hm", first.calls, Usage(5, 2, 0, 7), "calls", {"scripted": {"reply": 0}}
     )
-    assert (await reply(played, said(first))).text == second.text == "done"
+    assert (await reply(played, as_message(first))).text == second.text == "done"
     assert os.listdir(tmp_path) == ["tape.json"]  # noqa: PTH208 (and nothing half written)
 
 
@@ -47,9 +47,9 @@ async def test_a_recording_continues_with_its_session_and_restarts_with_another(
     tape = tmp_path / "tape.json"
     script = "- text: one\n- text: two\n"
     first = await reply(RecordingModel(scripted(script), tape, clean=str))
-    await reply(RecordingModel(scripted(script), tape, clean=str), said(first))
+    await reply(RecordingModel(scripted(script), tape, clean=str), as_message(first))
     played = ScriptedModel.load(tape)
-    assert [(await reply(played)).text, (await reply(played, said(first))).text] == ["one", "two"]
+    assert [(await reply(played)).text, (await reply(played, as_message(first))).text] == ["one", "two"]
     await reply(RecordingModel(scripted("- text: other"), tape, clean=str))
     assert (await reply(ScriptedModel.load(tape))).text == "other"
 
@@ -65,7 +65,7 @@ async def test_a_real_session_is_played_back_without_its_provider(dialect: Diale
         model = RecordingModel(dialect.open(wire), tape, clean=str)
         first = await reply(model)
         again = RecordingModel(dialect.open(wire), tape, clean=str)
-        second = await reply(again, said(first), FromTool("a", "bash", "x"))
+        second = await reply(again, as_message(first), FromTool("a", "bash", "x"))
     played = ScriptedModel.load(tape)
     once = await reply(played)
     assert (once.text, once.calls, once.usage, once.finish) == (
@@ -74,7 +74,7 @@ async def test_a_real_session_is_played_back_without_its_provider(dialect: Diale
         first.usage,
         first.finish,
     )
-    assert (await reply(played, said(once), FromTool("a", "bash", "x"))).text == second.text == "Done."
+    assert (await reply(played, as_message(once), FromTool("a", "bash", "x"))).text == second.text == "Done."
 
 
 async def test_a_recording_that_cannot_be_written(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hutch.llm.interface import Call, FromModel, FromTool, FromUser, Request, Te
 from hutch.llm.retry import RetryingModel
 from tests.deadline import DEADLINE_S
 from tests.llm import dialects
-from tests.llm.dialects import said
+from tests.llm.dialects import as_message
 from tests.llm.scripts import pieces, reply, scripted
 
 pytestmark = pytest.mark.anyio
@@ -37,12 +37,12 @@ async def test_long_replies_are_streamed_in_parts() -> None:
 async def test_replies_are_used_in_order_by_the_conversation() -> None:
     model = scripted("replies:\n- text: one\n- text: two\n")
     first = await reply(model)
-    second = await reply(model, said(first))
+    second = await reply(model, as_message(first))
     assert (first.text, second.text) == ("one", "two")
     again = scripted("replies:\n- text: one\n- text: two\n")  # as after a crash
-    assert (await reply(again, said(first))).text == "two"
+    assert (await reply(again, as_message(first))).text == "two"
     with pytest.raises(BadRequest, match="no reply for turn 3: all are used up"):
-        await reply(model, said(first), said(second))
+        await reply(model, as_message(first), as_message(second))
 
 
 async def test_a_condition_checks_the_last_tool_result() -> None:
@@ -63,7 +63,7 @@ async def test_a_summary_uses_no_reply_and_compacted_messages_still_count() -> N
     model = scripted("[{text: one}, {when: {contains: good}, text: two}, {text: three}]")
     first = await reply(model)
     with pytest.raises(BadRequest, match="writes no summaries"):
-        await dialects.reply(model, Request("", (FromUser("go"), said(first)), summary=True))
+        await dialects.reply(model, Request("", (FromUser("go"), as_message(first)), summary=True))
     compacted = (FromModel("", (), first.opaque), FromTool("1", "bash", "good"))
     short = Request("", (FromUser("in short"),), compacted=compacted)
     assert (await dialects.reply(model, short)).text == "two"
@@ -81,5 +81,5 @@ async def test_a_cancelled_reply_stops() -> None:
 async def test_ids_of_a_repeated_reply_differ() -> None:
     model = scripted("- calls: [{tool: bash}]\n  times: 2")
     first = await reply(model)
-    second = await reply(model, said(first), FromTool("call_0_0", "bash", ""))
+    second = await reply(model, as_message(first), FromTool("call_0_0", "bash", ""))
     assert [first.calls[0].id, second.calls[0].id] == ["call_0_0", "call_0_0_1"]

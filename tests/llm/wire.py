@@ -52,7 +52,7 @@ class Wire:
         self.acts = list(acts)
         self.lists = lists or {}
         self.asked: list[Asked] = []
-        self.begun = asyncio.Event()  # an act has said all that it will say
+        self.sent = asyncio.Event()  # an act has sent everything
         self.gone = asyncio.Event()  # the client hung up on an act
         self.url = ""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,7 +84,7 @@ class Wire:
         act = self._act(asked)
         if act.ending != "silent":
             await _write(writer, act)
-        self.begun.set()
+        self.sent.set()
         if act.ending in ("stall", "silent"):
             if not await reader.read(1):
                 self.gone.set()
