@@ -100,7 +100,7 @@ BOMBS = {
     "many operations": (" ".join(f"query Q{n} {{ me {{ id }} }}" for n in range(11)), "operations"),
     "many fields": ("{ " + " ".join(f"f{n}" for n in range(300)) + " }", "fields"),
     "many tokens": ("{ me " + "@include(if: true) " * 600 + "{ id } }", "tokens"),
-    "a long text": ("{ me { id } } #" + "x" * MAX_CHARS, "letters"),
+    "a long text": ("{ me { id } } #" + "x" * MAX_CHARS, "characters"),
     "inline fragments within inline fragments": (
         "{ me { " + "... on Me { " * 40 + "id" + " }" * 40 + " } }",
         "depth",

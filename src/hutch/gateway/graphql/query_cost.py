@@ -67,7 +67,7 @@ class Weight:
 def parse_bounded(query: str, variables: Variables) -> DocumentNode:
     """Parse a query, and refuse it if it is too large."""
     if len(query) > MAX_CHARS:
-        raise too_much("letters", len(query), MAX_CHARS)
+        raise too_much("characters", len(query), MAX_CHARS)
     try:
         document = parse(query, max_tokens=MAX_TOKENS)
     except GraphQLSyntaxError as error:
