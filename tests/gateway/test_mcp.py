@@ -367,7 +367,7 @@ def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> N
     refused = (
         (place.work / "no", 2, "does not exist"),
         (Path("/etc"), 4, "of the system"),
-        (Path("/"), 4, "holds"),
+        (Path("/"), 4, "contains"),
     )
     for directory, code, said in refused:
         done_ = serve_on(place, directory, "--plain-directory")
