@@ -227,7 +227,7 @@ def test_a_reviewer_who_requested_changes_must_approve_first(proposed: Proposed)
     refused = desk.hutch("changes", "merge")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Ada Lovelace <ada@example.org> asked for changes at " in refused.stderr
-    assert ": Say why [1mso. Mend it" in refused.stderr.replace("..", ".")
+    assert ": Say why [1mso. Fix it" in refused.stderr.replace("..", ".")
     other = desk.hutch("changes", "approve", HUTCH_DELIVERY__AUTHOR="Bob <bob@example.org>")
     assert other.returncode == 0
     assert desk.hutch("changes", "merge").returncode == 2

@@ -82,7 +82,7 @@ def test_a_server_that_ignores_ctrl_c_names_hutch_down(place: Path) -> None:
     process = start(place, HUTCH, "up", "--port", "0")
     try:
         assert process.stdout is not None
-        assert process.stdout.readline().endswith("(hutch down ends it)\n")
+        assert process.stdout.readline().endswith("(hutch down stops it)\n")
         down = Home(place).hutch("down")
         assert (down.returncode, down.stdout) == (0, "The server has stopped.\n")
     finally:

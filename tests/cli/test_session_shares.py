@@ -23,7 +23,7 @@ def test_a_share_is_created_shown_and_revoked(house: House) -> None:
     assert house.hutch("sessions", "show", id, **as_bob).returncode == exit_codes.BAD_REQUEST
 
     shared = house.hutch("sessions", "share", id, "bob", "--role", "observer")
-    assert (shared.returncode, shared.stdout) == (0, f"bob is observer of {id[-6:]} now: may see it.\n")
+    assert (shared.returncode, shared.stdout) == (0, f"bob is now observer of {id[-6:]}: can view it.\n")
     assert "\nshared with    bob (observer)\n" in house.hutch("sessions", "show", id).stdout
     assert [each["role"] for each in house.json("sessions", "show", id)["shares"]] == ["observer"]
 
@@ -35,7 +35,7 @@ def test_a_share_is_created_shown_and_revoked(house: House) -> None:
     assert denied.returncode == exit_codes.DENIED
 
     taken = house.hutch("sessions", "unshare", id, "bob")
-    assert (taken.returncode, taken.stdout) == (0, f"{id[-6:]} is not shared with bob any more.\n")
+    assert (taken.returncode, taken.stdout) == (0, f"{id[-6:]} is no longer shared with bob.\n")
     assert house.hutch("sessions", "show", id, **as_bob).returncode == exit_codes.BAD_REQUEST
 
 
@@ -43,7 +43,7 @@ def test_invalid_shares_are_refused(house: House) -> None:
     id = house.new({"text": "Hello."})
     for words, why in (
         (("nobody-here",), "There is no user 'nobody-here'"),
-        (("bob", "--role", "king"), "there is observer, assessor, member, candidate"),
+        (("bob", "--role", "king"), "Choose one of observer, assessor, member, candidate"),
         (("..",), "is not a user name"),
         (("a/../b",), "is not a user name"),
     ):
