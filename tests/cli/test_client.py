@@ -135,7 +135,7 @@ async def test_a_token_does_not_follow_a_redirect() -> None:
     with answering(lambda n: (200, {}, {})) as (elsewhere, came):
         with answering(lambda n: (307, {}, {"location": elsewhere})) as (url, _):
             async with client_of(url) as client:
-                with pytest.raises(BadRequest, match="leads to"):
+                with pytest.raises(BadRequest, match="redirects to"):
                     await client.get("/me")
         assert came == []
 

@@ -197,7 +197,7 @@ def test_tasks_are_filtered_by_name(tmp_path: Path) -> None:
     assert [line.split()[0] for line in one.stdout.splitlines()] == ["task", "off-by-one", "total"]
     none = hutch(tmp_path, "eval", "builtin", "--filter", "nothing")
     assert none.returncode == 2
-    assert "There are: off-by-one, " in none.stderr
+    assert "The tasks are: off-by-one, " in none.stderr
     lost = hutch(tmp_path, "eval", "none.yaml")
     assert lost.returncode == 2
     assert "Name a set of tasks, or 'builtin'." in lost.stderr

@@ -21,4 +21,4 @@ def test_usage_of_a_run(tmp_path: Path) -> None:
     assert table[0].split()[:3] == ["persona", "runs", "turns"]
     assert table[1].split()[:3] == ["engineer", "1", "2"]
     wrong = desk.hutch("usage", "--by", "moon")
-    assert wrong.returncode != 0 and "not by 'moon'" in wrong.stderr
+    assert wrong.returncode != 0 and "--by 'moon' is not one of" in wrong.stderr
