@@ -175,7 +175,7 @@ def test_a_directory_without_git_needs_an_option(place: Path) -> None:
     ran = hutch(place, "prepare", "project")
     said = ran.stderr.decode()
     assert ran.returncode == BAD_REQUEST and ran.stdout == b""
-    assert "is not a git repository" in said and "3 files" in said and "secret: .env" in said
+    assert "is not a git repository" in said and "3 files" in said and "secrets: .env" in said
     assert "--plain-directory" in said
     good(place, "prepare", "project")
 
