@@ -79,8 +79,12 @@ A repository is untrusted: its authors may want more than you would grant. For e
   own file and the environment; a flag overrides it;
 - **not touch it**.
 
-Hutch ignores other settings of a repository with a warning. It also ignores a file that is not TOML,
-is larger than 8 KiB, or is not a regular file (links are not followed).
+Runs, reviews, evaluations and sessions of a server use the file as it was when their workspace was
+prepared: the committed one, or yours with `--uncommitted`. Later changes by an agent have no effect.
+`hutch shell` and `hutch mcp serve` use the file in the directory.
+
+Hutch ignores other settings of a repository, and says so once, at the start. It also ignores a file that
+is not TOML, is larger than 8 KiB, or is not a regular file (links are not followed).
 """
 TABLE = (
     "| setting | kind | default | variable | a repository may | description |\n|---|---|---|---|---|---|\n"

@@ -11,7 +11,7 @@ from hutch.app import models
 from hutch.app.forges import forges_of
 from hutch.app.network import network_cap
 from hutch.app.sandboxes import open_sandbox
-from hutch.app.workspaces import workspaces_of
+from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.base_tests import Scratch
@@ -57,14 +57,14 @@ async def _open_scratch(loaded: LoadedSettings, scratch: Scratch) -> AsyncIterat
     record = await fork_workspace(scratch.workspace, scratch.snapshot, scratch.id)
     try:
         async with open_sandbox(loaded, record.id, network=scratch.network) as sandbox:
-            tests = loaded.settings.tests
+            settings = settings_for(loaded, record).settings
             yield Context(
                 sandbox.workspace,
                 sandbox.jail,
                 sandbox.shells,
-                ignore=loaded.settings.ignore,
-                test_command=scratch.test_command or tests.command,
-                test_timeout_s=tests.timeout_s,
+                ignore=settings.ignore,
+                test_command=scratch.test_command or settings.tests.command,
+                test_timeout_s=settings.tests.timeout_s,
             )
     finally:
         await workspaces.remove(record.id)

@@ -18,7 +18,7 @@ def installation(loaded: LoadedSettings) -> Installation:
         policy=jail_policy(loaded.settings),
         tokens=tokens_of(loaded),
         read_redactor=partial(models.redactor, loaded),
-        test_command=loaded.settings.tests.command,
+        test_command=lambda config: loaded.with_repository(config).settings.tests.command,
     )
 
 

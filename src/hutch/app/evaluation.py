@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from hutch.app.jails import jail_policy, open_jail
 from hutch.app.local import open_local
-from hutch.app.workspaces import open_workspace
+from hutch.app.workspaces import open_workspace, settings_for
 from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.jail.interface import Jail
 from hutch.settings import LoadedSettings
@@ -20,8 +20,15 @@ async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator
         @asynccontextmanager
         async def open_fresh(workspace_id: str) -> AsyncIterator[tuple[Workspace, Jail]]:
             async with open_workspace(loaded, workspace_id) as workspace:
-                policy = await workspace.policy(jail_policy(loaded.settings))
+                settings = settings_for(loaded, workspace.record).settings
+                policy = await workspace.policy(jail_policy(settings))
                 async with open_jail(workspace.place, policy) as jail:
                     yield workspace, jail
 
-        yield EvalContext(local.services, local.host, local.caller, open_fresh, loaded.settings.tests.command)
+        yield EvalContext(
+            local.services,
+            local.host,
+            local.caller,
+            open_fresh,
+            lambda record: settings_for(loaded, record).settings.tests.command,
+        )

@@ -13,7 +13,7 @@ from hutch.app.forges import forges_of
 from hutch.app.network import network_cap
 from hutch.app.personas import load_for_run
 from hutch.app.sandboxes import open_sandbox
-from hutch.app.workspaces import workspaces_of
+from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.code_change.perform import Performer
@@ -109,20 +109,26 @@ def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:
         clone=clone,
         make_empty=lambda id: workspaces.prepare_empty(id=id),
         open_source=host.sandbox,
+        refused_settings=lambda record: settings_for(loaded, record).refused,
+    )
+
+
+def _run_defaults(loaded: LoadedSettings, record: Record) -> RunDefaults:
+    own = settings_for(loaded, record)
+    return RunDefaults(
+        load_persona=partial(load_for_run, own),
+        find_persona=lambda name, tools: find_persona(name, own.paths.personas, tools),
+        prices=parse_prices(own.settings.models.prices),
+        ignore=own.settings.ignore,
+        test_command=own.settings.tests.command,
+        test_timeout_s=own.settings.tests.timeout_s,
     )
 
 
 def _performer(loaded: LoadedSettings, dependencies: HostDependencies) -> Performer:
     settings = loaded.settings
     return Performer(
-        defaults=RunDefaults(
-            load_persona=partial(load_for_run, loaded),
-            find_persona=lambda name, tools: find_persona(name, loaded.paths.personas, tools),
-            prices=parse_prices(settings.models.prices),
-            ignore=settings.ignore,
-            test_command=settings.tests.command,
-            test_timeout_s=settings.tests.timeout_s,
-        ),
+        defaults=partial(_run_defaults, loaded),
         default_model=settings.model,
         choose_model=lambda name, record: models.choose_model(
             loaded, name, record=record, hides=dependencies.redactor

@@ -1,7 +1,10 @@
 """The persona of a run, from the settings."""
 
+from functools import partial
+
 from hutch.agent.persona import DEFAULT, Persona, ReadFile, load_persona
 from hutch.agent.tools.registry import ToolRegistry
+from hutch.domain.errors import NotFound
 from hutch.settings import LoadedSettings
 
 
@@ -12,7 +15,14 @@ def load_for_run(loaded: LoadedSettings, name: str, tools: ToolRegistry, read: R
     """
     own = loaded.paths.personas
     where = own if own.is_dir() else None
-    found = load_persona(name or loaded.settings.persona, known_tools=tools.names, folder=where, read=read)
-    if not name and loaded.is_from_repository("persona"):
-        found = found.narrowed_to(load_persona(DEFAULT, known_tools=tools.names, folder=where))
-    return found
+    load = partial(load_persona, known_tools=tools.names, folder=where)
+    if name or not loaded.is_from_repository("persona"):
+        return load(name or loaded.settings.persona, read=read)
+    chosen = loaded.settings.persona
+    try:
+        return load(chosen, read=read).narrowed_to(load(DEFAULT))
+    except NotFound:
+        origin = loaded.origins["persona"]
+        raise NotFound(
+            f"There is no persona '{chosen}', which '{origin}' names. Choose another: --persona NAME."
+        ) from None

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from hutch.agent.jail_events import as_event
 from hutch.agent.recorder import Recorder
 from hutch.app import jails
-from hutch.app.workspaces import open_workspace
+from hutch.app.workspaces import open_workspace, settings_for
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.jail import Jailed
 from hutch.jail.network import Outside
@@ -30,6 +30,7 @@ async def open_sandbox(
     """
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(open_workspace(loaded, workspace_id))
+        loaded = settings_for(loaded, workspace.record)
         if not await workspace.list_snapshots():  # the baseline for diffs, before any change
             await workspace.snapshot("as it came")
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))

@@ -1,14 +1,16 @@
 """The workspaces of an installation, built from its settings."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from hutch.app import models
 from hutch.app.repositories import repositories_of
 from hutch.forge.git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 
@@ -28,11 +30,24 @@ def workspaces_of(loaded: LoadedSettings) -> Workspaces:
         ),
         snapshot_limits=SnapshotLimits(snapshots=settings.snapshots, bytes=settings.snapshots_bytes),
         bases=BaseLimits(settings.bases_bytes, float(settings.bases_days)),
+        complete=lambda record: _with_quota(record, settings_for(loaded, record)),
     )
+
+
+def settings_for(loaded: LoadedSettings, record: Record) -> LoadedSettings:
+    """The settings for a workspace: those of its repository count, as they were when it was prepared."""
+    return loaded.with_repository(os.fsencode(record.settings)) if record.settings else loaded
+
+
+def _with_quota(record: Record, loaded: LoadedSettings) -> Record:
+    settings = loaded.settings.workspace
+    return replace(record, quota_bytes=settings.quota_bytes, quota_files=settings.quota_files)
 
 
 @asynccontextmanager
 async def open_workspace(loaded: LoadedSettings, id: str) -> AsyncIterator[Workspace]:
     """Open a workspace whose snapshots contain no secret of the installation."""
-    async with workspaces_of(loaded).open(id, clean=models.redactor(loaded).redact) as workspace:
+    record = await workspaces_of(loaded).find(id)
+    limited = settings_for(loaded, record) if record else loaded
+    async with workspaces_of(limited).open(id, clean=models.redactor(loaded).redact) as workspace:
         yield workspace

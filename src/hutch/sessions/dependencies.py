@@ -27,6 +27,7 @@ class Prepared:
     workspace_id: str
     source: str = ""
     commit: str = ""
+    warnings: tuple[str, ...] = ()  # about parts of the repository that are not used
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,9 @@ class LiveSession:
             commit=made.commit,
             duration_s=round(time.monotonic() - began, 3),
         )
-        await self.append([event])
+        clean = self.dependencies.redactor.redact
+        warnings = [f"warning: {clean(sentence)}" for sentence in made.warnings]
+        await self.append([event, *(StepReached(step="inspecting", message=each) for each in warnings)])
         return await self.sessions.get(self.id)
 
     async def _shut(self, *, reason: str) -> None:

@@ -10,8 +10,8 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -58,6 +58,7 @@ class LoadedSettings:
     paths: Paths
     origins: Mapping[str, str]
     refused: tuple[str, ...] = ()
+    values: "Mapping[str, SourcedValue]" = field(default_factory=dict)  # those that are not defaults
 
     def is_from_repository(self, name: str) -> bool:
         """Whether a setting has its value from the repository."""
@@ -67,6 +68,12 @@ class LoadedSettings:
     def value(self, name: str) -> Any:
         """A setting by its dotted name."""
         return attrgetter(name)(self.settings)
+
+    def with_repository(self, config: bytes) -> "LoadedSettings":
+        """These settings with the content of a repository's settings file."""
+        values, path = dict(self.values), f"{repository.FOLDER}/{repository.FILE}"
+        refused = _admit(lambda: repository.parse(config), path, values)
+        return _loaded(self.paths, values, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,7 @@ def load(
     """Merge all layers. `flags` is nested like the settings; None in it means not set."""
     environ = os.environ if environ is None else environ
     paths = Paths.of(environ)
-    from_flags = _flat(flags, FLAG)
-    layers = [_user_file(paths.config_file), _environment(environ), from_flags]
+    layers = [_user_file(paths.config_file), _environment(environ), _flat(flags, FLAG)]
     problems = [problem for layer in layers for problem in _problems(layer)]
     problems += _unknown_variables(environ)
     if len(problems) == 1:
@@ -97,9 +103,15 @@ def load(
     if problems:
         raise BadRequest("\n- ".join([f"{len(problems)} settings are wrong:", *problems]))
     values = {name: one for layer in layers for name, one in layer.items()}
-    refused = _admit_repository(repo, values, final=from_flags.keys()) if repo else []
+    refused = []
+    if repo is not None:
+        refused = _admit(lambda: repository.read(repo), str(repository.config_file(repo)), values)
+    return _loaded(paths, values, refused)
+
+
+def _loaded(paths: Paths, values: Mapping[str, SourcedValue], refused: Sequence[str]) -> LoadedSettings:
     origins = {name: values[name].origin if name in values else DEFAULT for name in FIELDS}
-    return LoadedSettings(_validated(values), paths, origins, tuple(refused))
+    return LoadedSettings(_validated(values), paths, origins, tuple(refused), values)
 
 
 def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, SourcedValue]:
@@ -182,27 +194,25 @@ def _validated(values: Mapping[str, SourcedValue]) -> Settings:
     return Settings(**nested)
 
 
-def _admit_repository(repo: Path, values: dict[str, SourcedValue], final: Collection[str]) -> list[str]:
-    """Add the repository's settings that it may set to `values`; return a sentence about each other one."""
-    path = repository.config_file(repo)
+def _admit(read: Callable[[], Mapping[str, Any]], path: str, values: dict[str, SourcedValue]) -> list[str]:
+    """Add the settings that a repository may set to `values`; return a sentence about each other one."""
     try:
-        requested = _flat(repository.read(repo), str(path))
+        requested = _flat(read(), path)
     except repository.UnusableFile as error:
-        return [f"{str(path)!r} is ignored: {error}."]
+        return [f"{path!r} is ignored: {error}."]
     present = _validated(values)
     refused = []
     for name, one in requested.items():
         why = _refusal(name, one, present)
+        is_tightened = name in FIELDS and repository_access(name) is RepositoryAccess.TIGHTEN
         if why:
             refused.append(
-                f"{str(path)!r} sets {_quote_name(name)} to {_quote_value(name, one.value)}, ignored: {why}."
+                f"{path!r} sets {_quote_name(name)} to {_quote_value(name, one.value)}, ignored: {why}."
             )
-        elif name not in final and (
-            repository_access(name) is RepositoryAccess.TIGHTEN or name not in values
-        ):
+        elif name not in values or (is_tightened and values[name].origin != FLAG):
             values[name] = one
     if len(refused) > MAX_REFUSALS:
-        refused[MAX_REFUSALS:] = [f"{str(path)!r} has {len(refused) - MAX_REFUSALS} more that are ignored."]
+        refused[MAX_REFUSALS:] = [f"{path!r} has {len(refused) - MAX_REFUSALS} more that are ignored."]
     return refused
 
 

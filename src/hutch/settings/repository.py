@@ -53,6 +53,13 @@ def read(repo: Path) -> dict[str, Any]:
         raise UnusableFile(f"it cannot be opened ({error.strerror}, or it is a symbolic link)") from None
     finally:
         os.close(root)
+    return parse(raw)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The settings in the content of a file."""
+    if len(raw) > MAX_FILE_BYTES:
+        raise UnusableFile(f"it is larger than {MAX_FILE_BYTES // 1024} KiB")
     try:
         return tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:  # broken TOML, not UTF-8, absurd numbers or nesting
@@ -82,12 +89,9 @@ def _read_beneath(root: int) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnusableFile("it is not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+            return file.read(MAX_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
-    if len(raw) > MAX_FILE_BYTES:
-        raise UnusableFile(f"it is larger than {MAX_FILE_BYTES // 1024} KiB")
-    return raw
 
 
 def is_tighter(new: object, present: object) -> bool:

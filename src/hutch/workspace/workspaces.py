@@ -15,7 +15,7 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.workspace.admission.repositories import Repositories
 from hutch.workspace.fork import fork
-from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.builder import Complete, prepare, same_record
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
 from hutch.workspace.preparation.record import Home, Record
@@ -45,6 +45,7 @@ class Workspaces:
     options: Options
     snapshot_limits: SnapshotLimits
     bases: BaseLimits
+    complete: Complete = same_record  # applies the settings of the repository to a new workspace
 
     async def prepare(
         self,
@@ -71,6 +72,7 @@ class Workspaces:
             options=self.options,
             on_progress=on_progress,
             pin_path=partial(self.repositories.pin, unrestricted=source.account, plain=plain),
+            complete=self.complete,
         )
         await self.collect_bases()
         return record

@@ -125,6 +125,8 @@ class Board:
                 self._running[name] = (since, f"turn {event.turn}")
             case events.ToolCalled():
                 self._running[name] = (since, event.tool)
+            case events.StepReached(message=message) if message.startswith("warning: "):
+                self._say(f"{name}: {message}")
             case events.RunEnded():
                 self._running[name] = (since, "hidden tests")
         self._status()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch.app import jails
+from hutch.app.workspaces import settings_for
 from hutch.cli.commands.workspace_app import (
     Id,
     Json,
@@ -142,9 +143,10 @@ def grep(
     async def work() -> int:
         loaded = load()
         async with opened(id, loaded) as workspace:
-            policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
+            settings = settings_for(loaded, workspace.record).settings
+            policy = await workspace.policy(jails.jail_policy(settings, profile_name="tool"))
             async with jails.open_jail(workspace.place, policy) as jail:
-                found = await workspace.grep(jail, query, ignore=loaded.settings.ignore)
+                found = await workspace.grep(jail, query, ignore=settings.ignore)
         found = cleaned(found, loaded)
         if as_json:
             print_json(asdict(found))

@@ -26,6 +26,7 @@ from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.preparation.repository_layout import Layout, find_repository
+from hutch.workspace.preparation.repository_settings import SETTINGS_FILE
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end
 MAX_NAMES = 5000  # as many as `run_tests` looks at
@@ -42,7 +43,8 @@ class Installation:
     policy: Policy  # of an agent's jail; no network is used here
     tokens: Tokens
     read_redactor: Callable[[], Redactor]  # Blocks.
-    test_command: str | None = None  # of the settings
+    # Of the settings, with a repository's settings file.
+    test_command: Callable[[bytes], str | None] = lambda config: None
 
 
 async def check_repository(
@@ -112,10 +114,13 @@ async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: JailedRep
 
 
 async def _tests(
-    local: JailedRepository, command: str | None, timeout_s: float, clean: Callable[[str], str]
+    local: JailedRepository,
+    test_command: Callable[[bytes], str | None],
+    timeout_s: float,
+    clean: Callable[[str], str],
 ) -> Check:
     """Check whether the command of `run_tests` can be started."""
-    runners = await _runners(local, command)
+    runners = await _runners(local, test_command)
     if not runners:
         return Check("tests", "warn", NO_TESTS)
     check_out_s, probe_s = timeout_s / 4, timeout_s / 2
@@ -131,8 +136,10 @@ async def _tests(
     return Check("tests", "ok" if first.works else "warn", _joined(lines), first.fix)
 
 
-async def _runners(local: JailedRepository, command: str | None) -> list[Runner]:
+async def _runners(local: JailedRepository, test_command: Callable[[bytes], str | None]) -> list[Runner]:
     names, loop = await local.names(MAX_NAMES), asyncio.get_running_loop()
+    config = await local.read(SETTINGS_FILE) if SETTINGS_FILE in names else None
+    command = test_command(config or b"")
 
     def read(path: str) -> bytes | None:
         if path not in names:

@@ -26,11 +26,12 @@ from hutch.flows.reviews import agent, agent_run
 from hutch.forge.forges import Forges
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
-from hutch.llm.prices import is_priced, unpriced
+from hutch.llm.prices import Prices, is_priced, unpriced
 from hutch.sessions.abandoned_runs import DELIVERED, UNDONE, first_end, report_undelivered
 from hutch.sessions.dependencies import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind import effective_entries
+from hutch.workspace.preparation.record import Record
 
 logger = structlog.get_logger()
 
@@ -41,7 +42,7 @@ ChooseModel = Callable[[str | None, Path | None], Awaitable[tuple[Model, Choice]
 class Performer:
     """Performs the runs of a host's sessions."""
 
-    defaults: RunDefaults
+    defaults: Callable[[Record], RunDefaults]  # for a workspace
     default_model: str | None
     choose_model: ChooseModel  # by its name, or the best available; recorded into a file if one is named
     network: Callable[[Session], Awaitable[tuple[str, ...]]]  # the hosts that its jail may reach
@@ -74,8 +75,10 @@ class Performer:
         is_begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if session.deliver and not is_begun:
             await self._check_deliverable(live, session)
+        defaults = self.defaults(live.sandbox.workspace.record)
         name = session.model or self.default_model
-        if session.limits.cost_usd is not None and name and (problem := await self._find_unpriced(name)):
+        is_capped = session.limits.cost_usd is not None
+        if is_capped and name and (problem := await _find_unpriced(name, defaults.prices)):
             raise BadRequest(problem)
         record = Path(session.delivery.record) if session.delivery.record else None
         model, choice = await self.choose_model(name, record)
@@ -86,12 +89,12 @@ class Performer:
         )
         live.recorder.listeners.append(stream.end_turns)
         try:
-            prompt, equipment = await self._equip(live, session, run, entries, model.name)
+            prompt, equipment = await self._equip(live, session, run, entries, model.name, defaults)
             persona = equipment.persona
             is_costly = persona.limits.tightened(persona.repository_limits).cost_usd is not None
-            if is_costly and not is_begun and (problem := await self._find_unpriced(model.name)):
+            if is_costly and not is_begun and (problem := await _find_unpriced(model.name, defaults.prices)):
                 await live.append([StepReached(step="inspecting", message=f"warning: {problem}")])
-            setup = await self.defaults.build(live, session, model, equipment, stream.add)
+            setup = await defaults.build(live, session, model, equipment, stream.add)
             if is_begun:
                 return (await go_on(setup, run.id, entries)).ended
             options = RunOptions(
@@ -109,14 +112,20 @@ class Performer:
             await model.close()
 
     async def _equip(
-        self, live: LiveSession, session: Session, run: QueuedRun, entries: Sequence[Entry], model: str
+        self,
+        live: LiveSession,
+        session: Session,
+        run: QueuedRun,
+        entries: Sequence[Entry],
+        model: str,
+        defaults: RunDefaults,
     ) -> tuple[str, Equipment]:
         if session.delivery.review:
-            reviewer = self.defaults.find_persona(agent.PERSONA, live.tools)
+            reviewer = defaults.find_persona(agent.PERSONA, live.tools)
             changes = self.delivery().changes
             return await agent_run.equip(changes, live, reviewer, session, run, entries, model)
         read = read_as_begun(live.sandbox.workspace, entries)
-        persona = self.defaults.load_persona(session.persona, live.tools, read)
+        persona = defaults.load_persona(session.persona, live.tools, read)
         return run.prompt, equip(persona, live.tools)
 
     async def _check_deliverable(self, live: LiveSession, session: Session) -> None:
@@ -132,10 +141,11 @@ class Performer:
             logger.warning("session.no_pull_request", session_id=session.id, problem=warning)
             await live.append([StepReached(step="inspecting", message=f"warning: {warning}")])
 
-    async def _find_unpriced(self, model: str) -> str:
-        """Why money cannot limit the runs of a model; empty when its price is known."""
-        is_known = await asyncio.to_thread(is_priced, model, self.defaults.prices)
-        return "" if is_known else unpriced(model)
+
+async def _find_unpriced(model: str, prices: Prices) -> str:
+    """Why money cannot limit the runs of a model; empty when its price is known."""
+    is_known = await asyncio.to_thread(is_priced, model, prices)
+    return "" if is_known else unpriced(model)
 
 
 def _find_undone(whole: Sequence[Entry], counted: Sequence[Entry], run_id: str) -> Done | None:

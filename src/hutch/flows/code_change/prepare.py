@@ -1,7 +1,7 @@
 """Prepares the workspace of a session: from its repository, from another session, or empty."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -32,11 +32,14 @@ class Preparer:
     make_empty: Callable[[str], Awaitable[Record]]
     # The sandbox of a session that is forked.
     open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
+    # A sentence about each setting of the repository that is ignored.
+    refused_settings: Callable[[Record], Sequence[str]]
 
     async def prepare(self, id: str, session: Session, dependencies: HostDependencies) -> Prepared:
         """Create the workspace of a session, unless a killed server has created it already."""
         record = await asyncio.to_thread(self._find, id) or await self._make(id, session, dependencies)
-        return Prepared(record.id, record.source or "", record.commit or "")
+        warnings = (*record.notes, *self.refused_settings(record))
+        return Prepared(record.id, record.source or "", record.commit or "", warnings)
 
     def _find(self, id: str) -> Record | None:
         try:

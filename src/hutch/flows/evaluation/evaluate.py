@@ -31,6 +31,7 @@ from hutch.sessions.host import LocalHost
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.system.uninterrupted import run_to_end
+from hutch.workspace.preparation.record import Record
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import session_workspace_id
 
@@ -49,7 +50,7 @@ class EvalContext:
     who: Caller
     # A jail without processes of the agent, on the workspace of this id.
     open_fresh: Callable[[str], AbstractAsyncContextManager[tuple[Workspace, Jail]]]
-    test_command: str | None = None  # of the settings
+    test_command: Callable[[Record], str | None]  # of the settings that count for a workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,9 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         await _until(context, session.id, SessionPrepared)
         async with context.host.sandbox(session.id) as sandbox:
             _check_hidden(case, options.source, sandbox.workspace)
-            runner = await choose_runner(sandbox.workspace, case, context.test_command)
+            runner = await choose_runner(
+                sandbox.workspace, case, context.test_command(sandbox.workspace.record)
+            )
         await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
         ended = await _until(
             context, session.id, RunEnded, tell=lambda event: options.on_event(case.name, event)

@@ -34,10 +34,16 @@ from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_p
 from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import discard, temporary_name
 from hutch.workspace.preparation.repository_layout import Layout, quick_head
+from hutch.workspace.preparation.repository_settings import store_settings
 
 Files = Mapping[str, bytes]
 PinPath = Callable[[Path], PinnedDirectory]
+Complete = Callable[[Record], Record]
 DEFAULT = Options()
+
+
+def same_record(record: Record) -> Record:
+    return record
 
 
 async def prepare(
@@ -51,11 +57,12 @@ async def prepare(
     options: Options = DEFAULT,
     on_progress: OnProgress | None = None,
     pin_path: PinPath = pin_path,
+    complete: Complete = same_record,
 ) -> Record:
     """Create the workspace `id`. `revision` is a branch, tag or commit; by default, the current one.
 
     `uncommitted` adds the uncommitted changes of a repository on this machine. `pin_path` opens a directory
-    on this machine and refuses one that may not be copied.
+    on this machine and refuses one that may not be copied. `complete` gets the record before it is stored.
     """
     final = home.workspace(id)
     await asyncio.to_thread(home.make)
@@ -70,7 +77,8 @@ async def prepare(
         # Bases stay locked until the record of the workspace refers to them.
         async with AsyncExitStack() as held:
             work = _Build(filling, git, revision, uncommitted, held, pin_path)
-            record = replace(await work.fill(source), id=id, created=datetime.now(UTC).isoformat())
+            filled = await asyncio.to_thread(store_settings, home, place, await work.fill(source))
+            record = replace(complete(filled), id=id, created=datetime.now(UTC).isoformat())
             record.write(place)
             try:
                 place.rename(final)

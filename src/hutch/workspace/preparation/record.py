@@ -32,6 +32,7 @@ class Record:
     quota_bytes: int
     quota_files: int
     notes: tuple[str, ...] = ()  # what was skipped, for users
+    settings: str = ""  # the repository's settings file, decoded by os.fsdecode
 
     def write(self, directory: Path) -> None:
         text = json.dumps(asdict(self), indent=1, ensure_ascii=True)
