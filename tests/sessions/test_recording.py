@@ -183,6 +183,54 @@ async def test_what_the_agents_command_printed_is_in_the_log_before_its_result(
         assert "".join(printed) == "".join(f"{number}\n" for number in range(1, 5001)) + last
 
 
+def _order(events: list[Event]) -> list[str]:
+    """The events of calls, commands and runs in order, output with its text and background id."""
+    kinds = ("tool.called", "tool.returned", "command.ended", "run.ended")
+    return [
+        f"{event.text}{event.background_id or ''}" if isinstance(event, ShellPrinted) else event.type
+        for event in events
+        if isinstance(event, ShellPrinted) or event.type in kinds
+    ]
+
+
+async def test_a_cancelled_command_has_printed_everything_before_its_end_and_the_end_of_the_run(
+    tmp_path: Path,
+) -> None:
+    """The output has no line end, so the recorder holds it for a while."""
+    prints = call("bash", command="printf held; touch printing; sleep 300", timeout_s=400)
+    model = cassette(tmp_path / "model.json", [prints, {"text": "Enough."}])
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = await sessions.create(server.services, who, NewSession(prompt="Print"))
+        await until(server, session.id, "command.started")
+        async with asyncio.timeout(DEADLINE_S), server.host.sandbox(session.id) as sandbox:
+            while not (sandbox.workspace.place.directory / "printing").exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await sessions.give(server.services, who, session.id, inputs.Cancel())
+        await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle", "paused")
+        await server.host.call(session.id, requests.RunCommand("true"))  # later output would be written
+        order = _order(await _events(server, session.id))
+    assert order == ["tool.called", "held", "command.ended", "run.ended", "command.ended"]
+
+
+async def test_output_of_a_command_that_goes_to_the_background_stays_with_its_call(tmp_path: Path) -> None:
+    """The output has no line end, so the recorder holds it for a while."""
+    waits = "printf before; until [ -e go ]; do sleep 0.01; done; printf after"
+    first = call("bash", command=waits, yield_s=3)
+    second = call("bash", command="touch go")
+    model = cassette(tmp_path / "model.json", [first, second, {"text": "Enough."}])
+    async with serving(tmp_path / "home", model=model) as server:
+        session = await sessions.create(server.services, await owner(server), NewSession(prompt="Print"))
+        await until(server, session.id, "run.ended")
+        async with server.host.sandbox(session.id) as sandbox:
+            await sandbox.shells.background.get("bg_1").wait(DEADLINE_S)
+        await server.host.call(session.id, requests.RunCommand("true"))
+        order = _order(await _events(server, session.id))
+    assert order[:4] == ["tool.called", "before", "tool.returned", "tool.called"]
+    assert order[order.index("afterbg_1") + 1] == "command.ended"
+
+
 async def test_what_runs_in_the_background_is_not_mixed_with_the_agents_next_command(tmp_path: Path) -> None:
     """A secret that is printed in two parts is recognised only when nothing stands between them."""
     ticking = call("bash", command="while :; do echo tick; sleep 0.05; done", yield_s=0.2)

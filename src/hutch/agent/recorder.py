@@ -4,6 +4,9 @@ The jail reports its commands and connections here. Reports wait for the next ev
 the session and are written without secrets just before it; when no event follows,
 they are written after a moment. The agent's loop, requests of users, calls over MCP
 and terminals all append through the same recorder.
+
+What commands have printed comes before every event that follows it: each append first
+takes that output.
 """
 
 import asyncio
@@ -27,6 +30,7 @@ WRITE_DELAY_S = 0.02
 logger = structlog.get_logger()
 
 Listener = Callable[[Sequence[Event]], Awaitable[None]]  # called with events that are in the log
+TakeOutput = Callable[[], Sequence[Event]]  # the events of output that was printed and not yet appended
 
 
 class Recorder:
@@ -38,18 +42,21 @@ class Recorder:
         self.redactor = redactor
         self.last_seq = 0  # of what was appended here
         self.listeners: list[Listener] = []
+        self.take_output: TakeOutput | None = None  # while commands can print
         self._pending: list[Event] = []  # reported by the jail, not yet written
         self._writing: asyncio.Task[None] | None = None
         self._appending: set[asyncio.Task[int]] = set()
 
     async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
-        """Write events after everything that the jail has reported; return the number of the last one.
+        """Write events after everything that commands have printed and the jail has reported; return the
+        number of the last one.
 
-        `output` holds what commands have printed; it comes before the jail's reports about them. All events
-        are durable when this returns. A caller that is cancelled meanwhile still waits for that: else it
-        would not know whether the events are in the log.
+        `output` was taken before; it comes first. Output precedes the jail's reports about its command. All
+        events are durable when this returns. A caller that is cancelled meanwhile still waits for that: else
+        it would not know whether the events are in the log.
         """
-        written = [*output, *self._take_pending(), *events]
+        printed = self.take_output() if self.take_output is not None else ()
+        written = [*output, *printed, *self._take_pending(), *events]
         if not written:
             return 0
         appending = asyncio.ensure_future(self._append(written))

@@ -300,6 +300,7 @@ class _Open:
         self.output_recorder = OutputRecorder(
             lambda events: recorder.append(output=events), recorder.redactor
         )
+        recorder.take_output = self.output_recorder.take_events
         self.terminals = Terminals(sandbox.jail, recorder, self.output_recorder)
         self.request_handler = RequestHandler(
             sandbox,

@@ -104,6 +104,7 @@ class OutputRecorder:
         self._append = append
         self._redactor = redactor
         self._sources: dict[object, Source] = {}
+        self._taken: list[Event] = []  # of streams, before they changed
         self._budget = float(BURST_BYTES)
         self._counted_at = time.monotonic()
         self._writing: asyncio.Task[None] | None = None
@@ -129,6 +130,15 @@ class OutputRecorder:
         source.clean.continue_after(end.decode(errors="replace"))
         source.skipped = lost_bytes
 
+    def change(self, key: object, make: Make) -> None:
+        """Make other events of a stream's later output. What it holds is written as before, except for what
+        looks like the beginning of a secret."""
+        source = self._sources.get(key)
+        if source is not None:
+            self._taken += self._events(source, quiet=True)
+            source.make = make
+            self._soon()
+
     def end(self, key: object) -> None:
         """End a stream; its held output is written."""
         source = self._sources.get(key)
@@ -136,9 +146,19 @@ class OutputRecorder:
             source.ended = True
             self._soon()
 
-    async def flush(self, *, quiet: bool = True) -> None:
-        """Write all output. Unless `quiet`, the held output of open streams remains held."""
-        await self._write(quiet=quiet)
+    def take_events(self, *, quiet: bool = False) -> list[Event]:
+        """Take the output so far as events, for the caller to write. Unless `quiet`, the held output of open
+        streams remains held."""
+        sources, events, self._taken = self._sources, self._taken, []
+        events += [event for source in sources.values() for event in self._events(source, quiet=quiet)]
+        self._sources = {key: source for key, source in sources.items() if not source.is_done(quiet)}
+        for source in list(self._sources.values())[:-MAX_QUIET]:
+            source.ended = True  # its remaining output is written next time
+        return events
+
+    async def flush(self) -> None:
+        """Write all output, also what open streams hold."""
+        await self._write(quiet=True)
 
     async def close(self) -> None:
         self._closed = True
@@ -179,12 +199,7 @@ class OutputRecorder:
 
     async def _write(self, *, quiet: bool) -> None:
         async with self._turn:  # a flush also waits for the write in progress
-            sources = self._sources
-            events = [event for source in sources.values() for event in self._events(source, quiet=quiet)]
-            self._sources = {key: source for key, source in sources.items() if not source.is_done(quiet)}
-            for source in list(self._sources.values())[:-MAX_QUIET]:
-                source.ended = True  # its remaining output is written next time
-            if events:
+            if events := self.take_events(quiet=quiet):
                 await self._append(events)
 
     def _events(self, source: Source, *, quiet: bool) -> list[Event]:

@@ -42,6 +42,7 @@ from hutch.workspace.files.files import PathStatus
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
 
+STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
 ANSWER_BYTES = 256 * 1024  # of a background command's output
 logger = structlog.get_logger()
 
@@ -188,7 +189,6 @@ class RequestHandler:
     async def _record(self, events: Sequence[Event] = ()) -> None:
         """Write events to disk, after all output and events that came before them."""
         try:
-            await self._output_recorder.flush(quiet=False)
             await self._recorder.append(events)
             await self._recorder.confirm()
         except HutchError as error:
@@ -222,8 +222,9 @@ class RequestHandler:
             yield_s=request.yield_s,
             on_output=output.add,
             on_lost=output.omit,
+            on_end=output.end,
         )
-        output.end(result)
+        output.set_background_id(result.id)
         await self._record()
         if not result.running:
             await self._snapshot_for_undo(f"{AFTER_COMMAND}{request.shell}")
@@ -327,17 +328,14 @@ class ShellOutput:
 
         return make
 
-    def end(self, result: Result) -> None:
-        """Note that the command has ended, or continues in the background."""
-        self._background_id = result.id
-        if not result.running:
-            for stream in ("stdout", "stderr"):
-                self._output_recorder.end((self, stream))
+    def end(self) -> None:
+        """Note that the command has printed its last output."""
+        for stream in STREAMS:
+            self._output_recorder.end((self, stream))
 
-    async def record(self, result: Result) -> None:
-        """Write the output that belongs to a result, before the result is written."""
-        self.end(result)
-        try:
-            await self._output_recorder.flush(quiet=False)
-        except HutchError as error:  # once it can be written again, the log says how much is missing
-            logger.warning("session.output_lost", error=str(error))
+    def set_background_id(self, id: str | None) -> None:
+        """Note that the command continues in the background under this id, unless it is None."""
+        self._background_id = id
+        if id is not None:
+            for stream in STREAMS:
+                self._output_recorder.change((self, stream), self._make(stream))

@@ -235,8 +235,6 @@ class Terminals:
             self._output_recorder.end(key)
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
-        with suppress(HutchError):  # the log will say how much is missing
-            await self._output_recorder.flush()
         held.check_jobs()
         await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:

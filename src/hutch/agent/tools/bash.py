@@ -60,9 +60,10 @@ class Bash:
             yield_s=yield_s,
             on_output=output.add if output else None,
             on_lost=output.omit if output else None,
+            on_end=output.end if output else None,
         )
         if output:
-            await output.record(result)
+            output.set_background_id(result.id)
         saved = await self._save(
             Printed(strip_escapes(result.stdout), strip_escapes(result.stderr)).both, context
         )

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.result import LostOutput, Result
+from hutch.jail.shell.result import LostOutput
 from hutch.jail.shell.shells import Shells
 from hutch.workspace.workspace import Workspace
 
@@ -50,8 +50,12 @@ class CommandOutput(Protocol):
         """Note that output is lost before the next output of a stream."""
         ...
 
-    async def record(self, result: Result) -> None:
-        """Record the output of a result, all of which was added; return when it is recorded."""
+    def end(self) -> None:
+        """Note that the command has printed its last output."""
+        ...
+
+    def set_background_id(self, id: str | None) -> None:
+        """Note that the command continues in the background under this id, unless it is None."""
         ...
 
 

@@ -21,7 +21,7 @@ from hutch.jail.process import Command
 from hutch.jail.shell import result
 from hutch.jail.shell.process import ShellProcess, displayed_path
 from hutch.jail.shell.protocol import NULL
-from hutch.jail.shell.result import CommandEnd, Ended, LostOutput, OnLostOutput, Result
+from hutch.jail.shell.result import CommandEnd, Ended, LostOutput, OnEnd, OnLostOutput, Result
 
 SIGINT, SIGKILL = 2, 9
 STDIN_HOLDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
@@ -40,13 +40,14 @@ class Job:
         timeout_s: float | None,
         on_output: OnOutput | None,
         on_lost: OnLostOutput | None = None,
+        on_end: OnEnd | None = None,
     ) -> None:
         limits: Limits = jail.policy.limits
         self.process = process
         self.command = command
         self.cwd = process.cwd  # where it starts
         self.timed_out = self._stopped = False
-        self.on_output, self.on_lost = on_output, on_lost
+        self.on_output, self.on_lost, self._on_end = on_output, on_lost, on_end
         self.stdin: Command | None = None  # the process whose standard input the command reads
         self._jail = jail
         self._mark = jail.mark(inspect_soon=False)  # limits hit until now belong to other commands
@@ -178,6 +179,9 @@ class Job:
     def close(self) -> None:
         """Release the output file and the input process, when both are no longer needed."""
         self._capture.close()
+        if self._on_end is not None:
+            on_end, self._on_end = self._on_end, None
+            on_end()
         if self.stdin is not None:
             holder, self.stdin = self.stdin, None
             self._ending = asyncio.get_running_loop().create_task(end_stdin_holder(holder))

@@ -72,6 +72,7 @@ class LostOutput:
 
 
 OnLostOutput = Callable[[StreamName, LostOutput], None]
+OnEnd = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from hutch.jail.shell.result import (
     JobsDetached,
     JobsEnded,
     LostOutput,
+    OnEnd,
     OnLostOutput,
     Result,
     ShellEvent,
@@ -93,10 +94,12 @@ class Shell:
         stdin: bytes | Pipe | None = None,
         on_output: OnOutput | None = None,
         on_lost: OnLostOutput | None = None,
+        on_end: OnEnd | None = None,
     ) -> Result:
         """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it continues in the
         background, from then on without a timeout unless one was given; `on_output` still receives its
-        output. `stdin` is empty by default; a PIPE is written to through the background."""
+        output. `on_end` is called after the last output, also when the command is killed because its caller
+        was cancelled. `stdin` is empty by default; a PIPE is written to through the background."""
         check_command(command, env)
         check_stdin(stdin)
         timeout_s = self._timeout(timeout_s, yield_s)
@@ -116,6 +119,7 @@ class Shell:
                 timeout_s=timeout_s,
                 on_output=on_output,
                 on_lost=on_lost,
+                on_end=on_end,
             )
             try:
                 if self._pending or self._pending_lost:
