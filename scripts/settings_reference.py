@@ -114,6 +114,8 @@ def _kind(field: FieldInfo) -> str:
         return ", ".join(f"`{choice}`" for choice in get_args(annotation))
     if get_origin(annotation) is tuple:
         return "list of strings"
+    if annotation is bool:
+        return "`true`, `false`"
     text = str(annotation)
     word = "size" if annotation is ByteSize else "whole number" if re.search(r"\bint\b", text) else "text"
     marks = field.metadata
@@ -129,6 +131,8 @@ def _number(value: Any, annotation: object) -> str:
 def _default(field: FieldInfo) -> str:
     if field.default is None:
         return "not set"
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
     if isinstance(field.default, ByteSize):
         return f"`{size_text(field.default)}`"
     return "none" if field.default == () else f"`{field.default}`"

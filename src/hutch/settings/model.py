@@ -31,13 +31,15 @@ from hutch.settings.value_types import (
 
 
 class Log(Section):
-    """The log of Hutch itself, on standard error."""
+    """The log of Hutch itself: on standard error, and in `server.log` for a server."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The lowest level that is written."
     )
     format: Literal["auto", "json", "human"] = Field(
-        "auto", description="JSON lines, or lines for people; `auto` is `human` on a terminal, else `json`."
+        "auto",
+        description="The format on standard error; `auto` is `human` on a terminal, else `json`. "
+        "`server.log` is always JSON.",
     )
 
 
@@ -60,7 +62,9 @@ class Models(Section):
         None, description="The address for models named `openai-compatible:`, such as a vLLM or llama.cpp."
     )
     openai_protocol: Annotated[Literal["responses", "chat"], RepositoryAccess.NEVER] = Field(
-        "responses", description="The protocol for `openai:` models; compatible servers support `chat`."
+        "responses",
+        description="The API of `openai:` models. Choose `chat` if the server at `openai_base_url` "
+        "does not support `responses`.",
     )
     attempts: Annotated[Count, RepositoryAccess.NEVER] = Field(
         6,
@@ -80,8 +84,8 @@ class Models(Section):
     )
     prices: Annotated[Prices, RepositoryAccess.NEVER] = Field(
         (),
-        description="Dollars per million input, cached and output tokens, which override the list prices "
-        "of Hutch: `openai-compatible:qwen3=0.25/0.025/1.5`.",
+        description="Your own prices, as `MODEL=INPUT/CACHED/OUTPUT` in dollars per million tokens: "
+        "`openai-compatible:qwen3=0.25/0.025/1.5`. They override those that Hutch knows.",
     )
 
 
@@ -143,13 +147,21 @@ class Jail(Section):
         ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
     )
     workspace_growth_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(2 * GIB), ge=MIB, description="Maximum that a session may add to its workspace."
+        ByteSize(2 * GIB),
+        ge=MIB,
+        description="Maximum growth of the workspace while a jail is open. "
+        "`workspace.quota_bytes` applies too.",
     )
     command_timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        30, ge=1, le=600, description="Seconds that a command may take unless it sets another timeout."
+        30,
+        ge=1,
+        le=600,
+        description="Seconds that a command may take, unless the agent sets another timeout.",
     )
     output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(MIB), ge=4096, description="Output of one command that is kept; the middle is omitted."
+        ByteSize(MIB),
+        ge=4096,
+        description="Output of one command that is kept; of longer output, the middle is omitted.",
     )
     network: Annotated[Hosts, RepositoryAccess.TIGHTEN] = Field(
         (),
@@ -167,16 +179,20 @@ class Workspace(Section):
 
     mode: Literal["auto", "copy", "reflink", "overlay"] = Field(
         "auto",
-        description="How a repository becomes a workspace: a copy, one that shares blocks, or layers over a "
-        "shared base. `auto` uses layers for large repositories and a copy otherwise.",
+        description="How a repository becomes a workspace: `copy` copies it, `reflink` copies it but shares "
+        "unchanged blocks, `overlay` mounts a layer for changes over a shared checkout. `auto` uses an "
+        "overlay for large repositories, otherwise a copy.",
     )
     storage: Literal["disk", "memory"] = Field(
         "disk",
-        description="Where changes are stored. `memory` enforces the quota strictly and needs layers; its "
-        "content is written to disk when the workspace is closed, and lost in a crash.",
+        description="Where the changes of an open workspace are. `memory` needs an overlay and lets the "
+        "kernel enforce the quota; changes are written to disk when the workspace is closed, and are lost in "
+        "a crash.",
     )
     quota_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
-        ByteSize(5 * GIB), ge=MIB, description="Maximum that a workspace may add to the disk."
+        ByteSize(5 * GIB),
+        ge=MIB,
+        description="Maximum size of a workspace: all files of a copy, or the changes in an overlay.",
     )
     quota_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
         1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."

@@ -29,7 +29,8 @@ class Server(Section):
 
     host: Annotated[Listener, RepositoryAccess.NEVER] = Field(
         "127.0.0.1",
-        description="The address to listen on. Anything but a loopback address needs TLS or a proxy.",
+        description="The address to listen on. If other machines can reach it, use TLS or a proxy; "
+        "otherwise the server warns.",
     )
     port: Annotated[Count, RepositoryAccess.NEVER] = Field(
         8484, ge=0, le=65535, description="The port; 0 selects a free one."
@@ -62,7 +63,7 @@ class Server(Section):
         1200,
         ge=1,
         le=10_000_000,
-        description="Requests of one caller. Callers without a valid token or cookie are counted by address.",
+        description="Maximum requests with one token or browser login; without either, from one address.",
     )
     streams_per_user: Annotated[Count, RepositoryAccess.NEVER] = Field(
         200,
@@ -91,8 +92,8 @@ class Server(Section):
     )
     repository_hosts: Annotated[Reachables, RepositoryAccess.NEVER] = Field(
         (),
-        description="Hosts of private networks, or this machine, that requests may name as the host of a "
-        "repository: `git.example.com`, `10.1.2.0/24`. Public hosts need not be listed.",
+        description="Hosts in private networks, or on this machine, from which the server may clone: "
+        "`git.example.com`, `10.1.2.0/24`. Public hosts are always allowed.",
     )
     network_allowed: Annotated[HostPatterns, RepositoryAccess.NEVER] = Field(
         (),
@@ -125,13 +126,13 @@ class Github(Section):
         "github.com", description="The host of that App."
     )
     unix_socket: Annotated[Text | None, RepositoryAccess.NEVER] = Field(
-        None, description="A Unix socket that connects to GitHub's API, such as that of a proxy."
+        None, description="A Unix socket through which GitHub's API is called, such as that of a proxy."
     )
     mention: Annotated[Text, RepositoryAccess.NEVER] = Field(
         "hutch",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$",
-        description="The name that mentions Hutch in comments: `@hutch`. It is the login of its user or App, "
-        "so issues assigned to it are processed, too.",
+        description="The name of Hutch on GitHub, without `@`: the login of its user or App. A comment with "
+        "`@hutch`, or an issue that is assigned to it, starts a run.",
     )
     run_as: Annotated[Text | None, RepositoryAccess.NEVER] = Field(
         None,
@@ -181,7 +182,7 @@ class Sessions(Section):
         4, ge=1, le=10_000, description="Concurrent runs of one user."
     )
     open: Annotated[Count, RepositoryAccess.NEVER] = Field(
-        200, ge=1, le=100_000, description="Open jails at one time."
+        200, ge=1, le=100_000, description="Maximum number of jails that are open at one time."
     )
     idle_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         900,
@@ -201,15 +202,15 @@ class Sessions(Section):
         24,
         ge=0,
         le=876_000,
-        description="The same for a request of `POST /api/code`, in hours after its end; after a failed "
-        "delivery, `file_retention_days` applies. 0 means that `file_retention_days` always applies.",
+        description="Hours after which the files of a finished `POST /api/code` are removed. If its delivery "
+        "failed, or if this is 0, `file_retention_days` applies instead.",
     )
     log_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(256 * MIB),
         ge=MIB,
-        description="Maximum size of a session's log, in bytes of event payloads. Output may use three "
-        "quarters of it and is then omitted, which the log notes. When all is used, nothing "
-        "new starts in the session; it can still be ended and exported.",
+        description="Maximum size of a session's log, in bytes of event payloads. After three quarters, the "
+        "log notes that it omits the output of commands and terminals. When it is full, nothing new starts "
+        "in the session; it can still be ended and exported.",
     )
     lease_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
         30,

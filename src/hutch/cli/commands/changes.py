@@ -94,7 +94,10 @@ def propose(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver a run's work although its tests fail or it was stopped; the change says so."""
+    """Deliver the work of a run whose tests fail, or that was stopped. The change says so.
+
+    `hutch changes deliver` is for runs whose tests pass.
+    """
     loaded = _load()
     run_id, where = named_run(loaded, run)
     raise typer.Exit(redeliver(run_id, where, failing=True, as_json=as_json))
@@ -108,7 +111,10 @@ def deliver(
     ] = "last",
     as_json: Json = False,
 ) -> None:
-    """Deliver a run's work after a failed delivery or a run with --no-pr."""
+    """Deliver the work of a run that had --no-pr, or whose delivery failed.
+
+    `hutch changes propose` is for runs whose tests fail.
+    """
     loaded = _load()
     run_id, where = named_run(loaded, name)
     raise typer.Exit(redeliver(run_id, where, failing=False, as_json=as_json))

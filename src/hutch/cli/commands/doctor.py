@@ -68,7 +68,7 @@ def doctor_command(
 
     Also checks which model a run would use, whether pull requests can be opened, and whether a repository's
     tests can run in a jail. No code of the repository runs outside a jail, no model is called, and nothing is
-    written. Exits with 3 when a check fails. Warnings concern what Hutch can do without.
+    written. Exits with 3 when a check fails. A warning is about something optional.
     """
     if repo is not None and not repo.is_dir():
         wrong = "is not a directory" if repo.exists() else "does not exist"

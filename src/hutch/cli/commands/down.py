@@ -18,7 +18,10 @@ EXTRA_TIMEOUT_S = 5  # beyond the server's own shutdown timeout
 
 def down_command(
     force: Annotated[
-        bool, typer.Option("--force", help="Kill the server if it does not stop in time.")
+        bool,
+        typer.Option(
+            "--force", help="Kill the server if it has not stopped 5 seconds after server.shutdown_s."
+        ),
     ] = False,
 ) -> int:
     """Stop the server: notify clients, suspend runs and close jails.

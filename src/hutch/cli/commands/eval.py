@@ -34,7 +34,9 @@ MAX_REASON_CHARS = 100
 def eval_command(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Tasks in YAML, JSON or JSONL, or 'builtin'."),
+        typer.Argument(
+            metavar="FILE", help="A file of tasks (YAML, JSON, JSONL), or 'builtin' for those of Hutch."
+        ),
     ],
     model: Annotated[
         str | None, typer.Option(metavar="PROVIDER:NAME", help="The model for all tasks, overriding theirs.")
@@ -51,7 +53,7 @@ def eval_command(
         typer.Option("--filter", metavar="TEXT", help="Only tasks whose name contains this."),
     ] = None,
     repos: Annotated[
-        str, typer.Option(metavar="TEMPLATE", help="Where the repositories of a SWE-bench set are.")
+        str, typer.Option(metavar="TEMPLATE", help="Address of the repositories of a SWE-bench set.")
     ] = REPOS,
     plain: PlainDirectory = False,
 ) -> int:

@@ -65,7 +65,7 @@ def get(
     path: RemotePath,
     to: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="The target file or directory; by default the current one."),
+        typer.Argument(metavar="FILE", help="A file or directory here; by default the current directory."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace an existing file.")] = False,
 ) -> int:

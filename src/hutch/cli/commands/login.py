@@ -39,7 +39,7 @@ def login_command(
     ] = "",
     as_json: Json = False,
 ) -> int:
-    """Use this server from now on.
+    """Log in to a server. All commands for sessions use it until `hutch logout`.
 
     Prompts for a token, or reads it from standard input: `hutch tokens create` creates one on the server's
     machine. With --name, prompts for that user's password and creates a token with it.

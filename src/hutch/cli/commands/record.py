@@ -78,7 +78,7 @@ def receipt_command(
 ) -> None:
     """Sign the current state of a session's log. Store the receipt elsewhere.
 
-    A record that was cut or rewritten later does not match it: hutch verify --receipt.
+    With it, `hutch verify RECORD --receipt FILE` finds out whether the log was cut or rewritten later.
     """
 
     async def run() -> None:

@@ -37,8 +37,15 @@ Net = Annotated[
     typer.Option("--net", metavar="HOST", help="A host that commands may reach; may be repeated."),
 ]
 Record = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Record the model's replies in a cassette file.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the model's replies to a file for --model scripted:FILE."),
 ]
+Repository = Annotated[
+    str, typer.Option("--repo", metavar="REPO", help="A directory, or the address of a repository.")
+]
+PULL_REQUEST = typer.Option(
+    "--pr/--no-pr", help="Deliver the change as a branch; for GitHub, as a pull request."
+)
 OnServer = Annotated[
     bool, typer.Option("--server", help="Run on the server; the run continues when you disconnect.")
 ]
@@ -49,7 +56,7 @@ Here = Annotated[
 
 def run_command(
     prompt: Prompt,
-    repo: Annotated[str, typer.Option("--repo", metavar="REPO", help="A directory or an address.")] = ".",
+    repo: Repository = ".",
     revision: Revision = None,
     uncommitted: Uncommitted = False,
     persona: Annotated[str | None, typer.Option(metavar="NAME", help="The persona of the agent.")] = None,
@@ -60,7 +67,7 @@ def run_command(
     timeout: Timeout = None,
     net: Net = None,
     record: Record = None,
-    pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    pr: Annotated[bool, PULL_REQUEST] = True,
     server: OnServer = False,
     here: Here = False,
     plain: PlainDirectory = False,
@@ -113,7 +120,7 @@ def resume_command(
     run: Annotated[
         str, typer.Argument(metavar="SESSION", help="A session's or run's id, or 'last'.")
     ] = "last",
-    pr: Annotated[bool | None, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = None,
+    pr: Annotated[bool | None, PULL_REQUEST] = None,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="Another model.")] = None,
     max_cost: MaxCost = None,
     max_turns: MaxTurns = None,

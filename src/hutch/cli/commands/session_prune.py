@@ -17,11 +17,10 @@ def prune_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Remove the files of sessions older than sessions.file_retention_days, and of old requests.
+    """Remove the files of sessions that were not used for sessions.file_retention_days.
 
-    Requests are those of `POST /api/code`; sessions.code_retention_hours is their age.
-
-    A server does the same when it starts, and every hour. The logs stay; `hutch prune` erases their content.
+    For sessions of `POST /api/code`, sessions.code_retention_hours applies. A server does the same when it
+    starts, and every hour. The logs stay; `hutch prune` erases their content.
     """
     from hutch.app.records import event_log
     from hutch.app.retention import retention_of

@@ -38,7 +38,24 @@ app = typer.Typer(help="Create, watch and end sessions of the server.", no_args_
 
 STATES = "queued|starting|idle|running|waiting|paused|parked|ended"
 Wait = Annotated[bool, typer.Option("--wait", help="Show the run, and exit with the code of its outcome.")]
-Deliver = Annotated[bool, typer.Option("--deliver", help="Deliver the work of each run as a change.")]
+Repository = Annotated[
+    str,
+    typer.Option(
+        "--repo",
+        metavar="REPO",
+        help="A directory, or the address of a repository; by default none: the workspace is empty.",
+    ),
+]
+Purpose = Annotated[
+    str, typer.Option(metavar="TEXT", help="A title for lists; by default the beginning of the prompt.")
+]
+Role = Annotated[str, typer.Option(metavar="TEXT", help="A note about the role; the agent does not see it.")]
+Expectations = Annotated[
+    str, typer.Option(metavar="TEXT", help="A note about the result; the agent does not see it.")
+]
+Deliver = Annotated[
+    bool, typer.Option("--deliver", help="Deliver the work of each run as a branch or pull request.")
+]
 
 
 @app.command("list")
@@ -124,13 +141,11 @@ def new(
     prompt: Annotated[
         str, typer.Option("--prompt", "-p", metavar="TEXT", help="The first prompt; - reads it from stdin.")
     ] = "",
-    repo: Annotated[
-        str, typer.Option(metavar="REPO", help="A directory or an address; by default an empty workspace.")
-    ] = "",
+    repo: Repository = "",
     revision: Annotated[str, typer.Option(metavar="REV", help="A branch, a tag or a commit.")] = "",
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="The purpose, in one line.")] = "",
-    role: Annotated[str, typer.Option(metavar="TEXT", help="The agent's role in the session.")] = "",
-    expectations: Annotated[str, typer.Option(metavar="TEXT", help="Expectations of the result.")] = "",
+    purpose: Purpose = "",
+    role: Role = "",
+    expectations: Expectations = "",
     persona: Annotated[str, typer.Option(metavar="PERSONA", help="The persona of the agent.")] = "",
     model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = "",
     net: Net = None,
@@ -191,12 +206,12 @@ def send(
     session: SessionName,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
     prompt: Annotated[
-        bool, typer.Option("--prompt", help="Queue it as a prompt of its own, even during a run.")
+        bool, typer.Option("--prompt", help="Start a new run with it, after the present one.")
     ] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> int:
-    """Send a message to the agent. A running agent gets it before its next step; else it is a prompt."""
+    """Send a message: a running agent reads it before its next step, otherwise it starts a run."""
     message = _text(text)
     if not message.strip():
         raise BadRequest("The message is empty. Write a text, or - to read it from standard input.")

@@ -76,7 +76,10 @@ def shell_command(
         typer.Option("--net", metavar="HOST", help="A host that programs may reach; may be repeated."),
     ] = None,
     profile: Annotated[
-        str, typer.Option(metavar="|".join(PROFILES), help="The set of limits to apply.")
+        str,
+        typer.Option(
+            metavar="|".join(PROFILES), help="Limits as for agents, for test runs, or for small tools."
+        ),
     ] = "agent",
     timeout: Annotated[
         float | None,

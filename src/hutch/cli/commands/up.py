@@ -46,7 +46,7 @@ def up_command(
         int | None, typer.Option(min=0, max=65535, help="The port; 0 picks a free one. 8484 unless set.")
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background.")] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Open the server in a browser.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the login page in a browser.")] = False,
     new: Annotated[
         bool, typer.Option("--new", help="Start with a new database after the old one was lost.")
     ] = False,

@@ -87,7 +87,7 @@ def list_(
     ] = None,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A directory in it.")] = "",
     recursive: Annotated[bool, typer.Option("--recursive", "-R", help="Include subdirectories.")] = False,
-    ignores: Annotated[bool, typer.Option("--ignores", help="Omit ignored files.")] = False,
+    ignores: Annotated[bool, typer.Option("--ignores", help="Omit the files that .gitignore names.")] = False,
     as_json: Json = False,
 ) -> None:
     """List workspaces, or the files of one."""
@@ -121,7 +121,9 @@ def list_(
 @app.command()
 def snapshot(
     id: Id,
-    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT")] = "by hand",
+    reason: Annotated[
+        str, typer.Option("--reason", "-m", metavar="TEXT", help="A note, shown in the list of snapshots.")
+    ] = "by hand",
     list_all: Annotated[bool, typer.Option("--list", help="List snapshots instead.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -185,7 +187,10 @@ def diff(
 @app.command()
 def restore(
     id: Id,
-    number: Annotated[int, typer.Argument(metavar="SNAPSHOT")],
+    number: Annotated[
+        int,
+        typer.Argument(metavar="SNAPSHOT", help="A number, as listed by `hutch workspace snapshot --list`."),
+    ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Restore only this path.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -238,7 +243,12 @@ def fork(
 
 
 @app.command()
-def rm(ids: Annotated[list[str], typer.Argument(metavar="WORKSPACE...")]) -> None:
+def rm(
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="WORKSPACE...", help="Workspace ids, as listed by `hutch workspace ls`."),
+    ],
+) -> None:
     """Remove workspaces with all their snapshots."""
     workspaces = workspaces_of(load())
 

@@ -25,12 +25,38 @@ from hutch.system.terminal_text import printable
 from hutch.workspace.files.partial_read import Binary
 from hutch.workspace.search import GrepQuery
 
+FilePath = Annotated[str, typer.Argument(metavar="PATH", help="A file, as a path in the workspace.")]
+SearchPath = Annotated[
+    str, typer.Argument(metavar="PATH", help="A file or directory; by default the workspace.")
+]
+Glob = Annotated[
+    str | None, typer.Option("--glob", "-g", metavar="GLOB", help="Only files that match, such as '*.py'.")
+]
+IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore the case of letters.")]
+Multiline = Annotated[bool, typer.Option("--multiline", "-U", help="Let a match extend over several lines.")]
+Context = Annotated[
+    int, typer.Option("--context", "-C", metavar="N", min=0, max=50, help="Lines around each match.")
+]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="The maximum number of lines or files shown.")
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        metavar="content|files|count",
+        help="Show matching lines, only the names of files, or the matches per file.",
+    ),
+]
+
 
 @app.command()
 def cat(
     id: Id,
-    path: Annotated[str, typer.Argument(metavar="PATH")],
-    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Only these lines.")] = None,
+    path: FilePath,
+    lines: Annotated[
+        str | None, typer.Option("--lines", metavar="A:B", help="Only lines A to B; A: and :B work too.")
+    ] = None,
     snapshot: Annotated[
         int | None, typer.Option("--snapshot", "-s", metavar="N", help="Read it from this snapshot.")
     ] = None,
@@ -62,7 +88,7 @@ def cat(
 
 
 @app.command()
-def write(id: Id, path: Annotated[str, typer.Argument(metavar="PATH")], as_json: Json = False) -> None:
+def write(id: Id, path: FilePath, as_json: Json = False) -> None:
     """Write a file from standard input."""
     data = sys.stdin.buffer.read()
 
@@ -78,13 +104,17 @@ def write(id: Id, path: Annotated[str, typer.Argument(metavar="PATH")], as_json:
 @app.command()
 def edit(
     id: Id,
-    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Not needed with --patch.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="PATH", help="The file; omit it with --patch.")
+    ] = None,
     old: Annotated[str | None, typer.Option("--old", metavar="TEXT", help="The text to replace.")] = None,
     new: Annotated[str | None, typer.Option("--new", metavar="TEXT", help="The replacement.")] = None,
     replace_all: Annotated[bool, typer.Option("--all", help="Replace every occurrence.")] = False,
-    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Replace these lines.")] = None,
+    lines: Annotated[
+        str | None, typer.Option("--lines", metavar="A:B", help="Replace lines A to B with --new.")
+    ] = None,
     insert: Annotated[
-        int | None, typer.Option("--insert", metavar="N", help="Insert after this line; 0 is the top.")
+        int | None, typer.Option("--insert", metavar="N", help="Insert --new after line N; 0 is the top.")
     ] = None,
     patch: Annotated[
         str | None, typer.Option("--patch", metavar="FILE", help="Apply a patch; - is standard input.")
@@ -113,15 +143,13 @@ def edit(
 def grep(
     id: Id,
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression.")],
-    path: Annotated[str, typer.Argument(metavar="PATH")] = "",
-    glob: Annotated[
-        str | None, typer.Option("--glob", "-g", metavar="GLOB", help="Only these files.")
-    ] = None,
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i")] = False,
-    multiline: Annotated[bool, typer.Option("--multiline", "-U")] = False,
-    context: Annotated[int, typer.Option("--context", "-C", min=0, max=50)] = 0,
-    limit: Annotated[int, typer.Option("--limit", min=1)] = 200,
-    output: Annotated[str, typer.Option("--output", metavar="content|files|count")] = "content",
+    path: SearchPath = "",
+    glob: Glob = None,
+    ignore_case: IgnoreCase = False,
+    multiline: Multiline = False,
+    context: Context = 0,
+    limit: Limit = 200,
+    output: Output = "content",
     as_json: Json = False,
 ) -> int:
     """Search the files, in a jail. Exit code 1 when nothing is found."""
