@@ -142,7 +142,7 @@ async def test_a_repository_that_is_gone(place: Path, hutch: Delivering) -> None
     origin = bare(place)
     change = await made(hutch, origin)
     shutil.rmtree(origin)
-    with pytest.raises(NotFound, match="no repository at"):
+    with pytest.raises(NotFound, match="no longer exists"):
         await hutch.merge(change)
 
 

@@ -57,7 +57,7 @@ def test_the_demo_fixes_the_sample(home: Path, shown: str) -> None:
         "2 passed",
         "diff --git a/slugs.py b/slugs.py",
         "pull request chg_",
-        "main is at",
+        "main is now at",
         "Read-only file system",
         "ok: ",
         "BAD: Event",
