@@ -374,7 +374,7 @@ def test_limits_can_be_raised_up_to_those_of_the_persona(desk: Desk) -> None:
     assert lines(ran.stdout)[-1]["turns"] == 150
     end = lines(desk.run("--json", replies=endless).stdout)[-1]
     assert (end["outcome"], end["turns"]) == ("limit_reached", 100)
-    assert end["go_on"].endswith(" --max-turns 200")
+    assert end["resume_hint"].endswith(" --max-turns 200")
     own = desk.place / "home/personas/small.md"
     own.parent.mkdir()
     own.write_text("---\nlimits: {turns: 1}\n---\nBe brief.")
@@ -550,7 +550,9 @@ def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
     told = [each["event"] for each in lines(went_on.stdout) if each["type"] == "event"]
     results = [each["text"] for each in told if each["type"] == "tool.returned"]
     assert len(results) == 2 and all("A rule denies this: deny bash touch" in text for text in results)
-    assert lines(went_on.stdout)[-1]["go_on"] == "The repository's own persona 'engineer' allows no more."
+    assert (
+        lines(went_on.stdout)[-1]["resume_hint"] == "The repository's own persona 'engineer' allows no more."
+    )
 
 
 def test_an_interruption_as_json(desk: Desk) -> None:

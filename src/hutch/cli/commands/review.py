@@ -40,7 +40,7 @@ def review_command(
         ),
     ] = "last",
     instructions: Annotated[
-        str, typer.Option("--look-for", metavar="TEXT", help="What to look for in particular.")
+        str, typer.Option("--focus", metavar="TEXT", help="What the review should focus on.")
     ] = "",
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model to use.")] = None,
     again: Annotated[

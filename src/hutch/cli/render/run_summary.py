@@ -184,7 +184,7 @@ class RunSummary:
             "not_delivered": (delivery.get("reason") if failed else None) or None,
             "cost_usd": self.ended.get("cost_usd"),
             "turns": self.ended.get("turns"),
-            "go_on": self.resume_hint or None,
+            "resume_hint": self.resume_hint or None,
             "warnings": warnings,
         }
 
