@@ -108,7 +108,7 @@ def _formatter(redactor: Redactor, render: Callable[[Any, str, Line], str]) -> P
 
 @contextmanager
 def trace(trace_id: str | None = None) -> Iterator[str]:
-    """Give all lines inside one trace id: the caller's if it is a valid W3C one, else a new one."""
+    """Give all lines of the block the same trace id: the one passed if it is valid (W3C), else a new one."""
     valid = trace_id is not None and _TRACE_ID.fullmatch(trace_id)
     bound = trace_id if trace_id and valid else secrets.token_hex(16)
     with structlog.contextvars.bound_contextvars(trace_id=bound):
@@ -193,7 +193,8 @@ def _token(value: object) -> str:
 
 
 class _ReportingHandler(logging.StreamHandler[Any]):
-    """Reports a line that could not be written in one safe line; the default prints its raw arguments."""
+    """Reports in one safe line that a line could not be written. The default handler would print the raw
+    arguments."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         kind = getattr(sys.exc_info()[0], "__name__", "unknown")

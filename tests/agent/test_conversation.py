@@ -190,7 +190,7 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
         "The task itself.\n\n[Hutch replaced the conversation so far by this summary.]"
     )
     for part in (
-        "Messages of the user since then:\n- Use tabs.",
+        "Messages of the user after the task:\n- Use tabs.",
         "- f (modified)",
         "- by_bash (changed)",
         "Current state:\nPlan B was chosen, the key is [redacted:secret].",

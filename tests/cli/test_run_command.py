@@ -481,7 +481,7 @@ def test_an_interrupted_run_can_be_resumed_as_printed(desk: Desk, number: signal
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
     again = desk.hutch("resume", found[1])
     assert again.returncode == 2
-    assert "is done (done)" in again.stderr
+    assert "has ended (done), and nothing is left to do" in again.stderr
 
 
 def test_a_resumed_run_is_interrupted_and_resumed_again(desk: Desk) -> None:

@@ -374,6 +374,12 @@ async def test_allowed_addresses(tmp_path: Path, settings: dict[str, Any], email
         assert (await place.logs_in()).status_code == expected
 
 
+async def test_a_refused_user_reads_that_an_operator_can_help(tmp_path: Path) -> None:
+    async with a_place(tmp_path, allowed_domains=()) as place:
+        refused = await place.logs_in()
+        assert "An operator of this server can add it to oidc.allowed_emails." in refused.text
+
+
 async def test_an_address_from_the_user_info_endpoint(place: Place) -> None:
     place.provider.claims = {"email": None, "email_verified": None}
     assert (await place.logs_in()).status_code == 303

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hutch.domain import inputs
-from hutch.domain.errors import HutchError, LimitReached, NotFound, Unavailable
+from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, Unavailable
 from hutch.domain.events import (
     CommandEnded,
     CommandStarted,
@@ -165,6 +165,16 @@ async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_
         assert (ended.exit_code, ended.background_id) == (3, result.id)
         with pytest.raises(NotFound):
             await server.host.call(session_id, requests.StatFile("by_command"))
+
+
+async def test_the_error_names_the_action_that_could_not_be_recorded(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await _session(server)
+        terminal = await server.host.call(session_id, requests.OpenTerminal())
+        with files_no_longer_than(_wal(tmp_path)):
+            expected = f"^The terminal {terminal.id} was closed, but that could not be recorded. "
+            with pytest.raises(DoneUnrecorded, match=expected):
+                await server.host.call(session_id, requests.CloseTerminal(terminal.id))
 
 
 @pytest.mark.parametrize("last", ["the end", "ghp_"])

@@ -10,7 +10,7 @@ from hutch.app.local import open_local
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.events import Entry
-from hutch.domain.inputs import Cancel
+from hutch.domain.inputs import Cancel, End
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.flows import run_resumption, sessions
@@ -72,7 +72,11 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
         assert [each.type for each in resumed if each.type.startswith("run.")] == ["run.resumed", "run.ended"]
         assert resumed[-1].outcome == "proposed"
         await state(server, who, made.id, "idle", "parked")
-        with pytest.raises(BadRequest, match="is done"):
+        with pytest.raises(BadRequest, match=r"has ended \(done\), and nothing is left to do"):
+            await run_resumption.resume(server.services, who, ended.run_id)
+        await sessions.give(server.services, who, made.id, End())
+        await state(server, who, made.id, "ended")
+        with pytest.raises(BadRequest, match=f"The session of the run {ended.run_id} has ended"):
             await run_resumption.resume(server.services, who, ended.run_id)
 
 

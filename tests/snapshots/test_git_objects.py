@@ -114,6 +114,18 @@ def test_missing_objects_and_wrong_kinds_are_reported(repository: Path) -> None:
     assert objects.tree(None) == objects.tree(EMPTY_TREE) == []
 
 
+def test_a_pack_that_ends_too_early_is_named(repository: Path) -> None:
+    git("repack", "-a", "-d", "-q", "-f", cwd=repository)
+    [pack] = (repository / ".git/objects/pack").glob("*.pack")
+    large = bytes.fromhex(git("rev-parse", "HEAD:large", cwd=repository))
+    located = git("verify-pack", "-v", *_indexes(repository), cwd=repository)
+    offset = next(int(line.split()[4]) for line in located.splitlines() if line.startswith(large.hex()))
+    pack.chmod(0o600)
+    os.truncate(pack, offset + 1000)
+    with pytest.raises(Unavailable, match=f"The pack file {pack} ends too early"):
+        GitObjects(repository / ".git/objects").read(large, "blob")
+
+
 def test_directories_sort_as_if_they_ended_in_a_slash(tmp_path: Path) -> None:
     for name in ("a-", "a0", "a.c", "b"):
         (tmp_path / name).write_text("x")

@@ -51,7 +51,7 @@ def tokens(messages: list[Message]) -> int:
 
 
 def needs_compaction(conversation: Conversation, model: Model) -> bool:
-    """Whether the next request could be too long; never while a call waits for its result."""
+    """True if the next request could be too long. Always False while a tool call waits for its result."""
     max_tokens = SHARE * (model.context_tokens or UNKNOWN_CONTEXT_TOKENS)
     used = max(tokens(conversation.messages), conversation.input_tokens)
     return can_compact(conversation) and used > max_tokens
@@ -82,7 +82,7 @@ async def summarise(
         conversation.task,
         f"Earlier tasks of the user:\n{shortened(earlier, USER_MESSAGES_CHARS)}" if earlier else "",
         "[Hutch replaced the conversation so far by this summary.]",
-        f"Messages of the user since then:\n{shortened(since, USER_MESSAGES_CHARS, head=0.3)}"
+        f"Messages of the user after the task:\n{shortened(since, USER_MESSAGES_CHARS, head=0.3)}"
         if since
         else "",
         "Files changed so far:\n" + ("\n".join(listed) or "- none"),
@@ -98,7 +98,8 @@ async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
             async for delta in deltas:
                 builder.add(delta)
     except HutchError:
-        return "", Usage()  # too long even for that, or the provider fails: continue without a summary
+        # The conversation is too long even for the summary request, or the provider fails.
+        return "", Usage()  # continue without a summary
     reply = builder.reply()
     return without_surrogates(reply.text).strip(), reply.usage
 

@@ -47,7 +47,7 @@ Params = ParamSpec("Params")
 T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
 CONTINUE = "Continue with the task, or call finish when it is done."
-MAX_VERIFICATIONS = 2  # tests that write files when first run write the same ones the second time
+MAX_VERIFICATIONS = 2  # tests may create files when first run; a second run rarely changes them
 UNANSWERED = "It was waiting for a user's answer."
 STOPPED = "when the run was stopped"
 RESUMED = "I was stopped and started again. The shell is new, and no command runs in the background."
@@ -66,7 +66,7 @@ class Run:
     verify: Verify | None = None  # runs the tests at the end, if they were not run since the last change
     verdict: Report | None = None  # the result of `verify`
     snapshot: int = 0  # the one from before the run
-    resumed: bool = False  # the conversation is older than the shells
+    resumed: bool = False  # it was stopped and started again, with new shells
     last: Snapshot | None = None  # the final state, on which the tests were run
     context: Context = field(init=False)
     approvals: Approvals = field(init=False)
@@ -132,7 +132,7 @@ class Run:
         )
 
     def _timed(self, ask: Callable[Params, Awaitable[T]] | None) -> Callable[Params, Awaitable[T]] | None:
-        """Stop the clock while a user is asked, unless waiting counts."""
+        """Stop the clock while a user's answer is awaited, unless that time counts towards the timeout."""
         if ask is None:
             return None
 
@@ -180,7 +180,7 @@ class Run:
     async def _conclude(self) -> tuple[Outcome, str]:
         """Decide the outcome by the tests, and deliver exactly the files that were tested.
 
-        A background command, or the tests themselves, may have written to the workspace since the last run.
+        Since the tests last ran, a background command or the tests may have written to the workspace.
         """
         work, passed = self.context.workspace, self.execution.tests_ok
         self.last = await work.snapshot("when the agent was done")
@@ -284,7 +284,7 @@ class Run:
             await self._write(MessageSent(author="hutch", text=RESUMED))
 
     def _was_in_progress(self, call: Call) -> bool:
-        """Whether a call had started. A call that waits for an answer has no effects, so it is made again."""
+        """Whether a call had started. An unanswered question does not count: asking it again does no harm."""
         conversation = self.conversation
         return call.id in conversation.started and (call.tool != ASK_USER or conversation.answer is not None)
 
@@ -295,7 +295,7 @@ class Run:
         return await self.setup.context.ask(text, call_id or (pending.call_id if pending else ""))
 
     async def _result_after_restart(self, call: Call) -> ToolResult:
-        """The result of a call that was in progress. finish has no effects, so it is made now."""
+        """The result of a call that was interrupted. `finish` changes nothing, so it is executed now."""
         if call.tool == ASK_USER and self.conversation.answer is not None:
             return answer_result(self.conversation.answer)
         args = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None

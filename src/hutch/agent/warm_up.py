@@ -1,4 +1,4 @@
-"""Prepares what the first turn of a run needs while the model writes its first reply."""
+"""Starts the shell and loads the prices that a run needs, while the model writes its first reply."""
 
 import asyncio
 from collections.abc import AsyncIterator

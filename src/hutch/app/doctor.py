@@ -1,4 +1,4 @@
-"""What `hutch doctor` checks, built from the settings."""
+"""Builds the inputs of the checks of `hutch doctor` from the settings."""
 
 from functools import partial
 

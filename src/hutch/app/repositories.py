@@ -19,7 +19,7 @@ def repositories_of(loaded: LoadedSettings) -> Repositories:
 
 def with_fixed_roots(loaded: LoadedSettings) -> LoadedSettings:
     """Resolve the links in `server.repository_roots` once: a root may be inside another one, where members
-    can create links. Blocks."""
+    can create links. Blocks the thread."""
     server = loaded.settings.server
     roots = [str(Path(root).resolve()) for root in server.repository_roots]
     fixed = server.model_copy(update={"repository_roots": type(server.repository_roots)(roots)})

@@ -47,7 +47,7 @@ class CommandEnded(Event):
 
 
 class JobsDetached(Event):
-    """Processes that commands of a shell or a terminal started still run after these commands ended."""
+    """Commands of a shell or a terminal have ended, but processes that they started still run."""
 
     type: Literal["jobs.detached"] = "jobs.detached"
     shell: str = ""
@@ -55,7 +55,10 @@ class JobsDetached(Event):
 
 
 class JobsEnded(Event):
-    """The processes that commands of a shell or a terminal left have ended; noticed within a second."""
+    """The last process that commands of a shell or a terminal left running has ended.
+
+    Recorded at most a second later.
+    """
 
     type: Literal["jobs.ended"] = "jobs.ended"
     shell: str = ""

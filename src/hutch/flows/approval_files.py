@@ -58,7 +58,7 @@ async def _import(rows: Rows, user_id: str, path: Path) -> None:
 
 
 def read_rules(path: Path) -> list[ApprovalRule]:
-    """The rules in a file of an earlier version. Blocks."""
+    """The rules in a file of an earlier version. Blocks the thread."""
     with path.open("rb") as file:
         found = os.fstat(file.fileno())
         if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

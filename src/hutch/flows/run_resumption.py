@@ -29,7 +29,7 @@ async def resume(
     """Resume a run that was stopped, paused, or ended at a limit."""
     runs = Runs(services.rows)
     await runs.pause_abandoned()
-    if services.reserved_for:  # no server runs here, else it would handle this: take over its runs
+    if services.reserved_for:  # this process works without a server: take over the runs that one left
         await runs.take_over(run_id)
     run = await sessions.run(services, who, run_id)
     session = await sessions.allowed(services, who, run.session_id, "input")
@@ -64,8 +64,13 @@ async def resume(
 def _check(run: QueuedRun, session: Session) -> None:
     is_done = run.state == "ended" and run.outcome == "done" and not session.deliver
     is_proposed = run.delivered is not None and run.delivered.outcome == "proposed"
-    if session.state == "ended" or is_done or is_proposed:
-        raise BadRequest(f"The run {run.id} is done ({run.outcome}). Start another with hutch run.")
+    if session.state == "ended":
+        raise BadRequest(f"The session of the run {run.id} has ended. Start another with hutch run.")
+    if is_done or is_proposed:
+        raise BadRequest(
+            f"The run {run.id} has ended ({run.outcome}), and nothing is left to do. "
+            "Start another with hutch run."
+        )
     if run.kind != "prompt":
         raise BadRequest(f"The session {session.id} was stopped before its run started. Give it a prompt.")
     if run.state in ("queued", "running") and session.state != "paused":

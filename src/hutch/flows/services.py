@@ -18,7 +18,8 @@ Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users
 # may be without git. Blocks, and refuses directories that no user may use.
 FindRepository = Callable[[Path, bool, bool], Path]
 
-# Refuses a model that cannot be used, such as one without a key; "" is the model of the settings. Blocks.
+# Refuses a model that cannot be used, such as one without a key; "" is the model of the settings.
+# Blocks the thread.
 CheckModel = Callable[[str], None]
 
 

@@ -1,4 +1,4 @@
-"""Checks which hosts a request may make Hutch connect to.
+"""Decides to which hosts Hutch may connect when a request names a repository.
 
 A repository address makes this machine connect to a host, which may be on the private
 network or the machine itself. So the host name is resolved once, every address is

@@ -27,7 +27,7 @@ class Server:
     database_files: DatabaseFiles
     changes: ChangeContext
     list_models: Callable[[], Awaitable[UsableModels]]
-    webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks.
+    webhook_secret: Callable[[], str]  # for GitHub's signatures; empty when none is set. Blocks the thread.
     started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # refuses new requests, and tells open streams
 

@@ -50,7 +50,7 @@ HANDSHAKE = "GET"  # the method of every WebSocket handshake
 
 logger = structlog.get_logger("hutch.requests")
 routes = APIRouter()
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each that nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]  # one unused line per metric
 
 
 class Metrics:
@@ -272,7 +272,7 @@ async def _admit(request: Request) -> None:
 
 
 def _is_local(scope: Any) -> bool:
-    """Whether the client is on this machine. A local proxy forwards for others and does not count."""
+    """Whether the client is on this machine. Requests that a local proxy forwards are not local."""
     if any(name in FORWARDED for name, _ in scope["headers"]):
         return False
     try:

@@ -52,7 +52,7 @@ def near_names(name: str, known: Sequence[str], max_names: int = 3) -> list[str]
 
 
 def key_name(provider: str) -> str:
-    """The name of the secret with a provider's key; in capitals, its environment variable."""
+    """The name of the secret that holds a provider's key. In capitals it is the environment variable."""
     return f"{provider.replace('-', '_')}_api_key"
 
 

@@ -1,6 +1,6 @@
 """Answers to requests about a session's files, snapshots, commands and terminals.
 
-A request is answered after its change is in the log, together with the user who made the request.
+The log records each change, and the user who requested it, before the request is answered.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class RequestHandler:
         is_running: Callable[[], bool],
         hashing: asyncio.Semaphore,
     ) -> None:
-        self._hashing = hashing  # of all sessions
+        self._hashing = hashing  # shared by all sessions: limits how many files are hashed at a time
         self._hashing_here = asyncio.Lock()
         self._sandbox = sandbox
         self._recorder = recorder
@@ -148,7 +148,7 @@ class RequestHandler:
                 return self._terminals.list()
             case requests.CloseTerminal(id):
                 await self._terminals.close(id)
-                return await self._record()
+                return await self._record(done=f"The terminal {id} was closed")
             case requests.ListPorts():
                 return await listening(self._sandbox.jail)
         return await self._snapshots(request)
@@ -168,7 +168,8 @@ class RequestHandler:
                 await self._record_snapshot(before, f"{BEFORE_RESTORE}{number}")
                 await workspace.restore(number, path)
                 reason = f"{AFTER_RESTORE}{number}"
-                await self._record_snapshot(await workspace.snapshot(reason), reason)
+                after = await workspace.snapshot(reason)
+                await self._record_snapshot(after, reason, done=f"Snapshot {number} was restored")
                 return before
             case requests.Diff(old, new, path, cursor, limit, read_only):
                 return await find_differences(
@@ -177,17 +178,24 @@ class RequestHandler:
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
     async def _record_changes(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
-        await self._record(self._recorder.files_changed(changes, by=by))
+        path = printable(self._redactor.redact(changes[0].path)) if len(changes) == 1 else ""
+        done = f"'{path}' was changed" if path else f"{len(changes)} paths were changed"
+        await self._record(self._recorder.files_changed(changes, by=by), done=done)
         return changes
 
-    async def _record_snapshot(self, taken: Snapshot, reason: str = "") -> Snapshot:
-        """Record a snapshot. If nothing has changed it is an older one, and `reason` replaces its reason."""
+    async def _record_snapshot(self, taken: Snapshot, reason: str = "", done: str = "") -> Snapshot:
+        """Record a snapshot. If no file has changed since, `taken` is an earlier one with the reason of that
+        time; then pass `reason`."""
         why = printable(self._redactor.redact(reason)) if reason else clean_reason(taken, self._redactor)
-        await self._record([self._recorder.snapshot_taken(taken, why)])
+        done = done or f"Snapshot {taken.id} was taken"
+        await self._record([self._recorder.snapshot_taken(taken, why)], done=done)
         return taken
 
-    async def _record(self, events: Sequence[Event] = ()) -> None:
-        """Write events to disk, after all output and events that came before them."""
+    async def _record(self, events: Sequence[Event] = (), *, done: str) -> None:
+        """Write events to disk, after all output and events that came before them.
+
+        If that fails, the error says what was done, as a clause.
+        """
         try:
             await self._recorder.append(events)
             await self._recorder.confirm()
@@ -195,13 +203,13 @@ class RequestHandler:
             if is_storage_failure(error):
                 is_full = isinstance(error, LimitReached)
                 kind = NotRecorded if is_full else DoneUnrecorded
-                raise kind(f"It was done, but could not be recorded. {error}") from error
+                raise kind(f"{done}, but that could not be recorded. {error}") from error
             raise
 
     async def _try_to_record(self) -> None:
         """Write pending output to the log before a client sees it. A failed write is only logged."""
         try:
-            await self._record()
+            await self._record(done="Commands have printed output")
         except HutchError as error:
             logger.warning("session.output_waits", error=str(error))
 
@@ -225,7 +233,7 @@ class RequestHandler:
             on_end=output.end,
         )
         output.set_background_id(result.id)
-        await self._record()
+        await self._record(done="The command was started" if result.running else "The command was run")
         if not result.running:
             await self._snapshot_for_undo(f"{AFTER_COMMAND}{request.shell}")
         if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
@@ -233,7 +241,10 @@ class RequestHandler:
         return await asyncio.to_thread(self._result, result)
 
     async def _snapshot_for_undo(self, reason: str) -> None:
-        """Take a snapshot while an agent works, so that an undo of its run can name the command's changes."""
+        """If an agent works, take a snapshot.
+
+        When its run is undone later, Hutch can then tell which files the user's command changed.
+        """
         if not self._is_running():
             return
         try:
@@ -311,7 +322,7 @@ class ShellOutput:
         self._output_recorder.add((self, stream), data, self._make(stream))
 
     def omit(self, stream: StreamName, lost: LostOutput) -> None:
-        """Note that bytes before the command's first output were dropped."""
+        """Record that the shell dropped output of the command before the first that it delivered."""
         self._output_recorder.continue_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
 
     def _make(self, stream: StreamName) -> Make:

@@ -2,7 +2,7 @@
 
 Paths and texts come from a repository and from commands, so either may contain a value of
 the vault. The content of a file is the exception: a client may write these bytes back, so
-they are masked only for callers that may not write; see `mask`.
+the gateway masks them, and only for callers that may not write.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def clean_bytes(data: bytes, redactor: Redactor) -> bytes:
 
 
 def clean_text(found: Bytes, redactor: Redactor) -> str:
-    """The beginning of a file as text, without a possible first part of a secret at its end."""
+    """The beginning of a file as text. If it was cut, a possible start of a secret at its end is omitted."""
     is_cut = len(found.data) < found.size
     data = found.data[: redactor.held_start(found.data)] if is_cut else found.data
     return redactor.redact(data.decode(errors="replace"))

@@ -9,7 +9,8 @@ import asyncio
 from hutch.domain.redaction import Redactor
 from hutch.jail.terminal import Terminal, TerminalReader
 
-# At the start of a ring buffer that has lost bytes: the rest of a secret may be there.
+# When the ring buffer has dropped its oldest bytes, the others may start with the rest of a secret. So this
+# many bytes are not shown.
 UNKNOWN_BYTES = 16 * 1024
 INLINE_REDACTION_BYTES = 4 * 1024  # are masked in the event loop; more in a thread
 

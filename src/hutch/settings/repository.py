@@ -18,7 +18,7 @@ from typing import Any
 from hutch.domain.errors import NotFound
 
 FOLDER, FILE = ".hutch", "config.toml"
-MAX_FILE_BYTES = 8 * 1024  # the time to parse `a.a.a.a=1` grows with its square
+MAX_FILE_BYTES = 8 * 1024  # the time to parse a key such as `a.a.a.a` grows with the square of its length
 
 
 class RepositoryAccess(StrEnum):

@@ -2,7 +2,7 @@
 
 Starting git would take longer than a whole snapshot. So trees and blobs are read
 here: loose objects and packs, with deltas, in an object directory and its
-alternates. Object names are their 20 bytes.
+alternates. Objects are named by the 20 bytes of their SHA-1, not by hexadecimal text.
 """
 
 import functools
@@ -104,14 +104,14 @@ class GitObjects:
                 number, size, at = _header(descriptor, stored.offset)
                 if number == OFFSET_DELTA:
                     back, at = _distance(descriptor, at)
-                    deltas.append(_inflate(descriptor, at, size))
+                    deltas.append(_inflate(descriptor, at, size, stored.path))
                     stored = PackLocation(stored.path, stored.offset - back)
                 elif number == NAME_DELTA:
                     name = os.pread(descriptor, 20, at)
-                    deltas.append(_inflate(descriptor, at + 20, size))
+                    deltas.append(_inflate(descriptor, at + 20, size, stored.path))
                     stored = self._stored(name)
                 else:
-                    kind, data = KINDS[number], _inflate(descriptor, at, size)
+                    kind, data = KINDS[number], _inflate(descriptor, at, size, stored.path)
                     break
             finally:
                 os.close(descriptor)
@@ -168,9 +168,9 @@ class _Packs:
         large: Sequence[Path] = (),
         small: Mapping[bytes, PackLocation] | None = None,
     ) -> None:
-        self.listed = listed  # their indexes
-        self._large = large  # those that are searched one by one
-        self._small = small or {}  # the objects of the others
+        self.listed = listed  # index files of all packs
+        self._large = large  # index files of large packs, searched one by one
+        self._small = small or {}  # objects of the small packs, by name
 
     def find(self, name: bytes) -> PackLocation | None:
         if found := self._small.get(name):
@@ -317,13 +317,16 @@ def _distance(descriptor: int, at: int) -> tuple[int, int]:
     return distance, at + used
 
 
-def _inflate(descriptor: int, at: int, size: int) -> bytes:
+def _inflate(descriptor: int, at: int, size: int, path: Path) -> bytes:
     stream = zlib.decompressobj()
     parts = []
     while not stream.eof:
         data = os.pread(descriptor, min(size + 1024, 1 << 22), at)
         if not data:
-            raise Unavailable("A pack of snapshots is truncated: its disk or a copy of it is damaged.")
+            raise Unavailable(
+                f"The pack file {path} ends too early: the disk is damaged, or the file was copied in part. "
+                "Restore it from a backup. Snapshots without objects of this file can be read."
+            )
         at += len(data)
         parts.append(stream.decompress(data))
     return b"".join(parts)

@@ -95,7 +95,7 @@ class Changes:
     async def is_of_owner(self, change: Change) -> bool:
         """True if its session belongs to an owner, or to a local user (whose sessions have no rows).
 
-        These may work on any repository of the machine.
+        Owners and local users may work on any repository of the machine.
         """
         statement = select(users.c.role, sessions.c.id)
         statement = statement.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
@@ -110,7 +110,7 @@ class Changes:
         return await _select(self._rows, statement)
 
     async def pull(self, repository: str, number: int) -> Change | None:
-        """The newest change that is this pull request."""
+        """The newest change that was proposed as this pull request."""
         same = _place(repository)
         found = await self.of_number(number)
         return next((each for each in found if _place(each.repository) == same), None)

@@ -20,7 +20,7 @@ logger = structlog.get_logger()
 
 
 def check_integrity(path: Path, within_s: float = CHECK_TIMEOUT_S) -> None:
-    """Raise `DatabaseDamaged` if the check finds damage before the timeout. Blocks."""
+    """Raise `DatabaseDamaged` if the check finds damage before the timeout. Blocks the thread."""
     until = time.monotonic() + within_s
     uri = f"{path.absolute().as_uri()}?mode=ro"
     with (

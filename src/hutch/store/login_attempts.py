@@ -43,7 +43,9 @@ class LoginAttempts:
         self._clock = clock
 
     async def begin(self, meters: Sequence[Meter]) -> int:
-        """Count one more on each meter; if one of them must wait, count none and return the wait in ms.
+        """Count one attempt on each meter and return 0.
+
+        If a meter still requires waiting, count nothing and return the time to wait in ms.
 
         Counting first limits concurrent attempts, too.
         """

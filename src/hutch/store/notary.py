@@ -22,7 +22,10 @@ class Notary:
         transaction.add_key(self._signer.fingerprint, self._signer.public_key)
 
     def sign_if_due(self, transaction: Transaction, log: LogState, *, now: bool = False) -> None:
-        """Sign a log that has just grown, if a signature is due or with `now`; the caller saves the log."""
+        """Sign a log to which events were just added, if it has ended, a signature is due, or `now` is set.
+
+        The caller saves the log.
+        """
         if log.ended:
             self._sign(transaction, log, "end")
         elif now or log.seq - log.signed_seq >= CHECKPOINT_EVENTS:

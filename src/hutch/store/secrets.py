@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def read_secrets(vault: Path, keys: Path, names: Collection[str] | None = None) -> dict[str, str]:
-    """The secrets of the vault, all or those of these names; empty where there is no vault. Blocks."""
+    """The secrets of the vault, all or those of these names; empty without a vault. Blocks the thread."""
     if not vault.exists():
         return {}
     from hutch.store.vault import (

@@ -1,4 +1,7 @@
-"""Webhook deliveries of forges, as rows: each is accepted once, under any id."""
+"""Webhook deliveries of forges, as rows.
+
+A delivery is accepted once, even if the same content arrives again under another id.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -40,7 +43,7 @@ class WebhookInbox:
     async def list_open(self, *, limit: int = 100) -> list[WebhookDelivery]:
         """Deliveries that are due or in progress, oldest first."""
         now = wall_ms()
-        # A wait longer than the maximum was scheduled before the clock was set back.
+        # A time further ahead than the longest wait means that the clock was set back since: treat it as due.
         put_off = deliveries.c.next_ms.between(now + 1, now + MAX_WAIT_MS)
         due = (deliveries.c.state == "queued") & ~put_off
         statement = select(deliveries).where(due | (deliveries.c.state == "working"))

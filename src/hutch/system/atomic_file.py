@@ -8,7 +8,7 @@ FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def replace_file(path: Path, content: bytes | str, *, mode: int = 0o666, durable: bool = False) -> None:
-    """Replace a file completely or not at all; `durable`: also when the power fails. Blocks.
+    """Replace a file completely or not at all; `durable`: also when the power fails. Blocks the thread.
 
     The umask applies to `mode`. On failure the old file stays.
     """
@@ -32,13 +32,13 @@ def replace_file(path: Path, content: bytes | str, *, mode: int = 0o666, durable
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file that only its owner can read; creates its directory. Blocks."""
+    """Replace a file that only its owner can read; creates its directory. Blocks the thread."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, text, mode=0o600)
 
 
 def sync_directory(path: Path) -> None:
-    """Flush the entries of a directory to disk. Blocks."""
+    """Flush the entries of a directory to disk. Blocks the thread."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

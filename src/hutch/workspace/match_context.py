@@ -23,7 +23,7 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def hide_across_lines(tree: Directory, lines: Sequence[Line], mask: Mask) -> list[Line]:
-    """Mask each byte of a secret that continues outside the given lines with `*`. Blocks.
+    """Mask each byte of a secret that continues outside the given lines with `*`. Blocks the thread.
 
     A secret that lies whole in them is not masked: the caller redacts it by its name.
     """

@@ -10,7 +10,7 @@ class Terminal(Console):
         super().__init__(highlight=False, soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
-        # Rich would exit with 1, which means a bug here; main.py handles a closed pipe.
+        # Rich would exit with status 1, which Hutch reserves for its own bugs. main.py handles a closed pipe.
         raise BrokenPipeError
 
     @property

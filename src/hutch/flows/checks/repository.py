@@ -42,7 +42,7 @@ class Installation:
     own: OwnDirectories
     policy: Policy  # of an agent's jail; no network is used here
     tokens: Tokens
-    read_redactor: Callable[[], Redactor]  # Blocks.
+    read_redactor: Callable[[], Redactor]  # Blocks the thread.
     # Of the settings, with a repository's settings file.
     test_command: Callable[[bytes], str | None] = lambda config: None
 

@@ -44,13 +44,14 @@ class Performer:
 
     defaults: Callable[[Record], RunDefaults]  # for a workspace
     default_model: str | None
-    choose_model: ChooseModel  # by its name, or the best available; recorded into a file if one is named
+    # Chooses the named model, or the best available one. With a path, records its replies into that file.
+    choose_model: ChooseModel
     network: Callable[[Session], Awaitable[tuple[str, ...]]]  # the hosts that its jail may reach
     forges: Callable[[], Forges]
     delivery: Callable[[], DeliveryContext]
 
     async def perform(self, live: LiveSession, run: QueuedRun) -> Done:
-        """Work on a prompt from the end of its log, then deliver the work."""
+        """Continue a run where its log ends, then deliver its work."""
         session = await live.sessions.get(live.id)
         whole = await live.entries()
         entries = effective_entries(whole)
@@ -143,13 +144,16 @@ class Performer:
 
 
 async def _find_unpriced(model: str, prices: Prices) -> str:
-    """Why money cannot limit the runs of a model; empty when its price is known."""
+    """Why a cost limit cannot work for a model (its price is unknown); empty if it can."""
     is_known = await asyncio.to_thread(is_priced, model, prices)
     return "" if is_known else unpriced(model)
 
 
 def _find_undone(whole: Sequence[Entry], counted: Sequence[Entry], run_id: str) -> Done | None:
-    """How an undone run ended: it is neither performed nor delivered again."""
+    """If a user has undone this run, how it had ended, else None.
+
+    An undone run is neither performed nor delivered again.
+    """
 
     def is_begun(entries: Sequence[Entry]) -> bool:
         events = (entry.event for entry in entries)

@@ -42,8 +42,8 @@ async def equip(
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
     if subject.moved_to and not begun:
         raise Conflict(
-            f"{subject.pull_url} was pushed to before the review of {subject.commit[:12]} started: it is at "
-            f"{subject.moved_to[:12]} now. Request a review of that commit."
+            f"New commits were pushed to {subject.pull_url} before the review of {subject.commit[:12]} "
+            f"started. It is at {subject.moved_to[:12]} now. Request a review of that commit."
         )
     before = len(agent.remarks_in(entries, run.id))
     equipment = await agent.equip_reviewer(workspace, live.tools, persona, subject, before)
@@ -87,7 +87,10 @@ async def _kept(
 
 
 async def _once(live: LiveSession, run: QueuedRun, entries: Sequence[Entry]) -> None:
-    """Record that a review is about to be posted. After a crash, wait until such a post can be found."""
+    """Record that a review is about to be posted.
+
+    If a crash followed such a record, the review may be posted already: wait until the forge would show it.
+    """
     noted = [
         each.at_ms
         for each in entries

@@ -30,9 +30,10 @@ async def comment(
     attempt: Attempt = FIRST,
     also: ExtraWrite[Comment] | None = None,
 ) -> tuple[Comment, str]:
-    """Comment on a line of the change or the file. Returns the comment and its address, if it was posted.
+    """Comment on a line of the change, or on a whole file.
 
-    It is posted on behalf of `user`, whose `name` readers see.
+    Returns the comment and its URL on the forge (empty if it was not posted there). It is posted on
+    behalf of `user`, whose `name` readers see.
     """
     change = await reopened(context, change, user)
     forge = await context.forge_of(change, user)

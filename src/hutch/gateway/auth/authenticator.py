@@ -89,7 +89,7 @@ class Authenticator:
             )
 
     async def recheck(self, scope: Any) -> Caller:
-        """The caller of an open connection, as of now. Does not count as a request."""
+        """The caller of an open connection, as of now. This does not count towards its request limit."""
         known = await self._recognise_credential(scope)
         self._touch(known)
         return known.caller

@@ -1,9 +1,9 @@
 """Login by an identity provider: OpenID Connect, the authorization code flow with PKCE.
 
-Everything that comes back is checked: the state against the browser's own login, the code
-by exchanging it, the token's signature against the provider's published keys and
-algorithms, and its issuer, audience, time and nonce. The state of a login is in an
-encrypted cookie, so unauthenticated callers cannot fill the server's memory.
+Everything that comes back is checked. The state must be the one in this browser's cookie.
+The provider must accept the code. One of the provider's published keys must have signed the
+token, and its issuer, audience, time and nonce must be right. The state of a login is in
+an encrypted cookie, so unauthenticated callers cannot fill the server's memory.
 """
 
 import base64
@@ -112,7 +112,9 @@ class OidcLogin:
             raise Denied("The provider sent no code.")
         tokens = await self.provider.exchange(code, flow.redirect_uri, flow.verifier)
         claims = await self._claims(tokens.id_token, flow.nonce)
-        if "email" not in claims:  # the token's email_verified then refers to no address
+        if (
+            "email" not in claims
+        ):  # then the token's email_verified means nothing: take both from the user info
             claims = {**claims, **await self._userinfo_claims(tokens.access_token, claims["sub"])}
         return self._identity(claims), flow.next
 
@@ -179,14 +181,17 @@ class OidcLogin:
             raise Denied("The provider sent no e-mail address.")
         if claims.get("email_verified") is not True:
             raise Denied(f"The provider has not verified the address {email[:100]!r}.")
-        # Users are looked up by that key, so a look-alike would match another user. Not str.lower(), which
-        # turns the Kelvin sign into an ASCII letter.
+        # Users are looked up by `name_key(email)`, which maps look-alike characters to one: such an address
+        # could match another user. Not str.lower(), which turns the Kelvin sign into an ASCII letter.
         if name_key(email) != email.translate(_ASCII_LOWER):
             raise Denied(
                 f"The address {email[:100]!r} can be mistaken for another one. Use ASCII characters."
             )
         if not self._is_allowed(email):
-            raise Denied(f"{email[:100]!r} may not log in here. Add it to oidc.allowed_emails.")
+            raise Denied(
+                f"{email[:100]!r} may not log in here. "
+                "An operator of this server can add it to oidc.allowed_emails."
+            )
         return Identity(self._issuer, claims["sub"], email)
 
     def _is_allowed(self, email: str) -> bool:

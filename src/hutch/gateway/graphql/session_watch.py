@@ -75,7 +75,7 @@ class Watch:
                 logger.warning("graphql.cannot_watch", error=str(error))
                 continue
             changes = [each for each in found if reported.get(each.id) != each]
-            if found:  # later commits can have the same millisecond
+            if found:  # the next query starts at this same millisecond: later commits can still have it
                 since_ms = found[-1].updated_ms
                 reported = {each.id: each for each in found}
             for watcher in self._watchers if changes else ():
@@ -87,7 +87,7 @@ class Watch:
 
 
 async def _recheck_caller(scope: Any) -> Caller:
-    """The caller as of now. Does not count as a request."""
+    """The caller as of now. This does not count towards the caller's request limit."""
     authenticator: Authenticator = scope["app"].state.authenticator
     now = await authenticator.recheck(scope)
     now.need("read")

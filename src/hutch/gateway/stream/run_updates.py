@@ -1,4 +1,7 @@
-"""Follows the log entries of a run; its row in the queue replaces an end that was erased."""
+"""Yields the log entries of a run's session until the run ends.
+
+If the event of the end was erased, yields the run's row of the database instead.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,9 +25,9 @@ async def follow_run(
 ) -> AsyncGenerator[VisibleEntry | QueuedRun]:
     """The entries of the session, from the first on, as this reader may see them.
 
-    The event that says how the run ended may have been erased, or be withheld. So a log with such events is
-    followed until its end only, once the row of the run says that it has ended: the row comes last then. It
-    also comes last when the session has ended.
+    The event that says how the run ended may have been erased, or be withheld. So, after such a gap in
+    the log, the row of the run is polled too. When it says that the run has ended, and no entries are left,
+    the row is yielded last. The row is also yielded last when the session ends first.
     """
     seq, has_gaps = 0, False
     async with aclosing(services.host.follow(session_id, reader)) as updates:

@@ -96,7 +96,7 @@ def _exempt(address: Address) -> str:
 
 
 def resolver(threads: ThreadPoolExecutor) -> Resolve:
-    """The host's own resolver, on separate threads: slow names must not use up the host's."""
+    """The host's own resolver, on separate threads: slow names must not occupy those of Hutch itself."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         found = await asyncio.get_running_loop().run_in_executor(

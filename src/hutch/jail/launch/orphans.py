@@ -1,7 +1,8 @@
 """Jails that never finished starting, because Hutch was killed in that moment.
 
-Bubblewrap forks before its child has asked to die with it. If it is killed in between,
-the child waits for ever: nothing runs in it, and it is in no cgroup yet.
+Bubblewrap starts a child; only then does the child ask the kernel to be killed when
+bubblewrap ends. If bubblewrap is killed in between, the child waits for ever. No program of
+the jail runs yet, and the child is in no cgroup, so nothing else would find it.
 """
 
 import os
@@ -14,7 +15,7 @@ from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 
 def end_orphans() -> list[int]:
-    """Kill orphans of our user, and of the users that we lend to jails; returns their pids."""
+    """Kill orphans that run as our user or, if we are root, as the user of a jail. Returns their pids."""
     return [pid for pid in _processes() if _end(pid)]
 
 
@@ -26,7 +27,7 @@ def _processes() -> Iterator[int]:
 
 
 def _end(pid: int) -> bool:
-    """Kill a process if it is an orphan, but no process that reuses its pid."""
+    """Kill a process if it is an orphan. The pidfd never means a later process with the same pid."""
     with suppress(OSError):  # it has ended meanwhile, or is not ours
         process = os.pidfd_open(pid)
         try:
@@ -39,7 +40,7 @@ def _end(pid: int) -> bool:
 
 
 def _is_orphan(directory: Path) -> bool:
-    """Whether the bubblewrap that forked the process, and had started its session, has ended."""
+    """Whether a bubblewrap of ours started this process and has ended. Its pid was the id of the session."""
     if os.geteuid() not in (0, directory.stat().st_uid):
         return False
     words = b"\0".join(word.encode() for word in ("", WARDEN_PROGRAM, "-I", "-S", WARDEN, ""))

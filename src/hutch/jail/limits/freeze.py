@@ -20,7 +20,7 @@ POLL_DELAY_S = 0.001
 
 @contextlib.contextmanager
 def freeze(warden: int) -> Iterator[bool]:
-    """Stop all processes below the warden except reapers. Yields whether all of them stopped. Blocks."""
+    """Stop all processes below the warden except reapers. Yields whether all stopped. Blocks the thread."""
     stopped: dict[int, int] = {}  # pid: descriptor, in the order in which they were stopped
     try:
         yield _stop(warden, stopped)

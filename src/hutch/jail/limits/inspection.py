@@ -79,7 +79,7 @@ class Inspector:
 
     def inspect(self) -> tuple[bool, int]:
         """Returns whether the jail must be cleared, and the memory it uses. Notes the limits that were
-        hit. Blocks."""
+        hit. Blocks the thread."""
         self.members, self.reapers_to_end = members(self._warden), frozenset()
         self.activity.follow(
             [
@@ -141,7 +141,7 @@ class Inspector:
 
     def record_leftovers(self) -> None:
         """Record what remains after all were killed, so that the next command is not blamed for it.
-        Blocks."""
+        Blocks the thread."""
         for hit, used, maximum in self._persistent_use(self.growth.measured()):
             times = self._leftovers[hit].times if hit in self._leftovers else 1
             self._leftovers.pop(hit, None)

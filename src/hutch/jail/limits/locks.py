@@ -41,7 +41,7 @@ class LockedFile:
 
 
 def list_locks(*, interval_s: float = LIST_INTERVAL_S) -> Counter[LockedFile]:
-    """Count the locks on the machine, the newest first if there are too many to read. Blocks."""
+    """Count the locks on the machine, the newest first if there are too many to read. Blocks the thread."""
     global _list, _read_at, _baseline_kib
     with _reading:
         age_s = time.monotonic() - _read_at

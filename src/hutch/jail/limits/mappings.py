@@ -1,8 +1,9 @@
 """Memory mappings of a jail's processes, read within a bounded time.
 
-The kernel generates these lists for each reader, at a microsecond per line, and waits
-for processes that change them. A process can have a million lines, and can be slow on
-purpose. So a thread reads them, and mappings that were not read in time count in full.
+The kernel generates the list anew for each reader, at about a microsecond per line, and
+the reader waits while the process changes its mappings. A process can have a million
+lines, and can be slow on purpose. So a thread reads them. A process whose mappings were not
+read in time counts with the upper bound of its memory.
 """
 
 import os
@@ -32,8 +33,11 @@ class SharedMemory:
 def measure_shared_memory(
     holders: Sequence[tuple[Member, int]], *, device: int, max_mappings: int
 ) -> SharedMemory:
-    """Measure unnamed shared memory by its mappings, since its pages stay even when no page table shows
-    them. Each holder comes with an upper bound of its memory; the largest are read first."""
+    """Measure unnamed shared memory by its mappings.
+
+    Its pages use memory even when they are in no page table, so counting resident pages would miss them.
+    Each holder comes with an upper bound of its memory; the largest are read first.
+    """
     name = b"%02x:%02x" % (os.major(device), os.minor(device))
     sizes: dict[bytes, int] = {}
     lines: dict[int, int] = {}

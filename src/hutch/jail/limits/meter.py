@@ -162,7 +162,7 @@ class Meter:
 
 
 def make_group(limits: Limits) -> cgroup.Cgroup | None:
-    """Make a cgroup for a jail, where possible. Blocks."""
+    """Make a cgroup for a jail, where possible. Blocks the thread."""
     parents = _parent_groups()
     return cgroup.make(parents, limits) if parents is not None else None
 

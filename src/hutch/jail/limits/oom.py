@@ -69,7 +69,7 @@ class ScoreRaiser:
         self._raised: set[int] = set()
 
     def follow(self, commands: Iterable[int]) -> None:
-        """Raise the commands that are new since the last call. Blocks."""
+        """Raise the commands that are new since the last call. Blocks the thread."""
         now = set(commands)
         for pid in now - self._raised:
             with contextlib.suppress(OSError):  # it has ended, or we may not

@@ -14,7 +14,7 @@ PLAIN = (
 
 
 def check_client_directory(directory: Path, own: OwnDirectories, plain: bool) -> None:
-    """Refuse a directory that must not be worked in, or one without git unless `plain`. Blocks."""
+    """Refuse a directory that must not be worked in, or one without git unless `plain`. Blocks the thread."""
     check_workspace(directory, own)
     if plain or has_git(directory):
         return

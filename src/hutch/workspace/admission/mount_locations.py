@@ -1,7 +1,7 @@
 """Finds the location of a directory in its file system, independent of mount points.
 
-A bind-mounted directory has several paths, and a directory may contain another one as
-a mount point. Comparing paths as text misses both. The kernel lists for each mount
+A directory that is bind-mounted has several paths, and another directory may be mounted
+somewhere below it. Comparing paths as text misses both. The kernel lists for each mount
 which part of which file system it contains.
 """
 
@@ -37,7 +37,7 @@ class _Mount:
 
 
 def locations(path: Path, fd: int | None = None) -> list[Location]:
-    """The locations of a directory and of all mounts below it; empty if it does not exist. Blocks.
+    """The locations of a directory and of all mounts below it; empty if it does not exist. Blocks the thread.
 
     `fd` is an open descriptor of the directory, if the caller has one.
     """
@@ -54,7 +54,7 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
 
 
 def own_location(path: Path) -> list[Location]:
-    """The location of a directory without mounts below it; empty if it does not exist. Blocks."""
+    """The location of a directory without mounts below it; empty if it does not exist. Blocks the thread."""
     mounts = _mounts()
     found = _find(path, None, mounts)
     return [] if found is None else [_inside(each, found[0]) for each in found[1]]
@@ -95,7 +95,7 @@ def _inside(mount: _Mount, here: PurePosixPath) -> Location:
 
 
 def mount_table() -> bytes:
-    """The mount table of the kernel. Blocks."""
+    """The mount table of the kernel. Blocks the thread."""
     return Path("/proc/self/mountinfo").read_bytes()
 
 

@@ -30,7 +30,7 @@ class Repositories:
     roots: tuple[Path, ...] = ()
 
     def find(self, path: Path, unrestricted: bool, plain: bool) -> Path:
-        """The directory at a path, with links resolved once. Refuses what may not be used. Blocks.
+        """The directory at a path, with links resolved once. Refuses what may not be used. Blocks the thread.
 
         `unrestricted` is for owners. `plain` accepts a directory without git.
         """
@@ -48,7 +48,7 @@ class Repositories:
         return real
 
     def pin(self, path: Path, *, unrestricted: bool, plain: bool = True) -> PinnedDirectory:
-        """Open a path that `find` returned, without following links. Blocks."""
+        """Open a path that `find` returned, without following links. Blocks the thread."""
 
         def check(each: Path, fd: int) -> None:
             self._check_roots(each, unrestricted)

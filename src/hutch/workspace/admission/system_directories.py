@@ -48,7 +48,7 @@ HOMES_OF_SERVICES = ("/opt", "/var")  # service accounts have homes with project
 def is_system_directory(
     here: Path, address: Iterable[Location], homes: Iterable[Path], *, is_repository: bool
 ) -> bool:
-    """True when a directory belongs to the machine; `address` is what can be reached through it. Blocks."""
+    """True if a directory belongs to the machine; `address` can be reached through it. Blocks the thread."""
     services = [home for home in homes if any(home.is_relative_to(each) for each in HOMES_OF_SERVICES)]
     named = {PurePosixPath(home): Rule.PROJECTS for home in services}
     named |= {PurePosixPath(path): rule for path, rule in RULES.items()}

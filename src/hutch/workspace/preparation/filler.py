@@ -130,7 +130,7 @@ async def finish_or_stop(work: Callable[[Callable[[], None]], Result]) -> Result
 
 
 def choose_mode(filling: FillContext, base: Base) -> tuple[Mode, str]:
-    """The mode for a base on this machine, and the reason. Blocks."""
+    """The mode for a base on this machine, and the reason. Blocks the thread."""
     option, data = filling.options.mode, filling.home.data
     if option in ("auto", "overlay"):
         is_large = base.files > SMALL_FILES or base.bytes > SMALL_BYTES

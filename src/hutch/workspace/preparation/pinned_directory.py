@@ -32,7 +32,7 @@ def allow(path: Path, fd: int) -> None:
 class PinnedDirectory:
     """An open directory and, for a linked worktree, its main repository. `layout` is None without git.
 
-    `path` must not contain links; callers that may follow links resolve them first. Blocks.
+    `path` must not contain links; callers that may follow links resolve them first. Blocks the thread.
     """
 
     def __init__(self, path: Path, check: Check = allow) -> None:

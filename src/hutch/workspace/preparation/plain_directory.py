@@ -48,7 +48,7 @@ class DirectorySummary:
 
 
 def summarize_directory(directory: Directory) -> DirectorySummary:
-    """Count the content. Opens only directories and follows no links. Blocks."""
+    """Count the content. Opens only directories and follows no links. Blocks the thread."""
     seen = files = total = 0
     secrets: list[str] = []
     try:

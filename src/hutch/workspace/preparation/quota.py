@@ -57,7 +57,7 @@ class Quota:
         return self._use
 
     def check_space(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
-        """Refuse a write that would exceed the quota. Blocks."""
+        """Refuse a write that would exceed the quota. Blocks the thread."""
         if self._is_stale() or not self._fits(more_bytes, more_files, PLENTY):
             self.measure_usage()
         if not self._fits(more_bytes, more_files, 1.0):

@@ -32,7 +32,7 @@ def temporary_name(name: str) -> str:
 
 
 def discard(path: Path) -> None:
-    """Remove a directory with its content, whatever a jail did in it. Blocks."""
+    """Remove a directory with its content, whatever a jail did in it. Blocks the thread."""
     with _open_parent(path) as above:
         try:
             remove_entry(above, path.name)
@@ -66,7 +66,7 @@ async def remove_workspace(home: Home, id: str) -> None:
 
 
 def remove_leftovers(home: Home) -> list[str]:
-    """Remove what dead processes left unfinished. Blocks."""
+    """Remove what dead processes left unfinished. Blocks the thread."""
     removed = []
     for directory in (home.workspaces, home.bases, home.repositories):
         with contextlib.suppress(FileNotFoundError):
@@ -87,7 +87,7 @@ class _CacheEntry:
 
 
 def remove_unused(home: Home, *, max_bytes: int, max_days: float) -> list[str]:
-    """Remove bases and mirrors unused for `max_days`, and the oldest beyond `max_bytes`. Blocks.
+    """Remove bases and mirrors unused for `max_days`, and the oldest beyond `max_bytes`. Blocks the thread.
 
     Bases of existing workspaces and entries in use are not removed.
     """

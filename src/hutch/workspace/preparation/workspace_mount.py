@@ -74,7 +74,7 @@ class WorkspaceMount:
         return "trusted.overlay." if os.geteuid() == KERNEL_ROOT else "user.overlay."
 
     def close(self) -> None:
-        """Release everything, after writing memory to disk. Can be called again. Blocks.
+        """Release everything, after writing memory to disk. Can be called again. Blocks the thread.
 
         Unmounting layers flushes pending writes, which may take a while.
         """
@@ -128,7 +128,7 @@ async def open_workspace(home: Home, id: str) -> WorkspaceMount:
 
 
 def mount_directory(home: Home, directory: Path, record: Record) -> WorkspaceMount:
-    """Open a workspace at any path below the data directory, such as an unfinished one. Blocks."""
+    """Open a workspace at any path below the data directory, such as an unfinished one. Blocks the thread."""
     lock = try_lock(directory / LOCK)
     if lock is None:
         raise Conflict(f"The workspace '{record.id}' is already open. Close it there first.")
