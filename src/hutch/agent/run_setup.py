@@ -40,6 +40,7 @@ class RunSetup:
     save_rules: SaveRules | None = None  # stores rules that were allowed with scope "always"
     prices: Prices = field(default_factory=lambda: NO_OWN_PRICES)  # set by the user
     notes: str | None = None  # replace the repository's notes for agents
+    brief: str = ""  # the session as its user described it
     on_delta: OnDelta = lambda delta: None
     inbox: list[UserMessage] = field(default_factory=list)  # messages sent during the run
     leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now will be resumed

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.flows.model_list import UsableModels, list_models
+from hutch.flows.personas import find_persona
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
 from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model_name
@@ -39,10 +41,18 @@ async def choose_model(
     return model, choice
 
 
-def check_model(loaded: LoadedSettings, name: str) -> None:
-    """Refuse the named model, or that of the settings, if its key or address is missing."""
-    if named := name or loaded.settings.model:
+def check_model(loaded: LoadedSettings, name: str, persona: str = "") -> None:
+    """Refuse the model of a request if its key or address is missing: the named one, the persona's, or that
+    of the settings."""
+    if named := name or _model_of_persona(loaded, persona) or loaded.settings.model:
         check_usable(parse_model_name(named), access(loaded))
+
+
+def _model_of_persona(loaded: LoadedSettings, name: str) -> str | None:
+    try:
+        return find_persona(name or loaded.settings.persona, loaded.paths.personas).model
+    except NotFound:
+        return None  # the repository may have it, but it cannot choose a model
 
 
 async def list_usable(loaded: LoadedSettings) -> UsableModels:

@@ -30,6 +30,7 @@ class Delivery:
     author: str = ""  # `Name <address>`; empty: from the settings
     uncommitted: bool = False  # include uncommitted changes
     record: str = ""  # a cassette file that records the model's replies
+    titled: bool = False  # the purpose is only a title for lists, which Hutch made
     review: str = ""  # the change id or pull request URL to review; then nothing is delivered
 
 

@@ -18,9 +18,9 @@ Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users
 # may be without git. Blocks, and refuses directories that no user may use.
 FindRepository = Callable[[Path, bool, bool], Path]
 
-# Refuses a model that cannot be used, such as one without a key; "" is the model of the settings.
-# Blocks the thread.
-CheckModel = Callable[[str], None]
+# Refuses a model that cannot be used, such as one without a key. Takes a model and a persona; if the model is
+# "", that of the persona or of the settings is checked. Blocks the thread.
+CheckModel = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)

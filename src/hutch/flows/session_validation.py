@@ -33,7 +33,7 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> str
     if is_script(new.model):
         await asyncio.to_thread(_check_script, who, new.model)
     elif new.model or new.prompt:
-        await asyncio.to_thread(services.check_model, new.model)
+        await asyncio.to_thread(services.check_model, new.model, new.persona)
     if not new.repository:
         return ""
     address = parse_repo_url(new.repository)

@@ -175,6 +175,7 @@ def _session_of(new: NewSession, who: Caller, clean: Callable[[str], str], forke
             title=clean(new.delivery.title),
             tests=clean(new.delivery.tests),
             plain_directory=new.plain_directory,
+            titled=new.delivery.titled or not new.purpose,
         ),
         forked_from=forked_from,
         created_ms=now,

@@ -209,7 +209,7 @@ class Triggers:
             repository=wish.repository,
             revision=revision,
             deliver=True,
-            delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision),
+            delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision, titled=True),
             prompt=text,
         )
         session = await sessions.create(self.services, who, new, also=StartedInSession(told.id))

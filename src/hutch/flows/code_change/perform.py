@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from hutch.agent.equipment import Equipment, equip
+from hutch.agent.persona import Persona
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Entry, RunEnded, RunStarted, SessionWoken, StepReached
 from hutch.domain.session import QueuedRun, Session
@@ -77,7 +78,8 @@ class Performer:
         if session.deliver and not is_begun:
             await self._check_deliverable(live, session)
         defaults = self.defaults(live.sandbox.workspace.record)
-        name = session.model or self.default_model
+        persona = self._load_persona(live, session, entries, defaults)
+        name, reason = self._name_model(session, persona)
         is_capped = session.limits.cost_usd is not None
         if is_capped and name and (problem := await _find_unpriced(name, defaults.prices)):
             raise BadRequest(problem)
@@ -90,7 +92,7 @@ class Performer:
         )
         live.recorder.listeners.append(stream.end_turns)
         try:
-            prompt, equipment = await self._equip(live, session, run, entries, model.name, defaults)
+            prompt, equipment = await self._equip(live, session, run, entries, model.name, persona)
             persona = equipment.persona
             is_costly = persona.limits.tightened(persona.repository_limits).cost_usd is not None
             if is_costly and not is_begun and (problem := await _find_unpriced(model.name, defaults.prices)):
@@ -104,13 +106,29 @@ class Performer:
                 record=session.delivery.record,
                 deliver=session.deliver,
                 author=session.delivery.author,
-                model_reason=choice.reason,
+                model_reason=reason or choice.reason,
             )
             reopened = woken_since(await live.entries())
             return (await begin(setup, run.id, prompt, entries, options=options, reopened=reopened)).ended
         finally:
             live.recorder.listeners.remove(stream.end_turns)
             await model.close()
+
+    def _load_persona(
+        self, live: LiveSession, session: Session, entries: Sequence[Entry], defaults: RunDefaults
+    ) -> Persona:
+        if session.delivery.review:
+            return defaults.find_persona(agent.PERSONA, live.tools)
+        read = read_as_begun(live.sandbox.workspace, entries)
+        return defaults.load_persona(session.persona, live.tools, read)
+
+    def _name_model(self, session: Session, persona: Persona) -> tuple[str | None, str]:
+        """The model of a run and why; None when the best available is used."""
+        if session.model:
+            return session.model, ""
+        if persona.model:
+            return persona.model, f"named by the persona {persona.name}"
+        return self.default_model, "from the setting `model`" if self.default_model else ""
 
     async def _equip(
         self,
@@ -119,14 +137,11 @@ class Performer:
         run: QueuedRun,
         entries: Sequence[Entry],
         model: str,
-        defaults: RunDefaults,
+        persona: Persona,
     ) -> tuple[str, Equipment]:
         if session.delivery.review:
-            reviewer = defaults.find_persona(agent.PERSONA, live.tools)
             changes = self.delivery().changes
-            return await agent_run.equip(changes, live, reviewer, session, run, entries, model)
-        read = read_as_begun(live.sandbox.workspace, entries)
-        persona = defaults.load_persona(session.persona, live.tools, read)
+            return await agent_run.equip(changes, live, persona, session, run, entries, model)
         return run.prompt, equip(persona, live.tools)
 
     async def _check_deliverable(self, live: LiveSession, session: Session) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.agent.approval import Answer, Asker, SaveRules
+from hutch.agent.context import describe_session
 from hutch.agent.equipment import Equipment
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona, ReadFile
@@ -69,6 +70,9 @@ class RunDefaults:
             save_rules=save_rules,
             prices=self.prices,
             notes=equipment.notes,
+            brief=describe_session(
+                "" if session.delivery.titled else session.purpose, session.role, session.expectations
+            ),
             on_delta=on_delta,
             inbox=live.inbox,
             leaves_open=lambda: live.leaves_open,

@@ -149,6 +149,8 @@ async def _work(
         jail_path=context.jail.workspace,
         network=context.jail.policy.network,
         notes=notes,
+        brief=setup.brief,
+        delivers=started.deliver and context.workspace.record.commit is not None,
     )
     run = Run(
         run_id,

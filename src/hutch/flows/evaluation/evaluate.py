@@ -153,7 +153,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         persona=options.persona or case.persona or "",
         model=options.model or _model(case, folder) or "",
         limits=case.limits.for_run(),
-        delivery=Delivery(unattended=True),
+        delivery=Delivery(unattended=True, titled=True),
         plain_directory=options.plain or not case.repo,  # starter files come from the case itself
     )
     session = await sessions.create(context.services, context.who, new)

@@ -120,7 +120,7 @@ async def submit(
         model=model,
         limits=limits,
         deliver=False,
-        delivery=Delivery(review=target),
+        delivery=Delivery(review=target, titled=True),
         prompt=instructions.strip() or "Look for whatever matters.",
     )
     return await sessions.create(services, who, wanted, also=also)
