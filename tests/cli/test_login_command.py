@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exit_codes
+from hutch.cli.command_table import COMMANDS
+from hutch.cli.login_notice import LOCAL
 from tests.cli.upping import PATIENCE_S
 from tests.cli.visiting import House, new_house, open_house
 from tests.forked import HUTCH, run
@@ -91,3 +93,67 @@ def test_an_unencrypted_server_causes_a_warning(elsewhere: House) -> None:
         timeout=PATIENCE_S,
     )
     assert "WARNING: http://192.0.2.1:9 is not encrypted" in done.stderr
+
+
+LOCAL_COMMANDS = (
+    ["changes", "list"],
+    ["changes", "show"],
+    ["log"],
+    ["log", "last"],
+    ["export", "last"],
+    ["receipt", "last"],
+    ["users", "list"],
+    ["tokens", "list"],
+    ["usage"],
+    ["approvals", "list"],
+    ["workspace", "list"],
+    ["config", "secrets"],
+    ["prune", "--days", "3", "--dry-run"],
+    ["sessions", "prune", "--dry-run"],
+    ["resume", "last"],
+    ["down"],
+    ["logs"],
+)
+
+
+def test_status_follows_the_login(house: House, elsewhere: House, url: str) -> None:
+    of_owner = house.json("tokens", "create")["token"]
+    of_ada = house.json("tokens", "create", "--user", "ada")["token"]
+    assert elsewhere.say("login", url, stdin=f"{of_owner}\n").returncode == exit_codes.OK
+    seen = elsewhere.json("status")
+    assert (seen["running"], seen["url"]) == (True, url) and seen["version"] == house.json("status")[
+        "version"
+    ]
+    assert f"is running at {url} for " in elsewhere.hutch("status").stdout
+    assert elsewhere.say("login", url, stdin=f"{of_ada}\n").returncode == exit_codes.OK
+    text = f"A server is running at {url}. You are ada; only owners see how busy it is.\n"
+    assert elsewhere.hutch("status").stdout == text
+    nowhere = elsewhere.hutch("status", HUTCH_SERVER="http://127.0.0.1:9", HUTCH_TOKEN="x")
+    assert nowhere.returncode == exit_codes.NO and "http://127.0.0.1:9 does not respond" in nowhere.stderr
+    rejected = elsewhere.hutch("status", HUTCH_SERVER=url, HUTCH_TOKEN="x")
+    assert rejected.returncode == exit_codes.DENIED, rejected.stderr
+
+
+@pytest.mark.parametrize("words", LOCAL_COMMANDS, ids=" ".join)
+def test_a_command_on_this_machines_data_says_so_after_a_login(elsewhere: House, words: list[str]) -> None:
+    kept = elsewhere.place / "home" / "login.json"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps({"url": "https://hutch.example.com", "token": "x"}))
+    text = f"hutch: `hutch {words[0]}` uses this machine; you are logged in to https://hutch.example.com.\n"
+    assert elsewhere.hutch(*words).stderr.startswith(text)
+    kept.unlink()
+    assert "uses this machine" not in elsewhere.hutch(*words).stderr
+
+
+def test_commands_on_this_machine_exist_and_help_has_no_notice(elsewhere: House) -> None:
+    assert {command.name for command in COMMANDS} >= LOCAL
+    shown = elsewhere.hutch("changes", "--help", HUTCH_SERVER="https://hutch.example.com")
+    assert (shown.returncode, shown.stderr) == (exit_codes.OK, "")
+    shown = elsewhere.hutch("log", HUTCH_SERVER="https://hutch.example.com")
+    assert "`hutch log` uses this machine; HUTCH_SERVER names https://hutch.example.com." in shown.stderr
+
+
+def test_a_login_to_the_own_server_causes_no_notice(house: House, url: str) -> None:
+    token = house.json("tokens", "create")["token"]
+    assert house.hutch("log", HUTCH_SERVER=url, HUTCH_TOKEN=token).stderr.count("uses this machine") == 0
+    assert house.json("status", HUTCH_SERVER=url, HUTCH_TOKEN=token)["pid"]

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from hutch.cli import exit_codes
 from hutch.cli.command_table import Command
+from hutch.cli.login_notice import warn_if_local
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.system.fast_imports import without_gc
@@ -67,6 +68,7 @@ def invoke(command: Command, args: Sequence[str]) -> int:
     loaded = load(command)
     if isinstance(loaded, TyperGroup) and not args and not loaded.invoke_without_command:
         args = ["--help"]
+    warn_if_local(command.name, args)
     try:
         with loaded.make_context(f"hutch {command.name}", list(args)) as context:
             code = loaded.invoke(context)

@@ -1,5 +1,6 @@
 """`hutch status`: whether the server is running, where, and how busy it is."""
 
+import asyncio
 import json
 import ssl
 import time
@@ -10,7 +11,10 @@ import typer
 
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.cli.server_address import no_local_token
+from hutch.cli.client import Client
+from hutch.cli.login_notice import other_server
+from hutch.cli.server_address import Address, no_local_token
+from hutch.domain.errors import Denied, HutchError
 from hutch.settings import Paths
 from hutch.system.running_server import RunningServer, find_server, local_token
 
@@ -22,7 +26,12 @@ UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 def status_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> int:
-    """Show whether the server is running, where, and how busy it is. Exits with 3 when none is running."""
+    """Show whether the server is running, where, and how busy it is. Exits with 3 when none is running.
+
+    After `hutch login` this is the server that you are logged in to.
+    """
+    if address := other_server():
+        return _show_other(address, as_json)
     paths = settings.find_paths()
     running = find_server(paths.server_files)
     if running is None:
@@ -43,6 +52,40 @@ def status_command(
         return exit_codes.NO
     _show(status)
     return exit_codes.OK
+
+
+def _show_other(address: Address, as_json: bool) -> int:
+    """Show the status of a server on another machine."""
+    try:
+        user, status = asyncio.run(_ask_other(address))
+    except HutchError as error:
+        row = {"running": False, "url": address.url, "problem": str(error)}
+        typer.echo(json.dumps(row) if as_json else str(error), err=not as_json)
+        return exit_codes.code_of(error) if isinstance(error, Denied) else exit_codes.NO
+    uptime_s = max(0, round(time.time() - status["started_ms"] / 1000)) if status else 0
+    if as_json:
+        more = {**status, "uptime_s": uptime_s} if status else {}
+        typer.echo(json.dumps({"running": True, "url": address.url, "user": user, **more}))
+        return exit_codes.OK
+    if not status:
+        typer.echo(f"A server is running at {address.url}. You are {user}; only owners see how busy it is.")
+        return exit_codes.OK
+    typer.echo(
+        f"Hutch {status['version']} is running at {address.url} for {_time(uptime_s)}. You are {user}."
+    )
+    _show(status)
+    return exit_codes.OK
+
+
+async def _ask_other(address: Address) -> tuple[str, dict[str, Any]]:
+    """The name of the user there, and the status of the server; none if the user may not see it."""
+    async with Client(lambda: address) as client:
+        me = (await client.request("GET", "/me", again=False)).json()
+        user = str(me["user"]["name"])
+        try:
+            return user, dict(await client.get("/status"))
+        except Denied:
+            return user, {}
 
 
 def _ask(running: RunningServer, paths: Paths) -> tuple[dict[str, Any], str]:
