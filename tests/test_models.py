@@ -65,9 +65,11 @@ def test_every_key_is_known_to_the_redactor(home: Path) -> None:
         "ANTHROPIC_API_KEY": "told-anthropic\n",
         "GEMINI_API_KEY": "told-gemini",
         "GOOGLE_API_KEY": "told-google",
+        "GITHUB_TOKEN": "told-github",
+        "GH_ENTERPRISE_TOKEN": "told-enterprise",
     }
-    text = "kept-anthropic kept-github told-anthropic told-gemini told-google other"
-    assert redactor(found, environment).redact(text) == "[redacted:secret] " * 5 + "other"
+    text = "kept-anthropic kept-github told-anthropic told-gemini told-google told-github told-enterprise ."
+    assert redactor(found, environment).redact(text) == "[redacted:secret] " * 7 + "."
 
 
 def test_addresses_and_retries_come_from_the_settings(home: Path) -> None:

@@ -30,10 +30,19 @@ def test_each_limit_is_described() -> None:
         (RunLimits(turns=1), "1 turn, which is the limit."),
         (RunLimits(tokens=1000), "1,000 tokens; the limit is 1,000"),
         (RunLimits(cost_usd=0.5), r"It cost $0.50; the limit is $0.50."),
+        (RunLimits(cost_usd=0.0), r"It cost $0.50; the limit is $0.00."),
         (RunLimits(timeout_s=0), "0 seconds, which is the limit."),
     ]:
         assert words in (spent.describe_reached(limits) or "")
     assert spent.describe_reached(RunLimits(None, None, None, None)) is None
+
+
+def test_a_cost_limit_is_never_described_as_zero_of_zero() -> None:
+    text = "The cost limit is $0, so the model was not called. Set a higher limit, or none."
+    assert Spent().describe_reached(RunLimits(cost_usd=0)) == text
+    spent = Spent()
+    spent.add(Usage(output=1), 0.00123)
+    assert spent.describe_reached(RunLimits(cost_usd=0.001)) == "It cost $0.0012; the limit is $0.0010."
 
 
 def test_the_cost_is_unknown_when_a_price_is_unknown() -> None:
@@ -118,7 +127,7 @@ def test_the_usage_of_a_run_is_read_from_its_log() -> None:
 @pytest.mark.parametrize(
     ("limits", "words", "turns"),
     [
-        (RunLimits(cost_usd=0.01), "It cost $0.01; the limit is $0.01.", 3),
+        (RunLimits(cost_usd=0.01), "It cost $0.0135; the limit is $0.01.", 3),
         (RunLimits(tokens=2500), "It took 3,300 tokens; the limit is 2,500.", 3),
         (RunLimits(turns=2), "It took 2 turns, which is the limit.", 2),
     ],

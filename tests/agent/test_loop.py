@@ -196,6 +196,7 @@ async def test_an_unavailable_model_fails_the_run(tmp_path: Path) -> None:
         finished = await begin(setup, "run_1", "Go.")
     assert finished.ended.outcome == "failed"
     assert "Tried 3 times" in finished.ended.reason
+    assert finished.ended.code == "unavailable"
 
 
 async def test_cancelling_kills_all_processes_and_is_logged(tmp_path: Path) -> None:

@@ -14,9 +14,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from hutch.app.tools import TOKEN as MCP_TOKEN
+from hutch.app.triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.domain.ids import new_user_id
+from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.tokens import own_token_name, token_name
+from hutch.gateway.auth.provider_login import SECRET as OIDC_SECRET
+from hutch.llm.model_name import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.model import FIELDS
 from hutch.store.vault import Vault
@@ -222,6 +229,31 @@ def test_an_invalid_secret_is_refused(
 ) -> None:
     assert isinstance(home.run("set-secret", *args, stdin=stdin).exception, error)
     assert home.vault.names() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("antropic_api_key", "Did you mean anthropic_api_key?"),
+        ("gihub_token", "Did you mean github_token?"),
+        ("github_token_ada", "A user's own token is github_token_ with their id: hutch users list"),
+        ("password", "The names are: anthropic_api_key, "),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_likely_one(home: Home, name: str, hint: str) -> None:
+    refused = home.run("set-secret", name, stdin=b"value").exception
+    assert isinstance(refused, BadRequest) and hint in str(refused)
+    assert home.vault.names() == []
+
+
+def test_every_secret_that_hutch_uses_can_be_set(home: Home) -> None:
+    used = {key_name(provider) for provider in PROVIDERS if provider != "scripted"}
+    hosts = [parse_repo_url(f"https://{host}/a/b") for host in ("github.com", "ghe.example.com")]
+    used |= {token_name(url) for url in hosts} | {own_token_name(url, new_user_id()) for url in hosts}
+    used |= {WEBHOOK_SECRET, MCP_TOKEN, OIDC_SECRET, "github_app_key"}
+    for name in used:
+        assert home.run("set-secret", name, stdin=b"value").exit_code == 0, name
+    assert set(home.vault.names()) == used
 
 
 def test_a_secret_is_never_an_argument(home: Home) -> None:

@@ -10,9 +10,11 @@ import signal
 import subprocess
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -338,6 +340,25 @@ def test_a_limit_exits_with_5_and_the_run_can_be_resumed(desk: Desk) -> None:
     went_on = desk.hutch(*command[1].split())
     assert (went_on.returncode, went_on.stderr) == (0, "")
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+
+
+def test_a_rejected_key_exits_with_4(desk: Desk) -> None:
+    class Rejects(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = b'{"error": {"message": "Invalid key.", "code": "invalid_api_key"}}'
+            self.send_response(401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Rejects) as server:
+        threading.Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        named = {"HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": url, "OPENAI_COMPATIBLE_API_KEY": "wrong-key-1"}
+        ran = desk.hutch("run", "Mend add", "--model", "openai-compatible:m", **named)
+        server.shutdown()
+    assert "openai-compatible does not accept the key: Invalid key." in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == exit_codes.DENIED
 
 
 def test_max_cost_uses_the_users_prices(desk: Desk) -> None:

@@ -199,7 +199,7 @@ def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
 def test_secrets_are_redacted_except_by_cat(place: Path) -> None:
     secret = "Zq7-KvRwtHnmxuE-93kxl"
     told_vault = forked.run(
-        [HUTCH, "config", "set-secret", "forge_token"],
+        [HUTCH, "config", "set-secret", "github_token"],
         cwd=place,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},
         input=secret.encode(),

@@ -2,15 +2,17 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hutch.app.forges import forges_of
-from hutch.domain.errors import Denied
+from hutch.domain.errors import Denied, Unavailable
 from hutch.flows.delivery.preflight import check_deliverable
 from hutch.forge.forges import COMMAND_LINE
+from hutch.store.vault import Vault
 from hutch.workspace.workspace import Workspace
 from tests.deadline import DEADLINE_S
 from tests.flows.delivering import Delivering, bare, branches
@@ -50,6 +52,17 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
             assert branches(origin) == ["main"]
     async with hutch.workspace(str(origin)) as workspace:  # what is down now may be back later
         assert await check(hutch, workspace, address=url) == ""
+
+
+async def test_a_missing_gh_is_noticed_before_the_work(tmp_path: Path) -> None:
+    hutch, origin = Delivering(tmp_path), bare(tmp_path)
+    Vault(hutch.loaded.paths.vault, hutch.loaded.paths.vault_keys).set("github_token", "t0ken")
+    without_gh = replace(forges_of(hutch.loaded), environment={"PATH": str(tmp_path)})
+    async with hutch.workspace(str(origin)) as workspace:
+        with pytest.raises(Unavailable, match=r"could not be delivered: gh is not installed\..* --no-pr"):
+            await check_deliverable(
+                without_gh, workspace, caller=COMMAND_LINE, address="https://github.com/ada/shop"
+            )
 
 
 async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:

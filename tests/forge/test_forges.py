@@ -13,6 +13,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.forges import ForgeAccess
 from hutch.forge.github import GitHub
 from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.tokens import Tokens
 from hutch.jail.scratch_space import own_mark
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
@@ -52,6 +53,19 @@ async def test_a_users_own_token_comes_before_the_installations(tmp_path: Path) 
     made = loaded(tmp_path, {"github_token": "everybodys-token", "github_token_usr_ada": "token-of-ada"})
     assert await token(made, "https://github.com/acme/project", "usr_ada") == "token-of-ada"
     assert await token(made, "https://github.com/acme/project", "usr_bob") == "everybodys-token"
+
+
+def test_users_of_a_server_get_the_token_in_its_environment_if_no_secret_is_set() -> None:
+    def tokens(secrets: dict[str, str], **environment: str) -> Tokens:
+        return Tokens(lambda _: secrets, ("ghe.example.com",), environment=environment)
+
+    hub, enterprise = (parse_repo_url(f"https://{host}/a/b") for host in ("github.com", "ghe.example.com"))
+    found = tokens({}, GITHUB_TOKEN="in-environment", GITHUB_ENTERPRISE_TOKEN="for-enterprise")
+    assert found.source(hub, "usr_ada") == "the environment variable GITHUB_TOKEN"
+    assert found.source(enterprise, "usr_ada") == "the environment variable GITHUB_ENTERPRISE_TOKEN"
+    stored = tokens({"github_token": "stored"}, GITHUB_TOKEN="in-environment")
+    assert stored.source(hub, "usr_ada") == "the secret github_token"
+    assert tokens({}, GITHUB_TOKEN=" ").find_token(hub, "usr_ada") is None
 
 
 def test_the_source_of_a_token_is_named_and_the_token_is_not(tmp_path: Path) -> None:

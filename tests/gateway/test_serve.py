@@ -186,7 +186,7 @@ def test_a_secret_that_is_set_while_it_serves_is_hidden_at_once(home: Home) -> N
         said = {"command": f"echo {value[:9]}{value[9:]}", "yield_s": 5}
         assert ask(up, "POST", f"{path}/commands", json=said)["stdout"] == f"{value}\n"
         before = ask(up, "GET", path)["head"]["seq"]
-        secret = [HUTCH, "config", "set-secret", "my_new_key"]
+        secret = [HUTCH, "config", "set-secret", "mcp_token"]
         subprocess.run(secret, env=home.environment(), input=value.encode(), check=True)
         split = {"command": f"printf %s {value[:9]}; echo {value[9:]}", "yield_s": 5}
         assert ask(up, "POST", f"{path}/commands", json=split)["stdout"] == "[redacted:secret]\n"

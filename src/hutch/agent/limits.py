@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
+from hutch.domain.money import dollars
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage
 
@@ -78,7 +79,7 @@ class Spent:
         if limits.tokens is not None and tokens >= limits.tokens:
             return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}."
         if limits.cost_usd is not None and self.cost_usd >= limits.cost_usd:
-            return f"It cost ${self.cost_usd:.2f}; the limit is ${limits.cost_usd:.2f}."
+            return too_costly(self.cost_usd, limits.cost_usd)
         if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
             return too_long(limits.timeout_s)
         return None
@@ -110,6 +111,13 @@ def spent_before(entries: Sequence[Entry]) -> Spent:
 
 def _usage(event: ModelReplied | ContextCompacted) -> Usage:
     return Usage(input=event.input_tokens, cached=event.cached_tokens, output=event.output_tokens)
+
+
+def too_costly(cost_usd: float, limit_usd: float) -> str:
+    """The sentence for a run that reached its cost limit."""
+    if not limit_usd and not cost_usd:
+        return "The cost limit is $0, so the model was not called. Set a higher limit, or none."
+    return f"It cost {dollars(cost_usd)}; the limit is {dollars(limit_usd)}."
 
 
 def too_long(timeout_s: float) -> str:

@@ -94,6 +94,7 @@ class Run:
 
     async def execute(self) -> RunEnded:
         """Work until the task is done, the run fails or is cancelled; the log records every kind of end."""
+        code = ""
         try:
             async with asyncio.timeout(self._remaining_s()) as self._clock:
                 outcome, reason = await self._work()
@@ -103,6 +104,7 @@ class Run:
                 reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
             outcome, reason = "failed", self.setup.redactor.redact(escape_surrogates(str(error)))
+            code = error.code
         except asyncio.CancelledError:
             await wait_until_done(asyncio.ensure_future(self._snapshot_stopped()))
             if self.setup.leaves_open():
@@ -112,7 +114,7 @@ class Run:
         except Exception as error:
             await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a bug in Hutch.")
             raise
-        return await self._end(outcome, reason)
+        return await self._end(outcome, reason, code)
 
     async def _snapshot_stopped(self) -> None:
         """Take a snapshot, so that changes of an interrupted call count as work of this run."""
@@ -324,12 +326,13 @@ class Run:
     def _limit_set_by(self, limit: LimitName) -> LimitSetter:
         return self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit))
 
-    async def _end(self, outcome: Outcome, reason: str) -> RunEnded:
+    async def _end(self, outcome: Outcome, reason: str, code: str = "") -> RunEnded:
         limit = self.spent.reached(self.setup.limits) if outcome == "limit_reached" else None
         ended = RunEnded(
             run_id=self.run_id,
             outcome=outcome,
             reason=reason,
+            code=code,
             limit=limit or "",
             limit_set_by=self._limit_set_by(limit) if limit else "",
             turns=self.spent.turns,

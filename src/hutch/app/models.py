@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
+from hutch.domain.secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
 from hutch.flows.model_list import UsableModels, list_models
 from hutch.flows.personas import find_persona
 from hutch.llm.interface import Model
@@ -18,6 +19,7 @@ from hutch.settings import LoadedSettings, user_environment
 from hutch.store.secrets import read_secrets
 from hutch.store.vault_redactor import VaultRedactor
 
+TOKEN_VARIABLES = (*GITHUB_VARIABLES, *ENTERPRISE_VARIABLES)
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
@@ -101,9 +103,10 @@ def keys(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -
 
 
 def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor for every secret in the vault, including later ones, and the environment's provider keys."""
+    """A redactor for all secrets in the vault, including later ones, and for keys in the environment."""
     environment = user_environment() if environment is None else environment
-    values = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
+    names = [*(variable for name in PROVIDERS for variable in key_variables(name)), *TOKEN_VARIABLES]
+    values = [environment.get(name, "") for name in names]
     return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, values)
 
 

@@ -1,11 +1,15 @@
 """Lists the usable models and the default model. Keys are never shown."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hutch.llm.model_factory import Access, Choice, default_model
+from hutch.llm.http_get import http_get
+from hutch.llm.model_factory import Access, Choice, default_model, is_address, ollama_models
 from hutch.llm.model_name import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
 from hutch.llm.scripted import OFFLINE
+
+TIMEOUT_S = 2.0  # for a server to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,10 @@ async def list_models(access: Access, named: str | None) -> UsableModels:
         choice = Choice(named, "the setting `model` says so")
     else:
         choice = await default_model(access, scripted=OFFLINE)
-    return UsableModels(choice, [_state(name, access, choice) for name in PROVIDERS])
+    return UsableModels(choice, list(await asyncio.gather(*(_state(name, access) for name in PROVIDERS))))
 
 
-def _state(name: str, access: Access, choice: Choice) -> ProviderState:
+async def _state(name: str, access: Access) -> ProviderState:
     if name in WITH_KEY:
         known = f"{name}:{WITH_KEY[name]}"
         if access.key(name):
@@ -42,9 +46,29 @@ def _state(name: str, access: Access, choice: Choice) -> ProviderState:
         return ProviderState(name, False, f"there is no key. {how_to_set(name)}", known)
     if name == "scripted":
         return ProviderState(name, True, "replies come from a script on this machine", None)
-    if name == "ollama":
-        found = choice.name if choice.name.startswith("ollama:") else None
-        return ProviderState(name, True, f"asked at {access.base_url(name)}", found)
-    if access.base_url(name):
-        return ProviderState(name, True, f"asked at {access.base_url(name)}", None)
-    return ProviderState(name, False, f"it needs an address: {setting_of_address(name)}", None)
+    base_url = access.base_url(name)
+    if not base_url:
+        return ProviderState(name, False, f"it needs an address: {setting_of_address(name)}", None)
+    if not is_address(base_url):
+        return ProviderState(name, False, f"{setting_of_address(name)} is not an address", None)
+    return await (_ollama_state if name == "ollama" else _compatible_state)(name, base_url)
+
+
+async def _ollama_state(name: str, base_url: str) -> ProviderState:
+    try:
+        models = await ollama_models(base_url, timeout_s=TIMEOUT_S)
+    except (OSError, ValueError):
+        return ProviderState(name, False, f"no Ollama answers at {base_url}. Start it: ollama serve", None)
+    if not models:
+        fix = "Download one: ollama pull NAME"
+        return ProviderState(name, False, f"the Ollama at {base_url} has no model. {fix}", None)
+    return ProviderState(name, True, f"asked at {base_url}", f"{name}:{models[0]}")
+
+
+async def _compatible_state(name: str, base_url: str) -> ProviderState:
+    try:
+        await http_get(base_url, "/", timeout_s=TIMEOUT_S)  # any answer shows that a server listens
+    except (OSError, ValueError):
+        fix = f"Start it, or change {setting_of_address(name)}"
+        return ProviderState(name, False, f"no server answers at {base_url}. {fix}", None)
+    return ProviderState(name, True, f"asked at {base_url}", None)

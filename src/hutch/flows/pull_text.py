@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
+from hutch.domain.money import dollars
 from hutch.forge.outgoing_text import escape_references
 
 MAX_REASON_CHARS = 500  # why tests could not be run
@@ -66,7 +67,7 @@ def _before(about: About) -> str:
 
 
 def _cost(about: About) -> str:
-    parts = [f"${about.cost_usd:.2f}"] if about.cost_usd else []
+    parts = [dollars(about.cost_usd)] if about.cost_usd else []
     parts += [f"{about.turns} turn{'s' if about.turns != 1 else ''}"] if about.turns else []
     parts += [f"{about.duration_s:.0f} s"] if about.duration_s >= 1 else []
     return ", ".join(parts)

@@ -34,6 +34,10 @@ STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\n]*\r?\n")
 GetToken = Callable[[], Awaitable[str]]
 
 
+class GhMissing(Unavailable):
+    """`gh` is not installed, so nothing can be done on GitHub until it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How long to wait for GitHub."""
@@ -137,7 +141,7 @@ class Gh:
             environment = self.environment(home, token)
             program = shutil.which("gh", path=environment["PATH"])
             if program is None:
-                raise Unavailable("gh is not installed. Install it: sudo apt-get install -y gh")
+                raise GhMissing("gh is not installed. Install it: sudo apt-get install -y gh")
             starting = asyncio.create_subprocess_exec(
                 *limit_command(program, *words, limit_resources=False),
                 env=environment,
@@ -237,4 +241,4 @@ def _message(response: ApiResponse | None, stderr: str) -> str:
     return ". ".join(filter(None, [str(body["message"]), *more]))
 
 
-__all__ = ["GITHUB", "ApiResponse", "GetToken", "Gh", "GitHubFailed", "RetryPolicy"]
+__all__ = ["GITHUB", "ApiResponse", "GetToken", "Gh", "GhMissing", "GitHubFailed", "RetryPolicy"]

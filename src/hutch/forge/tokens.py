@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hutch.domain.secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
 from hutch.forge.gh import GITHUB, GetToken
 from hutch.forge.git_failure import token_secret_name
 from hutch.forge.repo_url import RepoUrl
@@ -68,8 +69,8 @@ class Tokens:
         return not user or bool(self.secrets({own}).get(own, "").strip())
 
     def _find(self, url: RepoUrl, user: str) -> _Token | None:
-        """The first of: in the address, the user's own, an App's, the installation's, and, on the command
-        line, from the environment."""
+        """The first of: in the address, the user's own, an App's, the installation's secret, and the
+        environment of this process, which is the server's for its users."""
         if not self.is_github(url):
             return None
         name = token_name(url)
@@ -85,11 +86,11 @@ class Tokens:
             return _Token(f"the GitHub App {self.app_id}", stored["github_app_key"], self.app_id)
         if stored.get(name):
             return _Token(f"the secret {name}", stored[name])
-        return None if user else self._from_environment(url.host)
+        return self._from_environment(url.host)
 
     def _from_environment(self, host: str) -> _Token | None:
         """The token in the environment, as gh finds it."""
-        names = ("GH_TOKEN", "GITHUB_TOKEN") if host == GITHUB else ("GH_ENTERPRISE_TOKEN",)
+        names = GITHUB_VARIABLES if host == GITHUB else ENTERPRISE_VARIABLES
         found = ((name, self.environment.get(name, "").strip()) for name in names)
         return next(
             (_Token(f"the environment variable {name}", value) for name, value in found if value), None

@@ -16,6 +16,7 @@ from pydantic import ByteSize
 from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
+from hutch.domain.secret_names import check_known
 from hutch.settings.model import FIELDS, environment_variable, size_text
 from hutch.store.signing import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
@@ -122,6 +123,7 @@ def set_secret(
     terminal. It is never an argument: arguments end up in the shell's history.
     """
     check_name(name)
+    check_known(name)
     _vault().set(name, _value(name, from_file))
     typer.echo(f"Secret {name} is set.", err=True)
 

@@ -20,6 +20,7 @@ from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Event
+from hutch.domain.money import dollars
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
 from hutch.flows.evaluation.evaluate import EvalOptions, Result, evaluate
@@ -220,7 +221,7 @@ class Board:
 
 
 def _money(cost_usd: float | None) -> str:
-    return "unknown" if cost_usd is None else f"${cost_usd:.2f}"
+    return "unknown" if cost_usd is None else dollars(cost_usd)
 
 
 def _first_line(text: str) -> str:

@@ -114,9 +114,9 @@ class ReviewFollower(RunFollower):
         await self.sessions.settle(run_id)
         if self._story.outcome == "failed":
             reason = str(self._story.ended.get("reason"))
-            raise Unavailable(
-                no_model_message() if reason == no_model_on_server_message(BY_FIELD) else reason
-            )
+            if reason == no_model_on_server_message(BY_FIELD):
+                raise Unavailable(no_model_message())
+            raise FAMILIES.get(str(self._story.ended.get("code")), Unavailable)(reason)
         delivery = self._story.delivery or {}
         if delivery.get("outcome") == "failed":
             raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))

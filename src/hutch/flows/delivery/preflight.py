@@ -8,6 +8,7 @@ import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
 from hutch.forge.forges import ForgeAccess, Forges
+from hutch.forge.gh import GhMissing
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import RepoUrl
 from hutch.forge.tokens import own_token_name, token_name
@@ -48,6 +49,8 @@ async def check_deliverable(
     try:
         async with asyncio.timeout(timeout_s):
             await forge.check(Commits(workspace.git, workspace.snapshots.storage.git_dir), record.commit)
+    except GhMissing as error:
+        raise Unavailable(REFUSED.format(error=error, advice=advice).rstrip()) from None
     except (TimeoutError, Unavailable, LimitReached):
         return ""
     except HutchError as error:
