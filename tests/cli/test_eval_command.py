@@ -66,6 +66,18 @@ def test_the_builtin_set_passes_and_leaves_no_workspace(tmp_path: Path) -> None:
     assert workspaces(tmp_path) == []
 
 
+def test_without_a_model_nothing_is_evaluated(tmp_path: Path) -> None:
+    tasks = write_set(tmp_path, task("one", None), task("two", None))
+    ran = hutch(tmp_path, "eval", tasks, "--json", "report.json")
+    assert (ran.returncode, ran.stdout) == (6, ""), ran.stderr
+    assert "hutch: No model is connected, so nothing was done. Set a key with" in ran.stderr
+    assert "failed" not in ran.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["failed"] == 0
+    assert workspaces(tmp_path) == []
+    ran = hutch(tmp_path, "eval", tasks, "--model", "anthropic:claude-sonnet-5-5")
+    assert ran.returncode == 4 and "There is no key for anthropic." in ran.stderr
+
+
 def test_a_task_that_fails_or_breaks_does_not_stop_the_others(tmp_path: Path) -> None:
     broken = task("broken", "none.yaml")
     unfinished = task("limited", MENDS, limits={"turns": 1})

@@ -15,6 +15,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app.evaluation import open_evaluation
+from hutch.app.models import check_model
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
@@ -23,7 +24,7 @@ from hutch.domain.events import Event
 from hutch.domain.money import dollars
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
-from hutch.flows.evaluation.evaluate import EvalOptions, Result, evaluate
+from hutch.flows.evaluation.evaluate import EvalOptions, NoModel, Result, evaluate
 from hutch.flows.evaluation.evaluate import report as make_report
 from hutch.system.atomic_file import replace_file
 from hutch.system.signals import TERMINATION_SIGNALS, is_handled
@@ -60,7 +61,8 @@ def eval_command(
 ) -> int:
     """Run a set of tasks, each in its own jail, and grade them with hidden tests.
 
-    Exits with 0 when all tasks pass, with 3 when some do not. Ctrl-C keeps the results so far.
+    Exits with 0 when all tasks pass, with 3 when some do not, with 6 without a model.
+    Ctrl-C keeps the results so far.
     """
     path = BUILTIN_FILE if file == BUILTIN else Path(file)
     cases = load_cases(path, repos=repos)
@@ -86,6 +88,8 @@ def eval_command(
 async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Board") -> int:
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)
+    if options.model or any(not (case.model or case.cassette or case.persona) for case in cases):
+        check_model(loaded, options.model or "")
     own = asyncio.current_task()
     assert own is not None
     for number in filter(is_handled, TERMINATION_SIGNALS):
@@ -97,6 +101,9 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
             await evaluate(context, cases, options)
     except asyncio.CancelledError:
         interrupted = True
+    except NoModel:
+        board.clear()
+        raise
     finally:
         watching.cancel()
     board.end(interrupted)
@@ -152,9 +159,13 @@ class Board:
             elif self._running:
                 self._say(f"running: {self._running_tasks()}")
 
-    def end(self, interrupted: bool) -> None:
+    def clear(self) -> None:
+        """Remove the status line."""
         if self._live:
             sys.stderr.write("\r\x1b[K")
+
+    def end(self, interrupted: bool) -> None:
+        self.clear()
         if self._report == "-":
             typer.echo(json.dumps(self._full_report(), indent=2))
         else:

@@ -15,9 +15,10 @@ import structlog
 from hutch.agent.testing.runner_detection import Runner
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
-from hutch.domain.events import Event, RunEnded, SessionEnded, SessionPrepared
+from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End, Prompt
+from hutch.domain.no_model import is_offline_script, no_model_message
 from hutch.domain.session import Delivery, NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
@@ -39,6 +40,10 @@ logger = structlog.get_logger()
 
 E = TypeVar("E", bound=Event)
 FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # outcomes after which the work is graded
+
+
+class NoModel(Unavailable):
+    """No model is connected, so no task that names none can be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ async def evaluate(context: EvalContext, cases: Sequence[EvalCase], options: Eva
         async with asyncio.TaskGroup() as group:
             for case in cases:
                 group.create_task(one(case))
-    except ExceptionGroup as troubles:  # of a callback: a closed pipe, a full disk
+    except ExceptionGroup as troubles:  # no model, or of a callback: a closed pipe, a full disk
         raise troubles.exceptions[0] from None
 
 
@@ -135,6 +140,8 @@ async def _attempt(context: EvalContext, case: EvalCase, options: EvalOptions) -
     try:
         with tempfile.TemporaryDirectory(prefix="hutch-eval-") as folder:
             return await _work(context, case, options, Path(folder))
+    except NoModel:
+        raise
     except HutchError as error:
         reason = str(error)
     except Exception as error:  # a bug, or a failing machine: the other cases continue
@@ -165,9 +172,13 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
                 sandbox.workspace, case, context.test_command(sandbox.workspace.record)
             )
         await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
-        ended = await _until(
-            context, session.id, RunEnded, tell=lambda event: options.on_event(case.name, event)
-        )
+
+        def tell(event: Event) -> None:
+            if not new.model and isinstance(event, RunStarted) and is_offline_script(event.model):
+                raise NoModel(no_model_message())
+            options.on_event(case.name, event)
+
+        ended = await _until(context, session.id, RunEnded, tell=tell)
         await context.host.worker.wait_for(ended.run_id)
         before = past(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
