@@ -163,8 +163,8 @@ def test_a_secret_is_read_from_standard_input(home: Home, ending: str) -> None:
 
 def test_a_secret_is_read_from_a_file(home: Home, tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("line one\nline two\n")
-    home.out("set-secret", "deploy_key", "--from-file", str(tmp_path / "key.pem"))
-    assert home.vault.get("deploy_key") == "line one\nline two"
+    home.out("set-secret", "github_app_key", "--from-file", str(tmp_path / "key.pem"))
+    assert home.vault.get("github_app_key") == "line one\nline two"
 
 
 def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:

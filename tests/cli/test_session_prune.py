@@ -7,10 +7,13 @@ import pytest
 
 from hutch import settings
 from hutch.app.retention import retention_of
-from hutch.flows.retention import DAY_MS
+from hutch.cli import exit_codes
+from hutch.flows.retention import DAY_MS, HOUR_MS
 from hutch.store.log import open_log
 from hutch.system.clock import wall_ms
 from tests.cli.running import Desk
+
+MINUTE_MS = 60_000
 
 
 @pytest.fixture
@@ -19,12 +22,20 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-async def days_later(desk: Desk, days: int) -> list[str]:
-    loaded = settings.load(environ=desk.environment())
+async def later(desk: Desk, later_ms: int, **env: str) -> list[str]:
+    loaded = settings.load(environ=desk.environment(**env))
     paths = loaded.paths
     async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
-        gone = await retention_of(loaded, log).sweep(at_ms=wall_ms() + days * DAY_MS)
+        gone = await retention_of(loaded, log).sweep(at_ms=wall_ms() + later_ms)
         return [each.workspace_id for each in gone]
+
+
+async def days_later(desk: Desk, days: int) -> list[str]:
+    return await later(desk, days * DAY_MS)
+
+
+def workspaces(desk: Desk) -> list[str]:
+    return sorted(path.name for path in (desk.place / "home/data/workspaces").iterdir())
 
 
 def test_the_workspace_of_a_run_is_removed_in_time_and_one_made_by_hand_is_not(desk: Desk) -> None:
@@ -38,3 +49,41 @@ def test_the_workspace_of_a_run_is_removed_in_time_and_one_made_by_hand_is_not(d
     assert asyncio.run(days_later(desk, 31)) == [ran]
     assert [path.name for path in place.iterdir()] == ["mine"]
     assert "run.started" in desk.hutch("log", "last", "--json").stdout
+
+
+SMALL = {"HUTCH_SESSIONS__FILE_RETENTION_BYTES": "1"}
+FAILS = ({"fault": {"status": 400}},)
+
+
+def test_runs_remove_the_files_of_finished_ones_beyond_the_size(desk: Desk) -> None:
+    assert desk.run("--no-pr", replies=({"text": "Nothing to do."},)).returncode == 0
+    assert desk.run(replies=({"text": "Nothing to do."},)).returncode == 0
+    assert len(workspaces(desk)) == 2
+    assert desk.run(replies=({"text": "Nothing to do."},), **SMALL).returncode == 0
+    assert workspaces(desk) == []
+
+
+def test_a_failed_run_is_kept_for_minutes_and_undelivered_work_for_a_day(desk: Desk) -> None:
+    assert desk.run(replies=FAILS, **SMALL).returncode != 0
+    (failed,) = workspaces(desk)
+    assert desk.run("--no-pr", **SMALL).returncode == 0
+    (worked,) = set(workspaces(desk)) - {failed}
+    assert asyncio.run(later(desk, 9 * MINUTE_MS, **SMALL)) == []
+    assert asyncio.run(later(desk, 11 * MINUTE_MS, **SMALL)) == [failed]
+    assert asyncio.run(later(desk, 23 * HOUR_MS, **SMALL)) == []
+    assert asyncio.run(later(desk, 25 * HOUR_MS, **SMALL)) == [worked]
+    assert workspaces(desk) == []
+
+
+def test_all_unused_workspaces_are_removed_at_once(desk: Desk) -> None:
+    assert desk.run("--no-pr").returncode == 0
+    assert desk.hutch("workspace", "prepare", str(desk.work), "--id", "mine").returncode == 0
+    assert len(workspaces(desk)) == 2
+    told = desk.hutch("workspace", "rm", "--all", "--older-than", "1h")
+    assert (told.returncode, told.stdout) == (0, "0 workspaces removed, 0 bytes freed.\n"), told.stderr
+    told = desk.hutch("workspace", "rm", "--all")
+    assert told.returncode == 0 and told.stdout.startswith("2 workspaces removed, "), told.stderr
+    assert (workspaces(desk), told.stderr) == ([], "")
+    assert "removed by `hutch workspace rm`" in desk.hutch("log", "last", "--json").stdout
+    for words in ([], ["mine", "--all"], ["mine", "--older-than", "7d"], ["--all", "--older-than", "soon"]):
+        assert desk.hutch("workspace", "rm", *words).returncode == exit_codes.BAD_REQUEST

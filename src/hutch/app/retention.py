@@ -8,5 +8,9 @@ from hutch.store.log import SqlLog
 
 def retention_of(loaded: LoadedSettings, log: SqlLog) -> Retention:
     settings = loaded.settings.sessions
-    keep = Keep(days=settings.file_retention_days, code_hours=settings.code_retention_hours)
+    keep = Keep(
+        days=settings.file_retention_days,
+        code_hours=settings.code_retention_hours,
+        bytes=int(settings.file_retention_bytes),
+    )
     return Retention(log, workspaces_of(loaded), keep)

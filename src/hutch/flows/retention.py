@@ -1,4 +1,4 @@
-"""Removes unused files of sessions after a retention time; their logs remain.
+"""Removes unused files of sessions after a retention time or beyond a size; their logs remain.
 
 The files of a request of `POST /api/code` are removed sooner, since it has its pull request;
 unless the delivery failed, because it can be retried. A removal that a crash interrupts is
@@ -16,6 +16,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
+from hutch.flows.retained_size import excess_sessions
 from hutch.jail.launch.orphans import end_orphans
 from hutch.store.interface import EventLog
 from hutch.store.log import SqlLog
@@ -33,6 +34,7 @@ MAX_SESSIONS = 5000  # in one sweep
 MAX_LEFTOVERS = 1000  # workspaces without a session, in one sweep
 MAX_NAMED = 10
 RECENT = 200  # entries that are searched for the end of a delivery
+TOO_MUCH = "Its workspace was removed: all together took more than sessions.file_retention_bytes."
 logger = structlog.get_logger()
 
 RemoveWorkspace = Callable[[str], Awaitable[None]]
@@ -40,10 +42,11 @@ RemoveWorkspace = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The retention times; 0: forever."""
+    """The limits of retention; 0: none."""
 
     days: int = 30  # the files of any session
     code_hours: int = 24  # those of a request that was answered
+    bytes: int = 0  # the files of all idle sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Removes expired files of an installation, when a server starts and every hour."""
+    """Removes expired files: when a server starts, every hour, and after a run of the command line."""
 
     log: SqlLog
     workspaces: Workspaces
@@ -77,12 +80,24 @@ class Retention:
 
     async def sweep(self, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
         """Remove expired workspaces, leftovers of killed processes, and unused copies of repositories."""
-        gone = await remove_expired(
-            self.log, self.log, self.workspaces.remove, self.keep, at_ms=at_ms, dry_run=dry_run
-        )
+        gone = await self.remove_old(at_ms=at_ms, dry_run=dry_run)
         gone += await self._remove_leftovers(dry_run)
         if not dry_run:
             await self.workspaces.collect_bases()
+        return gone
+
+    async def remove_old(self, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
+        """Remove the workspaces of sessions that are too old, then those beyond the maximum size."""
+        at_ms = STEADY.now_ms() if at_ms is None else at_ms
+        remove = self.workspaces.remove
+        gone = await remove_expired(self.log, self.log, remove, self.keep, at_ms=at_ms, dry_run=dry_run)
+        excess = await excess_sessions(self.log, self.log, self.workspaces, self.keep.bytes, at_ms=at_ms)
+        known = {each.session_id for each in gone}
+        for session in excess:
+            if session.id in known:
+                continue
+            if dry_run or await remove_files(self.log, self.log, remove, session, TOO_MUCH):
+                gone.append(Gone(session.id, session.workspace_id, TOO_MUCH))
         return gone
 
     async def _remove_leftovers(self, dry_run: bool) -> list[Gone]:
@@ -156,7 +171,7 @@ async def remove_expired(
                     continue
                 if once and await _waits_for_delivery(log, session):
                     continue
-                if dry_run or await _remove(rows, log, remove, session, reason):
+                if dry_run or await remove_files(rows, log, remove, session, reason):
                     gone.append(Gone(session.id, session.workspace_id, reason))
     return gone
 
@@ -172,7 +187,9 @@ async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
     return bool(told) and told[-1].outcome == "failed" and not head.ended
 
 
-async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str) -> bool:
+async def remove_files(
+    rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str
+) -> bool:
     """End a session, then remove its files: an ended session cannot be woken in between."""
     try:
         if not await SessionExpiry(rows).end_idle(session, reason):

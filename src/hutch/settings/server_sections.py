@@ -6,6 +6,7 @@ from pydantic import ByteSize, Field
 
 from hutch.settings.repository import RepositoryAccess
 from hutch.settings.value_types import (
+    GIB,
     MIB,
     Address,
     Count,
@@ -204,6 +205,11 @@ class Sessions(Section):
         le=876_000,
         description="Hours after which the files of a finished `POST /api/code` are removed. If its delivery "
         "failed, or if this is 0, `file_retention_days` applies instead.",
+    )
+    file_retention_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
+        ByteSize(2 * GIB),
+        description="Maximum size of the files of all parked and ended sessions. Beyond it, the files of "
+        "those unused for longest are removed, of ended sessions first. 0 means no maximum.",
     )
     log_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(256 * MIB),

@@ -16,6 +16,7 @@ from hutch.forge.repo_url import RepoUrl
 from hutch.workspace.admission.repositories import Repositories
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import Complete, prepare, same_record
+from hutch.workspace.preparation.disk_use import disk_bytes, last_used_ms
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
 from hutch.workspace.preparation.record import Home, Record
@@ -124,6 +125,13 @@ class Workspaces:
             return await asyncio.to_thread(Record.read, self.home.workspace(id))
         except NotFound:
             return None
+
+    async def disk_bytes(self, id: str, changed_ms: int) -> int:
+        """The size of a closed workspace on disk; `changed_ms` is its last change."""
+        return await asyncio.to_thread(disk_bytes, self.home.workspace(id), changed_ms)
+
+    async def last_used_ms(self, id: str) -> int:
+        return await asyncio.to_thread(last_used_ms, self.home.workspace(id))
 
     async def remove(self, id: str) -> None:
         """Remove a workspace with its snapshots."""

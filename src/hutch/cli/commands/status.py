@@ -13,6 +13,7 @@ from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.login_notice import other_server
+from hutch.cli.render.byte_size import byte_size
 from hutch.cli.server_address import Address, no_local_token
 from hutch.domain.errors import Denied, HutchError
 from hutch.settings import Paths
@@ -20,7 +21,6 @@ from hutch.system.running_server import RunningServer, find_server, local_token
 
 TIMEOUT_S = 5.0
 NO_ANSWER = "It does not respond: {} Check its log: hutch logs"
-UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 def status_command(
@@ -120,17 +120,10 @@ def _show(status: dict[str, Any]) -> None:
     typer.echo(f"  sessions   {sessions or 'none'}")
     typer.echo(f"  runs       {runs.get('running', 0)} running, {runs.get('queued', 0)} queued")
     typer.echo(f"  jails      {status['jails']}")
-    typer.echo(f"  memory     {_size(status['memory_bytes'])}")
-    typer.echo(f"  database   {_size(status['database_bytes'])}")
+    typer.echo(f"  memory     {byte_size(status['memory_bytes'])}")
+    typer.echo(f"  database   {byte_size(status['database_bytes'])}")
     for name, problem in status["problems"].items():
         typer.secho(f"  {name} does not work: {problem}", fg="red")
-
-
-def _size(size_bytes: int) -> str:
-    for unit, size in UNITS:
-        if size_bytes >= size:
-            return f"{size_bytes / size:.1f} {unit}"
-    return f"{size_bytes} bytes"
 
 
 def _time(seconds: int) -> str:

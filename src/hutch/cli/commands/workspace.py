@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from hutch.app.forges import forges_of
+from hutch.app.records import event_log
 from hutch.app.workspaces import workspaces_of
+from hutch.cli.age import parse_age_ms
 from hutch.cli.commands import workspace_files
 from hutch.cli.commands.run import PlainDirectory
 from hutch.cli.commands.workspace_app import (
@@ -28,7 +30,10 @@ from hutch.cli.commands.workspace_app import (
     print_json,
 )
 from hutch.cli.copy_consent import may_copy
+from hutch.cli.render.byte_size import byte_size
 from hutch.cli.session_options import expand_home
+from hutch.domain.errors import BadRequest
+from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces
 from hutch.forge.forges import COMMAND_LINE
 from hutch.forge.progress import Progress
 from hutch.snapshots.storage import Snapshot
@@ -245,18 +250,47 @@ def fork(
 @app.command()
 def rm(
     ids: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="WORKSPACE...", help="Workspace ids, as listed by `hutch workspace ls`."),
-    ],
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove every workspace that is not in use.")
+    ] = False,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than", metavar="AGE", help="With --all: only those unused for this long: 7d, 12h or 30m."
+        ),
+    ] = "",
+    as_json: Json = False,
 ) -> None:
-    """Remove workspaces with all their snapshots."""
-    workspaces = workspaces_of(load())
+    """Remove workspaces with all their snapshots.
 
-    async def work() -> None:
-        for id in ids:
-            await workspaces.remove(id)
+    With --all this includes the workspaces of sessions, with work that was not delivered. Their logs stay.
+    """
+    if bool(ids) == everything:
+        raise BadRequest("Name workspaces, or use --all. `hutch workspace ls` lists them.")
+    if older_than and not everything:
+        raise BadRequest("--older-than needs --all: hutch workspace rm --all --older-than 7d")
+    age_ms = parse_age_ms(older_than) if older_than else 0
+    loaded = load()
 
-    asyncio.run(work())
+    async def work() -> RemovedWorkspaces:
+        if not everything:
+            for id in ids or []:
+                await workspaces_of(loaded).remove(id)
+            return RemovedWorkspaces(tuple(ids or []))
+        async with event_log(loaded.paths) as log:
+            return await remove_unused_workspaces(log, workspaces_of(loaded), age_ms=age_ms)
+
+    removed = asyncio.run(work())
+    if as_json:
+        print_json(asdict(removed))
+    elif everything:
+        for id, problem in removed.kept.items():
+            typer.echo(f"hutch: '{id}' was not removed: {printable(problem)}", err=True)
+        count = len(removed.ids)
+        typer.echo(f"{count} workspace{'' if count == 1 else 's'} removed, {byte_size(removed.bytes)} freed.")
 
 
 class _Progress:

@@ -37,7 +37,7 @@ Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new wo
 
 def load() -> settings.LoadedSettings:
     loaded = settings.load()
-    wiring.configure_logs(loaded)
+    wiring.configure_logs(loaded, quiet=True)
     return loaded
 
 

@@ -1,0 +1,56 @@
+"""Removes all unused workspaces at once, those of sessions included."""
+
+from dataclasses import dataclass, field
+
+from hutch.domain.errors import HutchError
+from hutch.flows.retention import remove_files
+from hutch.store.log import SqlLog
+from hutch.store.session_expiry import IDLE_STATES
+from hutch.store.sessions import Sessions
+from hutch.system.clock import STEADY
+from hutch.workspace.workspaces import Workspaces, session_of_workspace
+
+REASON = "Its workspace was removed by `hutch workspace rm`."
+IN_USE = "its session is in use, or work waits in it"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedWorkspaces:
+    """The workspaces that were removed, and why others were not."""
+
+    ids: tuple[str, ...]
+    bytes: int = 0
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+async def remove_unused_workspaces(log: SqlLog, workspaces: Workspaces, *, age_ms: int) -> RemovedWorkspaces:
+    """Remove the workspaces that nobody has used for `age_ms`. A session loses its files and ends."""
+    now_ms, gone, freed, kept = STEADY.now_ms(), [], 0, {}
+    for record in await workspaces.records():
+        used_ms = await workspaces.last_used_ms(record.id)
+        if now_ms - used_ms < age_ms:
+            continue
+        size = await workspaces.disk_bytes(record.id, now_ms)
+        try:
+            problem = await _remove(log, workspaces, record.id)
+        except HutchError as error:
+            problem = str(error)
+        if problem:
+            kept[record.id] = problem
+        else:
+            gone.append(record.id)
+            freed += size
+    await workspaces.collect_bases()
+    return RemovedWorkspaces(tuple(gone), freed, kept)
+
+
+async def _remove(log: SqlLog, workspaces: Workspaces, id: str) -> str:
+    """Remove a workspace; returns why not, if so."""
+    session_id = session_of_workspace(id)
+    session = (await Sessions(log).get_many([session_id])).get(session_id) if session_id else None
+    if session is None or session.workspace_id != id:
+        await workspaces.remove(id)
+        return ""
+    if session.state not in IDLE_STATES:
+        return IN_USE
+    return "" if await remove_files(log, log, workspaces.remove, session, REASON) else IN_USE
