@@ -173,12 +173,12 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
             )
         await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
 
-        def tell(event: Event) -> None:
+        def take_event(event: Event) -> None:
             if not new.model and isinstance(event, RunStarted) and is_offline_script(event.model):
                 raise NoModel(no_model_message())
             options.on_event(case.name, event)
 
-        ended = await _until(context, session.id, RunEnded, tell=tell)
+        ended = await _until(context, session.id, RunEnded, tell=take_event)
         await context.host.worker.wait_for(ended.run_id)
         before = past(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
