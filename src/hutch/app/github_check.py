@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 from hutch.app.forges import tokens_of
-from hutch.domain.secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
+from hutch.domain.secret_names import TOKEN_VARIABLES
 from hutch.forge.gh import GITHUB
 from hutch.forge.repo_url import parse_repo_url
 from hutch.forge.tokens import token_name
@@ -43,8 +43,7 @@ def gh_is_logged_in(host: str) -> bool:
     program = shutil.which("gh")
     if program is None:
         return False
-    tokens = (*GITHUB_VARIABLES, *ENTERPRISE_VARIABLES)
-    environment = {name: value for name, value in user_environment().items() if name not in tokens}
+    environment = {name: value for name, value in user_environment().items() if name not in TOKEN_VARIABLES}
     try:
         ran = subprocess.run(
             [program, "auth", "token", "--hostname", host],

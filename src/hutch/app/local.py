@@ -6,13 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
-
 from hutch.app import models
 from hutch.app.hosting import local_host
 from hutch.app.repositories import repositories_of
 from hutch.app.retention import retention_of
-from hutch.domain.errors import HutchError
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.approval_files import import_approvals
 from hutch.flows.services import Services
@@ -23,8 +20,6 @@ from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.log import SqlLog, open_log
 from hutch.store.run_reservation import reservation_name
-
-logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +41,19 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
         await import_approvals(log, paths.approvals)
-        try:
-            async with local_host(loaded, log, redactor, reserved_for=name, jobs=jobs) as host:
-                services = Services(
-                    log=log,
-                    rows=log,
-                    host=host,
-                    redactor=redactor,
-                    reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
-                    find_repository=repositories_of(loaded).find,
-                    check_model=partial(models.check_model, loaded),
-                    networks=tuple(loaded.settings.jail.private_networks),
-                    personas=paths.personas,
-                    reserved_for=name,
-                    addresses=host.addresses,
-                )
-                yield Local(
-                    loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local")
-                )
-        except HutchError:  # also a run that could not start has left files
-            await _remove_old_files(loaded, log)
-            raise
-        await _remove_old_files(loaded, log)
-
-
-async def _remove_old_files(loaded: LoadedSettings, log: SqlLog) -> None:
-    """Remove the files of earlier runs that are too old or too many; without a server nothing else does."""
-    try:
-        await retention_of(loaded, log).remove_old()
-    except (HutchError, OSError) as error:  # the run itself was a success
-        logger.warning("tidying.failed", problem=str(error))
+        hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs)
+        async with retention_of(loaded, log).removing_old_afterwards(), hosting as host:
+            services = Services(
+                log=log,
+                rows=log,
+                host=host,
+                redactor=redactor,
+                reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
+                find_repository=repositories_of(loaded).find,
+                check_model=partial(models.check_model, loaded),
+                networks=tuple(loaded.settings.jail.private_networks),
+                personas=paths.personas,
+                reserved_for=name,
+                addresses=host.addresses,
+            )
+            yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
-from hutch.domain.secret_names import ENTERPRISE_VARIABLES, GITHUB_VARIABLES
+from hutch.domain.secret_names import TOKEN_VARIABLES
 from hutch.flows.model_list import UsableModels, list_models
 from hutch.flows.personas import find_persona
 from hutch.llm.interface import Model
@@ -19,7 +19,6 @@ from hutch.settings import LoadedSettings, user_environment
 from hutch.store.secrets import read_secrets
 from hutch.store.vault_redactor import VaultRedactor
 
-TOKEN_VARIABLES = (*GITHUB_VARIABLES, *ENTERPRISE_VARIABLES)
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 

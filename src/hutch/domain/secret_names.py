@@ -11,6 +11,7 @@ from hutch.domain.untrusted_text import echo
 
 GITHUB_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")  # for github.com
 ENTERPRISE_VARIABLES = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+TOKEN_VARIABLES = (*GITHUB_VARIABLES, *ENTERPRISE_VARIABLES)
 OF_USERS = ("github_token", "github_enterprise_token")  # also with `_` and the id of a user
 SECRETS = (
     *("anthropic_api_key", "openai_api_key", "gemini_api_key", "ollama_api_key"),

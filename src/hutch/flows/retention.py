@@ -6,8 +6,8 @@ finished by the next sweep.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -85,6 +85,22 @@ class Retention:
         if not dry_run:
             await self.workspaces.collect_bases()
         return gone
+
+    @asynccontextmanager
+    async def removing_old_afterwards(self) -> AsyncIterator[None]:
+        """Remove old files after a command's work, also if it failed: without a server nothing else does."""
+        try:
+            yield
+        except HutchError:
+            await self._try_remove_old()
+            raise
+        await self._try_remove_old()
+
+    async def _try_remove_old(self) -> None:
+        try:
+            await self.remove_old()
+        except (HutchError, OSError) as error:  # the work itself was a success
+            logger.warning("tidying.failed", problem=str(error))
 
     async def remove_old(self, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
         """Remove the workspaces of sessions that are too old, then those beyond the maximum size."""
