@@ -74,6 +74,15 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
         await state(server, who, made.id, "idle", "parked")
         with pytest.raises(BadRequest, match=r"has ended \(done\), and nothing is left to do"):
             await run_resumption.resume(server.services, who, ended.run_id)
+
+
+async def test_a_run_of_an_ended_session_cannot_be_resumed(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "model.json", [call("bash", command="true"), {"text": "That is all."}])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        new = NewSession(model=model, prompt="Go.", limits=RunLimits(turns=1))
+        made = await sessions.create(server.services, who, new)
+        (*_, ended) = await until(server, made.id, "run.ended")
         await sessions.give(server.services, who, made.id, End())
         await state(server, who, made.id, "ended")
         with pytest.raises(BadRequest, match=f"The session of the run {ended.run_id} has ended"):

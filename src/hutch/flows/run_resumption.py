@@ -64,13 +64,13 @@ async def resume(
 def _check(run: QueuedRun, session: Session) -> None:
     is_done = run.state == "ended" and run.outcome == "done" and not session.deliver
     is_proposed = run.delivered is not None and run.delivered.outcome == "proposed"
-    if session.state == "ended":
-        raise BadRequest(f"The session of the run {run.id} has ended. Start another with hutch run.")
     if is_done or is_proposed:
         raise BadRequest(
             f"The run {run.id} has ended ({run.outcome}), and nothing is left to do. "
             "Start another with hutch run."
         )
+    if session.state == "ended":
+        raise BadRequest(f"The session of the run {run.id} has ended. Start another with hutch run.")
     if run.kind != "prompt":
         raise BadRequest(f"The session {session.id} was stopped before its run started. Give it a prompt.")
     if run.state in ("queued", "running") and session.state != "paused":
