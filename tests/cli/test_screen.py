@@ -127,6 +127,37 @@ async def test_a_new_session_is_created_and_opened(house: House, app: SessionsAp
         await see(pilot, app, "Greet")
 
 
+async def test_a_refused_new_session_leaves_the_form_as_it_was_typed(house: House, app: SessionsApp) -> None:
+    async with driven(app) as pilot:
+        await see(pilot, app, "sessions, ")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewSession))
+        app.screen.query_one("#repository", Input).value = ""
+        model = app.screen.query_one("#model", Input)
+        model.value = "nonsense"
+        await pilot.press(*"Greet", "enter")
+        await see(pilot, app, "nonsense.*Escape: cancel.*nonsense")
+        assert app.screen.query_one("#prompt", Input).value == "Greet"
+        model.value = house.model({"text": "Hello there.", "times": 100})
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await see(pilot, app, "you: Greet.*Hello there.")
+
+
+async def test_a_line_that_cannot_be_sent_comes_back(house: House, app: SessionsApp) -> None:
+    id = house.new({"text": "Hello there.", "times": 100}, prompt="Greet")
+    house.until(id, "idle")
+    async with driven(app) as pilot:
+        await choose(pilot, app, id)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await see(pilot, app, "Hello there.")
+        assert house.hutch("sessions", "end", id).returncode == exit_codes.OK
+        await see(pilot, app, "the session has ended")
+        await pilot.press(*"more", "enter")
+        await see(pilot, app, "has ended.*> more")
+
+
 async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: House, app: SessionsApp) -> None:
     id = house.new(
         {"calls": [call("write_file", path="a.txt", content="one\n")]},

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
-from textual.widgets import RichLog
+from textual.widgets import RichLog, Static
 
 from hutch.cli.render.transcript import Line, ReplyPart
 from hutch.cli.screens.transcript_panel import TranscriptView
@@ -45,6 +45,40 @@ async def lowered(pilot: Pilot[None], log: RichLog) -> None:
     await pilot.resize_terminal(40, 8)
     await until(pilot, lambda: log.max_scroll_y == 92)
     await pilot.pause()
+
+
+def rows(log: RichLog) -> list[str]:
+    return [line.text.rstrip() for line in log.lines]
+
+
+async def test_lines_and_replies_are_wrapped_again_when_the_width_changes() -> None:
+    app = OnlyTranscript()
+    async with app.run_test(size=(40, 12)) as pilot:
+        view, log = app.query_one(TranscriptView), app.query_one(RichLog)
+        words = " ".join(f"word{number}" for number in range(10))  # 59 characters
+        view.put([Line(words, lead="you: "), ReplyPart(words[:20]), ReplyPart(words[20:], end=True)])
+        view.put([ReplyPart(words)])
+        await until(pilot, lambda: len(log.lines) == 5)
+        await pilot.resize_terminal(100, 12)
+        await until(pilot, lambda: rows(log) == [f"you: {words}", words])
+        assert str(view.query_one("#unfinished", Static).content) == words
+        await pilot.resize_terminal(40, 12)
+        await until(pilot, lambda: len(log.lines) == 5)
+
+
+async def test_lines_take_the_colours_of_a_new_theme() -> None:
+    app = OnlyTranscript()
+    async with app.run_test(size=(40, 12)) as pilot:
+        view, log = app.query_one(TranscriptView), app.query_one(RichLog)
+        view.put([Line("added", "added")])
+        await until(pilot, lambda: rows(log) == ["added"])
+
+        def colours() -> set[str]:
+            return {str(segment.style) for strip in log.lines for segment in strip if segment.text.strip()}
+
+        assert colours() == {"bright_green"}
+        app.theme = "textual-light"
+        await until(pilot, lambda: colours() == {"dark_green"})
 
 
 async def test_the_last_line_stays_visible_when_the_window_gets_lower() -> None:

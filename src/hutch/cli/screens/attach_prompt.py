@@ -120,16 +120,17 @@ class AttachPrompt:
                 self._actions.put_nowait(self.conversation.give(typed))
 
     async def _diff(self) -> list[Rendered]:
-        try:
-            found = await self.conversation.sessions.diff(self.conversation.id)
-        except HutchError as error:
-            return [Line(str(error), "bad")]
+        found = await self.conversation.sessions.diff(self.conversation.id)
         return [*patch_lines(found["patch"])] or [Line("There are no changes.", "dim")]
 
     async def _run_actions(self) -> None:
         """Run the typed commands in order, and show their results and errors."""
         while True:
-            self._show(await (await self._actions.get()))
+            action = await self._actions.get()
+            try:
+                self._show(await action)
+            except HutchError as error:
+                self._show([Line(str(error), "bad")])
 
     def _leave(self) -> None:
         self.left = True

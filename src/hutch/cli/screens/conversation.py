@@ -137,10 +137,7 @@ class Conversation:
 
     async def give(self, typed: TypedInput) -> list[Rendered]:
         """Send an input; return the lines to show now, since the log has it only later."""
-        try:
-            await self.sessions.give(self.id, typed.kind, **typed.fields)
-        except HutchError as error:
-            return [Line(str(error), "bad")]
+        await self.sessions.give(self.id, typed.kind, **typed.fields)
         if typed.kind == "message" and self.transcript.state in ("running", "waiting"):
             return [Line(str(typed.fields["text"]), "you", "queued: ")]
         return []

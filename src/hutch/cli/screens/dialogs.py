@@ -1,5 +1,6 @@
 """Dialogs and overlays of the full-screen app."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from hutch.cli.screens.transcript_panel import text_of
 from hutch.cli.screens.typed_line import answer_to
 from hutch.cli.server_requests import short
 from hutch.domain.errors import HutchError
+from hutch.system.terminal_text import visible
 
 BOX = """
 {name} {{ align: center middle; }}
@@ -41,15 +43,17 @@ FIELDS = (
 )
 
 
-class NewSession(ModalScreen[dict[str, str] | None]):
-    """The form for a new session."""
+class NewSession(ModalScreen[str]):
+    """The form for a new session. It stays open until the session is created; its result is the id."""
 
-    CSS = BOX.format(name="NewSession") + "NewSession Label { margin-top: 1; }"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "dismiss(None)", "back", priority=True)]
+    CSS = BOX.format(name="NewSession") + (
+        "NewSession Label { margin-top: 1; } NewSession .problem { color: $text-error; margin-top: 1; }"
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "dismiss('')", "back", priority=True)]
 
-    def __init__(self, *, local: bool) -> None:
+    def __init__(self, create: Callable[[dict[str, str]], Awaitable[str]], *, local: bool) -> None:
         super().__init__()
-        self._local = local
+        self._create, self._local = create, local
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -61,9 +65,24 @@ class NewSession(ModalScreen[dict[str, str] | None]):
                 yield Label(name)
                 yield Input(here, placeholder=help_, id=name, compact=True)
             yield Static("Tab: next field, Enter: create, Escape: cancel", classes="hint", markup=False)
+            yield Static(classes="problem", markup=False)
 
-    def on_input_submitted(self) -> None:
-        self.dismiss({name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS})
+    def on_mount(self) -> None:
+        self.query_one(".problem").display = False
+
+    @work(exclusive=True)
+    async def on_input_submitted(self) -> None:
+        problem = self.query_one(".problem", Static)
+        problem.display = False
+        try:
+            created = await self._create(
+                {name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS}
+            )
+        except HutchError as error:
+            problem.update(visible(str(error), lines=True))
+            problem.display = True
+        else:
+            self.dismiss(created)
 
 
 class Confirm(ModalScreen[bool]):

@@ -210,22 +210,16 @@ class ListScreen(Screen[None]):
         self.app.push_screen(SessionScreen(self.client, session))
 
     def action_new(self) -> None:
-        def answered(fields: dict[str, str] | None) -> None:
-            if fields is not None:
-                self._create(fields)
+        def answered(created: str | None) -> None:
+            if created:
+                self._created = created
+                self._open(created)
 
-        self.app.push_screen(NewSession(local=self.client.address.is_local), answered)
+        self.app.push_screen(NewSession(self._create, local=self.client.address.is_local), answered)
 
-    @work(group="new")
-    async def _create(self, fields: dict[str, str]) -> None:
-        try:
-            fields["repository"] = repository_address(fields["repository"], self.client.address.is_local)
-            created = await self.client.post("/sessions", fields)
-        except HutchError as error:
-            self.notify(str(error), severity="error", markup=False)
-            return
-        self._created = created["id"]
-        self._open(created["id"])
+    async def _create(self, fields: dict[str, str]) -> str:
+        fields["repository"] = repository_address(fields["repository"], self.client.address.is_local)
+        return str((await self.client.post("/sessions", fields))["id"])
 
     def action_give(self, kind: str) -> None:
         if self.chosen:

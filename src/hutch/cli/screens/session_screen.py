@@ -89,9 +89,9 @@ class SessionScreen(Screen[None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.value = ""
-        self._do(self.conversation.line(event.value))
+        self._do(self.conversation.line(event.value), event.value)
 
-    def _do(self, typed: TypedInput | None) -> None:
+    def _do(self, typed: TypedInput | None, text: str) -> None:
         match typed:
             case None:
                 self._update_status()
@@ -104,11 +104,18 @@ class SessionScreen(Screen[None]):
             case TypedInput("diff"):
                 self.action_diff()
             case _:
-                self._give(typed)
+                self._give(typed, text)
 
     @work(group="give")
-    async def _give(self, typed: TypedInput) -> None:
-        self._show(await self.conversation.give(typed))
+    async def _give(self, typed: TypedInput, text: str = "") -> None:
+        """Send an input. If that fails, the typed text comes back, unless the user has typed on."""
+        try:
+            self._show(await self.conversation.give(typed))
+        except HutchError as error:
+            self._show([Line(str(error), "bad")])
+            prompt = self.query_one(Input)
+            if not prompt.value:
+                prompt.value, prompt.cursor_position = text, len(text)
 
     def action_give(self, kind: str) -> None:
         self._give(TypedInput(kind))

@@ -1,6 +1,7 @@
 """The panel of the full-screen app that shows a session live."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -8,10 +9,11 @@ from textual.containers import Vertical
 from textual.widgets import RichLog, Static
 
 from hutch.cli.render.layout import TerminalLines
-from hutch.cli.render.transcript import Line, Rendered
+from hutch.cli.render.transcript import Line, Rendered, ReplyPart
 
 MAX_LINES = 5000
 MIN_COLUMNS = 30
+MAX_PART_CHARS = 1000  # parts of a reply are joined up to this length
 DARK = {
     "plain": "",
     "strong": "bold",
@@ -37,8 +39,12 @@ def text_of(line: Line, *, dark: bool) -> Text:
     return Text.assemble((line.lead, f"bold {style}".strip()), (line.text, style), no_wrap=True)
 
 
+def _can_grow(part: ReplyPart) -> bool:
+    return not part.end and len(part.text) < MAX_PART_CHARS
+
+
 class TranscriptView(Vertical):
-    """Scrolling lines, with the unfinished line below them."""
+    """Scrolling lines, with the unfinished line below them. A new width or theme renders them again."""
 
     DEFAULT_CSS = """
     TranscriptView { height: 1fr; }
@@ -49,7 +55,8 @@ class TranscriptView(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._terminal_lines = TerminalLines()
-        self._early: list[Rendered] = []  # items from before the width was known
+        self._items: deque[Rendered] = deque(maxlen=MAX_LINES)
+        self._columns = 0  # of the rendered items; 0 until the width is known
 
     def compose(self) -> ComposeResult:
         yield RichLog(max_lines=MAX_LINES, min_width=0)
@@ -60,26 +67,45 @@ class TranscriptView(Vertical):
         log.can_focus = False
         log.anchor()  # its last lines stay visible when its height shrinks
         self.query_one("#unfinished").display = False
+        self.watch(self.app, "theme", self._render_again, init=False)
 
     def put(self, items: Sequence[Rendered]) -> None:
         """Append items."""
-        if not self.size.width:
-            self._early += items
-            return
+        for each in items:
+            last = self._items[-1] if self._items else None
+            if isinstance(each, ReplyPart) and isinstance(last, ReplyPart) and _can_grow(last):
+                self._items[-1] = ReplyPart(last.text + each.text, each.end)
+            else:
+                self._items.append(each)
+        if self._columns:
+            self._write(items)
+
+    def on_resize(self) -> None:
+        columns = max(MIN_COLUMNS, self.size.width - 1)
+        if self.size.width and columns != self._columns:
+            self._columns = columns
+            self._render_again()
+
+    def _render_again(self) -> None:
+        log = self.query_one(RichLog)
+        # The share of the text above the window stays the same when the window does not show the end.
+        above = log.scroll_y / log.max_scroll_y if log.scroll_y < log.max_scroll_y else 1.0
+        self._terminal_lines = TerminalLines(self._columns)
+        log.clear()
+        self._write(self._items, scroll_end=above == 1.0)
+        if above < 1.0:
+            self.call_after_refresh(lambda: log.scroll_to(y=round(above * log.max_scroll_y), animate=False))
+
+    def _write(self, items: Iterable[Rendered], *, scroll_end: bool | None = None) -> None:
         log, unfinished = self.query_one(RichLog), self.query_one("#unfinished", Static)
-        self._terminal_lines.columns = max(MIN_COLUMNS, self.size.width - 1)
         for line in self._terminal_lines.put(items):
-            log.write(text_of(line, dark=self.app.current_theme.dark))
+            log.write(text_of(line, dark=self.app.current_theme.dark), scroll_end=scroll_end)
         unfinished.update(Text(self._terminal_lines.unfinished))
         unfinished.display = bool(self._terminal_lines.unfinished)
 
-    def on_resize(self) -> None:
-        early, self._early = self._early, []
-        if early:
-            self.put(early)
-
     def clear(self) -> None:
-        self._terminal_lines, self._early = TerminalLines(), []
+        self._terminal_lines = TerminalLines(self._columns)
+        self._items.clear()
         self.query_one(RichLog).clear()
         self.query_one("#unfinished").display = False
 
