@@ -138,5 +138,5 @@ def test_a_branch_that_is_not_there_is_named(root: Path) -> None:
 def test_the_reason_is_told_with_counts(root: Path) -> None:
     assert change(root, "src/hutch/jail/policy.py").why == [
         "src/hutch/jail/policy.py: 2 test modules",
-        "tests/house/: 1, since they read every file",
+        "tests/house/: 1, because they read every file",
     ]

@@ -202,7 +202,7 @@ async def test_a_port_of_the_jail_is_reached_and_one_that_nobody_listens_on_is_n
     with pytest.raises(NotFound):
         await hosted.host.connect(id, 8112)
     for port in (0, 65536):
-        with pytest.raises(BadRequest, match="no port"):
+        with pytest.raises(BadRequest, match="not a port"):
             await hosted.host.connect(id, port)
 
 

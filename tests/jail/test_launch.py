@@ -64,7 +64,7 @@ def test_groups_of_a_killed_hutch_are_swept_by_the_next(workspace: Path) -> None
         host.kill()
     groups = [path for path in Path("/sys/fs/cgroup").glob(f"**/hutch.{host.pid}.*") if path.is_dir()]
     deadline = time.monotonic() + 60
-    while any((group / "cgroup.procs").read_text() for group in groups):
+    while any(_members(group) for group in groups):
         assert time.monotonic() < deadline, "the jail of a killed host continues"
         time.sleep(0.01)
     script = HOST.replace("await process.wait()", "return")
@@ -131,3 +131,10 @@ async def test_commands_inherit_no_limit_of_ours(workspace: Path) -> None:
         assert max(map(int, seen[name])) <= value, name
     assert ours[0] == min(ours[1], 1 << 20)  # a jail is refused descriptors before we are
     assert int(seen["Max open files"][1]) <= ours[0] * 3 // 4
+
+
+def _members(group: Path) -> str:
+    try:
+        return (group / "cgroup.procs").read_text()
+    except FileNotFoundError:  # another Hutch of this machine has swept it
+        return ""
