@@ -237,9 +237,9 @@ def test_a_module_of_the_pure_ones_that_starts_a_process_fails(project: Path) ->
     assert (
         "\ntests/pure.txt lists this module, and this test did what 'subprocess.Popen' stands for." in printed
     )
-    assert re.search("These start no process, .* if tests/pure.txt lists them: tests/test_unlisted.py\n", printed), (
-        printed
-    )
+    assert re.search(
+        "These start no process, .* if tests/pure.txt lists them: tests/test_unlisted.py\n", printed
+    ), printed
 
 
 def test_controls_write_down_what_they_were_run_on(project: Path) -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from hutch.jail.limits.growth import MAX_DEPTH, Growth, measure
 from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
@@ -187,6 +189,42 @@ def test_a_jail_that_moves_files_is_measured_frozen_and_not_blamed_for_what_othe
             if stops:
                 break
         assert stops
+    finally:
+        mover.kill()
+        mover.wait()
+        os.close(fd)
+
+
+def test_files_that_move_behind_the_walk_are_found_though_others_free_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hutch.jail.limits.growth.STEADY_INTERVAL_S", 0.5)
+    for name in ("own", "elsewhere"):
+        (tmp_path / name).mkdir()
+    with (tmp_path / "others").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 29)
+    script = "import os\nwhile True: os.close(os.open('moving', os.O_CREAT)); os.unlink('moving')"
+    mover = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path / "own")
+
+    @contextmanager
+    def freeze() -> Iterator[bool]:
+        """Only a walk that nobody sees meets the hoard: it is elsewhere whenever another comes by."""
+        mover.send_signal(signal.SIGSTOP)
+        (tmp_path / "elsewhere").rename(tmp_path / "own" / "hoard")
+        yield True
+        (tmp_path / "own" / "hoard").rename(tmp_path / "elsewhere")
+        mover.send_signal(signal.SIGCONT)
+
+    fd = os.open(tmp_path / "own", os.O_RDONLY)
+    try:
+        growth = Growth(fd, max_bytes=10_000_000, max_files=1000, freeze=freeze)
+        growth.grown()
+        (tmp_path / "others").unlink()
+        (tmp_path / "elsewhere" / "big").write_bytes(os.urandom(30_000_000))
+        deadline = time.monotonic() + 60
+        while growth.grown()[0] < 10_000_000:
+            assert time.monotonic() < deadline, "no walk met the files"
+            time.sleep(0.02)
     finally:
         mover.kill()
         mover.wait()

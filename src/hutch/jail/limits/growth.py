@@ -8,7 +8,8 @@ files are not in the tree; they are measured separately.
 
 The jail's processes can see the walk, and move files behind it. Moved files were
 changed after the walk began. If that may matter, the walk is repeated while the jail is
-frozen.
+frozen. How full the file system is does not always show it, since others may free as
+much as was hidden. So such a walk is repeated soon, and frozen after some seconds.
 """
 
 import os
@@ -22,6 +23,7 @@ from hutch.jail.limits.unlinked_files import UnlinkedFiles
 
 MAX_DEPTH = 200  # a deeper tree counts as over any limit; no project needs one
 WALK_INTERVAL_S = 1.0  # between walks without a reason: space freed by others hides growth
+STEADY_INTERVAL_S = 5.0  # between walks during which nothing changed
 CONFIRM_ATTEMPTS, CONFIRM_DELAY_S = 5, 0.02  # checks of a condition that may be temporary
 MAX_LINKED = 200_000  # hard-linked files to remember
 FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE, which the kernel stamps files with
@@ -111,11 +113,12 @@ class Growth:
         self._others: int | None = None  # the minimum that others used of the file system
         self._used_inodes = _used_inodes(directory)
         self._walked = time.monotonic()
+        self._steady = self._walked  # the time of the last walk during which nothing changed
         self._base: Measure | None = None
         self._grown = (0, 0)
         self._cost_s = 0.0
         self.linked_outside = 0  # files that also had names outside at the start
-        self.is_outdated = False  # whether files may have been written since the last walk
+        self.is_outdated = False  # whether the last walk may have missed files
 
     def grown(self) -> tuple[int, int]:
         """Bytes and files by which the directory has grown, as far as known. Walks only when necessary."""
@@ -133,12 +136,17 @@ class Growth:
     def measured(self) -> tuple[int, int]:
         """The same, from a walk that runs now."""
         began_s = time.thread_time()  # not real time, which does not show the cost on a busy machine
+        frozen_at = self._steady + max(STEADY_INTERVAL_S, PAUSE_FACTOR * self._cost_s)
         seen, hidden = self._walk(), self._unlinked_files()
         base = self._base = self._base or seen
         if not seen.steady and (
-            seen.bytes - base.bytes > self._max_bytes or self._unexplained(seen) > self._max_bytes // 4
+            seen.bytes - base.bytes > self._max_bytes
+            or self._unexplained(seen) > self._max_bytes // 4
+            or time.monotonic() > frozen_at
         ):
             seen, hidden = self._walk_frozen()
+            self._steady = time.monotonic()  # even if it was not: it is not worth another one at once
+        self.is_outdated = not seen.steady
         grown = seen.bytes - base.bytes + hidden.bytes
         unexplained = self._unexplained(seen)
         if (unexplained > self._max_bytes // 4 and not seen.whole) or (
@@ -192,6 +200,8 @@ class Growth:
         self._used_bytes, self._used_inodes = _used_bytes(self._directory), _used_inodes(self._directory)
         seen = measure(self._directory, links=links)
         self._walked, self._cost_s = time.monotonic(), time.thread_time() - began_s
+        if seen.steady:
+            self._steady = self._walked
         return seen
 
 
