@@ -12,10 +12,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static
 
 from hutch.cli import exit_codes
+from hutch.cli.render.transcript import Line
 from hutch.cli.screens.app import SessionsApp, StartServer
 from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screens.session_list import ListScreen, SessionTable
 from hutch.cli.screens.session_screen import SessionScreen
+from hutch.cli.screens.transcript_panel import TranscriptView
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
 from tests.deadline import DEADLINE_S
@@ -257,6 +259,15 @@ async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
         assert log.virtual_size.width <= 40
         assert isinstance(app.screen.query_one("#status"), Static)
         assert app.screen.query_one(Input).has_focus
+
+
+async def test_lines_may_come_while_the_screen_is_being_closed(house: House, app: SessionsApp) -> None:
+    async with driven(app) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        view = app.screen.query_one(TranscriptView)
+        await view.remove_children()
+        view.put([Line("late", "dim")])
+        view.clear()
 
 
 def test_a_real_terminal_is_restored(house: House) -> None:

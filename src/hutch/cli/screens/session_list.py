@@ -75,20 +75,23 @@ class ListScreen(Screen[None]):
         self._preview_timer: Timer | None = None
         self._previewed = ""
         self._created = ""  # the cursor moves to this session once it is in the list
+        # Not found by queries: answers of the server may still come while the screen is being closed.
+        self._title = Static("Hutch", id="title", markup=False)
+        self._table = SessionTable(id="list", cursor_type="row")
+        self._view = TranscriptView(id="preview")
 
     def compose(self) -> ComposeResult:
-        yield Static("Hutch", id="title", markup=False)
+        yield self._title
         yield Input(placeholder="search purpose, prompts and repository", id="search", compact=True)
         with Container(id="body"):
-            yield SessionTable(id="list", cursor_type="row")
-            yield TranscriptView(id="preview")
+            yield self._table
+            yield self._view
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        table = self.query_one(SessionTable)
         for name in COLUMNS:
-            table.add_column(name, key=name)
-        table.focus()
+            self._table.add_column(name, key=name)
+        self._table.focus()
         self._poll()
         self.set_interval(POLL_INTERVAL_S, self._poll)
 
@@ -99,7 +102,7 @@ class ListScreen(Screen[None]):
 
     @work(exclusive=True, group="poll")
     async def _poll(self) -> None:
-        title = self.query_one("#title", Static)
+        title = self._title
         try:
             query = {"limit": MAX_COUNT, "q": self._query}
             answer = await self.client.request("GET", "/sessions", params=query, again=False)
@@ -113,8 +116,6 @@ class ListScreen(Screen[None]):
             except Unavailable:
                 return
             return
-        if not self.query(SessionTable):
-            return  # the screen was closed meanwhile
         title.remove_class("away")
         self._fill(answer.json()["items"])
         busy = sum(each["state"] == "running" for each in self.sessions)
@@ -127,7 +128,7 @@ class ListScreen(Screen[None]):
 
     def _fill(self, sessions: list[dict[str, Any]]) -> None:
         """Update the table; the cursor stays on its session."""
-        table = self.query_one(SessionTable)
+        table = self._table
         chosen = self._created or (self.chosen or {}).get("id")
         same = [each["id"] for each in sessions] == [each["id"] for each in self.sessions]
         old, self.sessions = self.sessions, sessions
@@ -147,9 +148,8 @@ class ListScreen(Screen[None]):
             self._created = ""
         if not sessions:
             self._previewed = ""
-            view = self.query_one(TranscriptView)
-            view.clear()
-            view.put(
+            self._view.clear()
+            self._view.put(
                 [
                     Line(
                         "No session matches."
@@ -169,7 +169,7 @@ class ListScreen(Screen[None]):
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        at = self.query_one(SessionTable).cursor_row
+        at = self._table.cursor_row
         return self.sessions[at] if 0 <= at < len(self.sessions) else None
 
     # --- the preview ---
@@ -187,12 +187,11 @@ class ListScreen(Screen[None]):
 
     @work(exclusive=True, group="preview")
     async def _preview(self, session: dict[str, Any]) -> None:
-        view = self.query_one(TranscriptView)
-        view.clear()
+        self._view.clear()
         try:
-            await Conversation(ServedSessions(self.client), session).watch(view.put)
+            await Conversation(ServedSessions(self.client), session).watch(self._view.put)
         except HutchError as error:
-            view.put([Line(str(error), "bad")])
+            self._view.put([Line(str(error), "bad")])
 
     # --- actions ---
 
@@ -262,10 +261,10 @@ class ListScreen(Screen[None]):
         self._poll()
 
     def on_input_submitted(self) -> None:
-        self.query_one(SessionTable).focus()
+        self._table.focus()
 
     def action_no_search(self) -> None:
         search = self.query_one("#search", Input)
         search.value = ""
         search.remove_class("on")
-        self.query_one(SessionTable).focus()
+        self._table.focus()

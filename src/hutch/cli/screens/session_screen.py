@@ -49,19 +49,24 @@ class SessionScreen(Screen[None]):
         super().__init__()
         self.conversation = Conversation(ServedSessions(client), session)
         self._client = client
+        # Not found by queries: events may still come while the screen is being closed.
+        self._transcript = TranscriptView()
+        self._status = Static(id="status", markup=False)
+        self._label = Static("> ", id="label", markup=False)
+        self._input = Input(compact=True)
 
     def compose(self) -> ComposeResult:
         purpose = one_line(self.conversation.session["purpose"], 200)
         yield Static(f"{short(self.conversation.id)}  {purpose}", id="head", markup=False)
-        yield TranscriptView()
-        yield Static(id="status", markup=False)
+        yield self._transcript
+        yield self._status
         with Horizontal(id="typing"):
-            yield Static("> ", id="label", markup=False)
-            yield Input(compact=True)
+            yield self._label
+            yield self._input
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        self._input.focus()
         self._update_status()
         self._watch()
         self.set_interval(TICK_INTERVAL_S, self._tick)
@@ -78,14 +83,13 @@ class SessionScreen(Screen[None]):
         self._update_status()
 
     def _show(self, items: list[Rendered]) -> None:
-        self.query_one(TranscriptView).put(items)
+        self._transcript.put(items)
         self._update_status()
 
     def _update_status(self) -> None:
-        status = self.query_one("#status", Static)
-        status.update(self.conversation.status)
-        status.set_class(self.conversation.question is not None, "asks")
-        self.query_one("#label", Static).update(self.conversation.label)
+        self._status.update(self.conversation.status)
+        self._status.set_class(self.conversation.question is not None, "asks")
+        self._label.update(self.conversation.label)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.value = ""
@@ -113,9 +117,8 @@ class SessionScreen(Screen[None]):
             self._show(await self.conversation.give(typed))
         except HutchError as error:
             self._show([Line(str(error), "bad")])
-            prompt = self.query_one(Input)
-            if not prompt.value:
-                prompt.value, prompt.cursor_position = text, len(text)
+            if not self._input.value:
+                self._input.value, self._input.cursor_position = text, len(text)
 
     def action_give(self, kind: str) -> None:
         self._give(TypedInput(kind))
@@ -130,4 +133,4 @@ class SessionScreen(Screen[None]):
         self._show([Line(line, "dim") for line in HELP])
 
     def action_page(self, by: int) -> None:
-        self.query_one(TranscriptView).page(by)
+        self._transcript.page(by)

@@ -57,16 +57,18 @@ class TranscriptView(Vertical):
         self._terminal_lines = TerminalLines()
         self._items: deque[Rendered] = deque(maxlen=MAX_LINES)
         self._columns = 0  # of the rendered items; 0 until the width is known
+        # Not found by a query: lines may still come while the screen is being closed.
+        self._log = RichLog(max_lines=MAX_LINES, min_width=0)
+        self._unfinished = Static(id="unfinished", markup=False)
 
     def compose(self) -> ComposeResult:
-        yield RichLog(max_lines=MAX_LINES, min_width=0)
-        yield Static(id="unfinished", markup=False)
+        yield self._log
+        yield self._unfinished
 
     def on_mount(self) -> None:
-        log = self.query_one(RichLog)
-        log.can_focus = False
-        log.anchor()  # its last lines stay visible when its height shrinks
-        self.query_one("#unfinished").display = False
+        self._log.can_focus = False
+        self._log.anchor()  # its last lines stay visible when its height shrinks
+        self._unfinished.display = False
         self.watch(self.app, "theme", self._render_again, init=False)
 
     def put(self, items: Sequence[Rendered]) -> None:
@@ -87,7 +89,7 @@ class TranscriptView(Vertical):
             self._render_again()
 
     def _render_again(self) -> None:
-        log = self.query_one(RichLog)
+        log = self._log
         # The share of the text above the window stays the same when the window does not show the end.
         above = log.scroll_y / log.max_scroll_y if log.scroll_y < log.max_scroll_y else 1.0
         self._terminal_lines = TerminalLines(self._columns)
@@ -97,19 +99,17 @@ class TranscriptView(Vertical):
             self.call_after_refresh(lambda: log.scroll_to(y=round(above * log.max_scroll_y), animate=False))
 
     def _write(self, items: Iterable[Rendered], *, scroll_end: bool | None = None) -> None:
-        log, unfinished = self.query_one(RichLog), self.query_one("#unfinished", Static)
         for line in self._terminal_lines.put(items):
-            log.write(text_of(line, dark=self.app.current_theme.dark), scroll_end=scroll_end)
-        unfinished.update(Text(self._terminal_lines.unfinished))
-        unfinished.display = bool(self._terminal_lines.unfinished)
+            self._log.write(text_of(line, dark=self.app.current_theme.dark), scroll_end=scroll_end)
+        self._unfinished.update(Text(self._terminal_lines.unfinished))
+        self._unfinished.display = bool(self._terminal_lines.unfinished)
 
     def clear(self) -> None:
         self._terminal_lines = TerminalLines(self._columns)
         self._items.clear()
-        self.query_one(RichLog).clear()
-        self.query_one("#unfinished").display = False
+        self._log.clear()
+        self._unfinished.display = False
 
     def page(self, by: int) -> None:
         """Scroll up or down."""
-        log = self.query_one(RichLog)
-        log.scroll_page_up(animate=False) if by < 0 else log.scroll_page_down(animate=False)
+        self._log.scroll_page_up(animate=False) if by < 0 else self._log.scroll_page_down(animate=False)
