@@ -353,6 +353,17 @@ async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
         assert await waiting == "mine now\n"
 
 
+async def test_two_clients_work_on_one_directory(place: Place) -> None:
+    async with by_pipes(place, mode=LEGACY) as one, by_pipes(place) as two:
+        assert (await done(one, "bash", command="echo one > a; echo $((1 + 1))"))["stdout"] == "2\n"
+        assert (await done(two, "bash", command="cat a"))["stdout"] == "one\n"
+        await done(two, "edit_file", path="a", edits=[{"old": "one", "new": "two"}])
+        assert (await done(one, "read_file", path="a"))["text"] == "two\n"
+        await asyncio.gather(*(done(each, "bash", command="sleep 0.2; ls") for each in (one, two)))
+    assert (place.work / "a").read_text() == "two\n"
+    assert len(place.hutch("log", "--json").splitlines()) == 2
+
+
 def serve_on(place: Place, directory: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return run(
         [*place.argv()[:3], "-w", str(directory), *options],

@@ -33,6 +33,7 @@ EXCEPTIONS = {
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.http"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.greeting"),
         ),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),

@@ -25,6 +25,7 @@ LATE = {
         (
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
+            ("hutch.cli.commands.mcp", "hutch.app"),
         ),
         "the protocol's library takes a second, and help and completion need none of it",
     ),

@@ -4,12 +4,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.settings import LoadedSettings, Paths
+from hutch.workspace.admission.client_directory import check_client_directory
 from hutch.workspace.admission.directory_checks import OwnDirectories
 from hutch.workspace.admission.repositories import Repositories
 
 
 def own_directories(paths: Paths) -> OwnDirectories:
     return OwnDirectories(paths.data, (paths.state, paths.cache, paths.config_file))
+
+
+def check_directory(loaded: LoadedSettings, directory: Path, *, plain: bool, unsafe: bool) -> None:
+    """Refuse a directory that a client must not work in. Blocks."""
+    if not unsafe:
+        check_client_directory(directory, own_directories(loaded.paths), plain)
 
 
 def repositories_of(loaded: LoadedSettings) -> Repositories:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
+from functools import partial
 
 from hutch.app import jails, models, records
-from hutch.app.repositories import own_directories
+from hutch.app.repositories import check_directory
 from hutch.app.workspaces import workspaces_of
 from hutch.flows.directory_tools import DirectoryTools
 from hutch.jail.egress.attempt import Report
@@ -14,7 +14,6 @@ from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.settings import LoadedSettings
 from hutch.store.vault import Vault
-from hutch.workspace.admission.client_directory import check_client_directory
 
 TOKEN = "mcp_token"  # the name of a secret
 
@@ -35,10 +34,6 @@ def directory_tools(
     """`plain` allows a directory without git."""
     settings = loaded.settings
 
-    def check(directory: Path) -> None:
-        if not unsafe_workspace:
-            check_client_directory(directory, own_directories(loaded.paths), plain)
-
     def open_jail(
         place: JailLocation, policy: Policy, on_egress: Report
     ) -> AbstractAsyncContextManager[Jailed]:
@@ -47,7 +42,7 @@ def directory_tools(
 
     return DirectoryTools(
         workspaces=workspaces_of(loaded),
-        check_directory=check,
+        check_directory=partial(check_directory, loaded, plain=plain, unsafe=unsafe_workspace),
         open_log=lambda: records.event_log(loaded.paths, log_bytes=settings.sessions.log_bytes),
         policy=jails.jail_policy(settings, network=network),
         open_jail=open_jail,

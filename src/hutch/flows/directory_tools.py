@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from hutch.agent.jail_events import as_event
@@ -32,7 +33,7 @@ from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces
 
 FOR_AGENTS_ONLY = ("ask_user", "finish")  # external callers ask their users and finish by themselves
-RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 5.0, 0.1  # for a server that is ending
+RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 1.0, 0.1  # for a server that is ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +86,18 @@ class DirectoryTools:
         return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
 
     async def _open_workspace(self, stack: AsyncExitStack, directory: Path) -> Workspace:
-        """Open the directory as a workspace, once the process that used it before has ended."""
+        """Open the directory as a workspace: alone if possible, else beside the process that uses it.
+
+        A server that is ending gets a moment, so that the next one continues its snapshots.
+        """
+        open_directory = partial(self.workspaces.open_directory, directory, clean=self.redactor.redact)
         until = time.monotonic() + RELEASE_TIMEOUT_S
-        while True:
+        while time.monotonic() < until:
             try:
-                opening = self.workspaces.open_directory(directory, clean=self.redactor.redact)
-                return await stack.enter_async_context(opening)
+                return await stack.enter_async_context(open_directory())
             except Conflict:
-                if time.monotonic() > until:
-                    raise
                 await asyncio.sleep(POLL_INTERVAL_S)
+        return await stack.enter_async_context(open_directory(beside_others=True))
 
 
 def _outer_paths(directory: Path) -> tuple[str, ...]:

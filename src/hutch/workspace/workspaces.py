@@ -102,14 +102,17 @@ class Workspaces:
             yield workspace
 
     @asynccontextmanager
-    async def open_directory(self, directory: Path, *, clean: Clean = str) -> AsyncIterator[Workspace]:
-        """Open a user's directory in place."""
+    async def open_directory(
+        self, directory: Path, *, clean: Clean = str, beside_others: bool = False
+    ) -> AsyncIterator[Workspace]:
+        """Open a user's directory in place; with `beside_others` even if other processes have it open."""
         await asyncio.to_thread(self.home.make)
         opened, place = await open_in_place(
             self.home,
             directory,
             quota_bytes=self.options.quota_bytes,
             quota_files=self.options.quota_files,
+            beside_others=beside_others,
         )
         async with open_mounted(
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean

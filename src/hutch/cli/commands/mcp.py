@@ -4,28 +4,33 @@ import asyncio
 import fcntl
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import tools
+from hutch.app.repositories import check_directory
 from hutch.cli import exit_codes
 from hutch.cli.descriptor_io import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.flows.tool_calls import Tools
+from hutch.gateway.mcp.greeting import MAX_BYTES, Greeting, greet, instructions
+from hutch.jail.policy import WORKSPACE
 from hutch.system.signals import TERMINATION_SIGNALS
+
+if TYPE_CHECKING:
+    from hutch.flows.tool_calls import Tools
 
 app = typer.Typer(
     help="Serve the jailed tools to editors and other agents.", no_args_is_help=True, add_completion=False
 )
 
 Loaded = settings.LoadedSettings
+ServeStream = Callable[..., Awaitable[None]]
 
 
 class ServeOptions(NamedTuple):
@@ -79,7 +84,7 @@ def serve(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=workspace)
-    wiring.configure_logs(loaded)
+    check_directory(loaded, workspace, plain=plain, unsafe=unsafe_workspace)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
@@ -89,15 +94,9 @@ def serve(
 
 
 async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: int) -> int:
-    from hutch.gateway.mcp.server import serve_stream
-
     if os.isatty(stdin):
         _say("serving MCP on standard input and output; an MCP client should start this, or use --http")
     inlet, outlet = Inlet(stdin), Outlet(stdout)
-
-    async def chunks() -> AsyncIterator[bytes]:
-        while data := await inlet.read():
-            yield data
 
     async def write(data: bytes) -> None:
         with suppress(OSError):  # the client closed its end; the end of input follows
@@ -105,15 +104,52 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
 
     with ended_by(*TERMINATION_SIGNALS) as ended:
         try:
+            received, greeting = await _receive_first(inlet, loaded, options)
+            if greeting is not None:
+                await write(greeting.answer)
+                if received.endswith(b"\n") and received.count(b"\n") == 1:
+                    if not (more := await inlet.read()):  # nothing else is requested
+                        return exit_codes.OK
+                    received += more
+
+            async def chunks() -> AsyncIterator[bytes]:
+                yield received
+                while data := await inlet.read():
+                    yield data
+
+            loading = asyncio.ensure_future(asyncio.to_thread(_load_library))
             async with _open(loaded, options) as opened:
-                await serve_stream(opened, chunks(), write)
+                serve_stream = await loading
+                answered = greeting.id if greeting else None
+                await serve_stream(opened, chunks(), write, answered=answered)
         except asyncio.CancelledError:
             if not ended:
                 raise
     return 128 + ended[0] if ended else exit_codes.OK
 
 
+def _load_library() -> ServeStream:
+    """Import the library, which takes about a second, while the jail is opened."""
+    from hutch.gateway.mcp.server import serve_stream
+
+    return serve_stream
+
+
+async def _receive_first(
+    inlet: Inlet, loaded: Loaded, options: ServeOptions
+) -> tuple[bytes, Greeting | None]:
+    """The first bytes of a client, and the answer to its first message if that needs no library."""
+    received = b""
+    while b"\n" not in received and len(received) <= MAX_BYTES and (data := await inlet.read()):
+        received += data
+    line, newline, _ = received.partition(b"\n")
+    network = tuple(dict.fromkeys((*loaded.settings.jail.network, *options.network)))
+    text = instructions(str(options.directory.resolve()), WORKSPACE, network)
+    return received, greet(line, text) if newline else None
+
+
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
+    from hutch.app import tools
     from hutch.gateway.mcp import http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
@@ -131,7 +167,10 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
     return 128 + ended[0] if ended else exit_codes.OK
 
 
-def _open(loaded: Loaded, options: ServeOptions) -> AbstractAsyncContextManager[Tools]:
+def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
+    from hutch.app import tools
+
+    wiring.configure_logs(loaded)
     wired = tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )

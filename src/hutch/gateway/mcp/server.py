@@ -6,6 +6,7 @@ is a result too, marked as an error. As an exception it would reach the client o
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from mcp.types import (
 
 import hutch
 from hutch.flows.tool_calls import Tools
+from hutch.gateway.mcp.greeting import NAME, instructions
 from hutch.gateway.mcp.messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusal, too_long
 
 # After a client has closed its input, its earlier calls may still be answered. Clients wait two seconds for
@@ -60,10 +62,11 @@ def make_server(tools: Tools) -> Server[Any]:
             is_error=not result.ok,
         )
 
+    directory = str(tools.context.workspace.record.source)
     return Server(
-        "hutch",
+        NAME,
         version=hutch.__version__,
-        instructions=_instructions(tools),
+        instructions=instructions(directory, tools.context.jail.workspace, network),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -78,11 +81,16 @@ def _caller(request: ServerRequestContext[Any]) -> str:
     return f"client {client.client_info.name} {client.client_info.version}" if client else ""
 
 
-async def serve_stream(tools: Tools, incoming: AsyncIterator[bytes], write: Write) -> None:
-    """Serve one client, a message per line, until its input ends."""
+async def serve_stream(
+    tools: Tools, incoming: AsyncIterator[bytes], write: Write, *, answered: str | int | None = None
+) -> None:
+    """Serve one client, a message per line, until its input ends.
+
+    The request `answered` was answered already: the answer to it is dropped.
+    """
     server = make_server(tools)
     # The library reads files in threads that cannot be interrupted. These objects have the methods it uses.
-    lines: Any = _Lines(incoming, write)
+    lines: Any = _Lines(incoming, write, answered)
     async with stdio_server(lines, lines) as (read, send):
         await server.run(read, send, server.create_initialization_options())
 
@@ -93,9 +101,10 @@ class _Lines:
     The end of the input cancels calls in progress, so it is delayed for a moment.
     """
 
-    def __init__(self, incoming: AsyncIterator[bytes], write: Write) -> None:
+    def __init__(self, incoming: AsyncIterator[bytes], write: Write, answered: str | int | None) -> None:
         self._incoming = incoming
         self._write = write
+        self._answered = answered
         self._unanswered = 0  # an upper bound, for the wait at the end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -117,7 +126,10 @@ class _Lines:
             await asyncio.sleep(POLL_INTERVAL_S)
 
     async def write(self, text: str) -> None:
-        await self._write(text.encode())
+        if self._answered is not None and json.loads(text).get("id") == self._answered:
+            self._answered = None
+        else:
+            await self._write(text.encode())
         self._unanswered -= '"id"' in text[:MAX_ID_OFFSET_CHARS]
 
     async def flush(self) -> None:
@@ -146,14 +158,3 @@ class _Message:
         answer = too_long(self._head, self._tail) if long else refusal(line) if line.strip() else None
         self.__init__()  # type: ignore[misc]
         return line, answer
-
-
-def _instructions(tools: Tools) -> str:
-    jail = tools.context.jail
-    network = f"only {', '.join(jail.policy.network)}" if jail.policy.network else "none"
-    return (
-        f"Tools on the directory {tools.context.workspace.record.source}, which commands find at "
-        f"{jail.workspace}. They run in a jail: nothing else of the machine can be read or changed. "
-        f"Network: {network}. Paths are relative to the directory. bash keeps its directory and variables "
-        "from call to call. Changes are made in place; the state before each is kept."
-    )

@@ -17,13 +17,20 @@ from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode_reason in its record
+MAX_PROCESSES = 32  # that work in one directory at the same time
 
 
 async def open_in_place(
-    home: Home, directory: Path, *, quota_bytes: int, quota_files: int
+    home: Home, directory: Path, *, quota_bytes: int, quota_files: int, beside_others: bool = False
 ) -> tuple[WorkspaceMount, Path]:
-    """Open a directory, and return it with its data directory. No other process may have it open."""
-    opening = asyncio.ensure_future(asyncio.to_thread(_open, home, directory, quota_bytes, quota_files))
+    """Open a directory, and return it with its data directory.
+
+    No other process may have it open, unless `beside_others`: then this process gets a journal and
+    snapshots of its own.
+    """
+    opening = asyncio.ensure_future(
+        asyncio.to_thread(_open, home, directory, quota_bytes, quota_files, beside_others)
+    )
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -33,7 +40,9 @@ async def open_in_place(
         raise
 
 
-def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tuple[WorkspaceMount, Path]:
+def _open(
+    home: Home, directory: Path, quota_bytes: int, quota_files: int, beside_others: bool
+) -> tuple[WorkspaceMount, Path]:
     try:
         real = directory.resolve(strict=True)
     except OSError:
@@ -41,13 +50,15 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
     if not real.is_dir():
         raise NotFound(f"'{directory}' is not a directory.")
     key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
-    place = home.data / FOLDER / key
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = try_lock(place / LOCK)
-    if lock is None:
+    for number in range(1, MAX_PROCESSES + 1 if beside_others else 2):
+        place = home.data / FOLDER / (key if number == 1 else f"{key}-{number}")
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (lock := try_lock(place / LOCK)) is not None:
+            break
+    else:
         raise Conflict(f"'{real}' is in use by another Hutch process. End that first.")
     record = Record(
-        id=key,
+        id=place.name,
         source=str(real),
         mode="copy",
         mode_reason=IN_PLACE,
