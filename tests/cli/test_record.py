@@ -60,13 +60,17 @@ def test_an_empty_installation_says_so(tmp_path: Path) -> None:
 
 def test_sessions_are_listed(tmp_path: Path) -> None:
     older, newer = record(tmp_path, ENDED), record(tmp_path)
-    lines = hutch(tmp_path, "log").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [newer, older]
-    assert lines[0].endswith("open   1 events") and lines[1].endswith("ended  2 events")
+    head, *lines = hutch(tmp_path, "log").stdout.splitlines()
+    assert head.split() == ["ID", "STATE", "AGE", "EVENTS", "REPOSITORY", "PURPOSE"]
+    cells = [line.split() for line in lines]
+    assert [(row[0], row[1], row[3], row[-1]) for row in cells] == [
+        (newer[-6:], "open", "1", "test"),
+        (older[-6:], "ended", "2", "test"),
+    ]
     rows = [json.loads(line) for line in hutch(tmp_path, "log", "--json").stdout.splitlines()]
-    assert [(row["session"], row["events"], row["ended"]) for row in rows] == [
-        (newer, 1, False),
-        (older, 2, True),
+    assert [(row["session"], row["purpose"], row["events"], row["ended"]) for row in rows] == [
+        (newer, "test", 1, False),
+        (older, "test", 2, True),
     ]
 
 

@@ -814,3 +814,20 @@ def test_uncommitted_changes_are_included_on_request(desk: Desk) -> None:
 def test_system_and_home_directories_are_refused(desk: Desk, repository: str, more: tuple[str, ...]) -> None:
     ran = desk.run("--repo", repository, *more)
     assert ran.returncode == exit_codes.DENIED and "Name the directory of a project" in ran.stderr
+
+
+def test_sessions_of_runs_are_in_the_list_of_logs_and_in_the_list_of_sessions(desk: Desk) -> None:
+    """Without a server, `hutch sessions list` reads this machine's own sessions."""
+    assert desk.hutch("run", "Fix the sum", "--model", desk.cassette(*FIXES)).returncode == exit_codes.OK
+    logged = json.loads(desk.hutch("log", "--json").stdout)
+    listed = json.loads(desk.hutch("sessions", "list", "--json").stdout)
+    assert logged["session"] == listed["id"]
+    assert (logged["purpose"], logged["repository"], logged["state"]) == (
+        "Fix the sum",
+        str(desk.work),
+        "ended",
+    )
+    row = desk.hutch("log").stdout.splitlines()[1]
+    assert (row.split()[0], row.split()[-4:]) == (listed["id"][-6:], ["work", "Fix", "the", "sum"])
+    assert desk.hutch("sessions", "list").stdout.splitlines()[1].endswith("Fix the sum")
+    assert desk.hutch("sessions", "list", "--state", "running").stdout == ""

@@ -3,6 +3,8 @@
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
 
 import typer
 
@@ -11,7 +13,9 @@ from hutch.app.records import event_log
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.log import SqlLog
+from hutch.store.sessions import Sessions
 from hutch.store.short_ids import find_session_id
+from hutch.store.users import Users
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
@@ -30,6 +34,18 @@ async def open_sessions(loaded: settings.LoadedSettings) -> AsyncIterator[SqlLog
         raise NotFound(NONE_YET)
     async with event_log(loaded.paths) as log:
         yield log
+
+
+async def stored_sessions(
+    loaded: settings.LoadedSettings, *, states: Sequence[str], text: str, limit: int
+) -> list[dict[str, Any]]:
+    """The sessions of this installation as a server would list them, newest first."""
+    async with event_log(loaded.paths) as log:
+        chosen: Any = states  # the caller has checked them
+        found = await Sessions(log).page(user_id=None, states=chosen, text=text, limit=limit)
+        names = await Users(log).names({each.owner for each in found})
+    unknown = {"queue_position": None, "head": None, "delivered": None}
+    return [{**asdict(each), "owner_name": names.get(each.owner, ""), **unknown} for each in found]
 
 
 def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:

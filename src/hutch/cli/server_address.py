@@ -66,6 +66,15 @@ def find_address(paths: Paths | None = None) -> Address:
     return local_address(paths, token)
 
 
+def uses_no_server(loaded: "LoadedSettings") -> bool:
+    """True when commands have no server to use: none is named, none runs here, and nobody is logged in."""
+    return (
+        not named_server()[0]
+        and stored_login(loaded.paths) is None
+        and find_server(loaded.paths.server_files) is None
+    )
+
+
 def local_address(paths: Paths, token: str = "") -> Address:
     """The address of this installation's server on this machine."""
     running = find_server(paths.server_files)

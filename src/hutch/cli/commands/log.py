@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -13,20 +15,22 @@ import typer
 from hutch import app, settings
 from hutch.cli import exit_codes
 from hutch.cli.local_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
+from hutch.cli.render.event_line import Names, event_line, utc_time
+from hutch.cli.render.layout import UNBOUNDED
+from hutch.cli.render.session_rows import log_table
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
-from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
+from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId
+from hutch.domain.session import Session
 from hutch.store.interface import EventLog, Head
 from hutch.store.log import SqlLog
 from hutch.store.log_defects import NO_END
 from hutch.store.sessions import Sessions
-from hutch.system.terminal_text import printable
+from hutch.store.users import Users
 
-MAX_FIELD_CHARS = 300  # in text output; --json prints whole fields
-
-Session = Annotated[
+SessionName = Annotated[
     str | None,
     typer.Argument(
         metavar="SESSION",
@@ -39,7 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per li
 
 
 def log_command(
-    session: Session = None, follow: Follow = False, after: After = 0, as_json: Json = False
+    session: SessionName = None, follow: Follow = False, after: After = 0, as_json: Json = False
 ) -> int:
     """Show the events of a session, or list the sessions. Exits with 3 when events are missing."""
     if session is None and (follow or after):
@@ -53,39 +57,61 @@ def log_command(
 async def _list_sessions(as_json: bool) -> None:
     loaded = settings.load()
     app.configure_logs(loaded)
-    before, any_ = None, False
     if is_new(loaded):
         typer.echo(NONE_YET, err=True)
         return
+    columns = shutil.get_terminal_size().columns if os.isatty(1) else UNBOUNDED
+    before: SessionId | None = None
     async with open_sessions(loaded) as log:
         while heads := await log.heads(before=before):
-            before, any_ = heads[-1].session_id, True
-            for head in heads:
+            rows = [await _row(log, head, found) for head, found in await _with_sessions(log, heads)]
+            for row in rows:
                 if as_json:
-                    typer.echo(
-                        json.dumps(
-                            {
-                                "session": head.session_id,
-                                "events": head.seq,
-                                "opened_ms": head.opened_ms,
-                                "at_ms": head.at_ms,
-                                "ended": head.ended,
-                                "hash": head.hash,
-                            }
-                        )
-                    )
-                else:
-                    state = "ended" if head.ended else "open"
-                    typer.echo(f"{head.session_id}  {_time(head.opened_ms)}  {state:<5}  {head.seq} events")
-    if not any_:
+                    typer.echo(json.dumps(row))
+            if not as_json:
+                for line in log_table(rows, columns, head=before is None):
+                    typer.echo(line)
+            before = heads[-1].session_id
+    if before is None:
         typer.echo(NONE_YET, err=True)
+
+
+async def _with_sessions(log: SqlLog, heads: Sequence[Head]) -> list[tuple[Head, Session | None]]:
+    """Logs with their sessions. Logs of older versions and of the MCP server have none."""
+    found = await Sessions(log).get_many([head.session_id for head in heads])
+    return [(head, found.get(head.session_id)) for head in heads]
+
+
+async def _row(log: SqlLog, head: Head, session: Session | None) -> dict[str, Any]:
+    """A row of the list."""
+    return {
+        "session": head.session_id,
+        "purpose": session.purpose if session else await _purpose(log, head.session_id),
+        "repository": session.repository if session else "",
+        "state": "ended" if head.ended else session.state if session else "open",
+        "events": head.seq,
+        "opened_ms": head.opened_ms,
+        "at_ms": head.at_ms,
+        "ended": head.ended,
+        "hash": head.hash,
+    }
+
+
+async def _purpose(log: SqlLog, session_id: SessionId) -> str:
+    """The purpose in a log's first event."""
+    try:
+        first = await log.read(session_id, limit=1)
+    except EventsMissing:
+        return ""
+    return first[0].event.purpose if first and isinstance(first[0].event, SessionOpened) else ""
 
 
 async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> int:
     loaded = settings.load()
     app.configure_logs(loaded)
-    print_entry = _show_json if as_json else _show_line
     async with open_sessions(loaded) as log:
+        names: Names = {user.id: user.name for user in await Users(log).list()}
+        print_entry = _show_json if as_json else partial(_show_line, names)
         session_id = await find_session(log, session)
         head = await log.head(session_id)
         if after > head.seq:
@@ -145,30 +171,6 @@ def _show_json(entry: Entry) -> None:
     typer.echo(f'{{"session":"{entry.session_id}",{line[1:]}')
 
 
-def _show_line(entry: Entry) -> None:
-    typer.echo(
-        f"{entry.seq:>6}  {_time(entry.at_ms)}  {entry.event.type:<16} {printable(_summary(entry.event))}"
-    )
-
-
-def _summary(event: AnyEvent) -> str:
-    """An event's fields in one line, without the type."""
-    match event:
-        case WithheldEvent():
-            return "(withheld)"
-        case ErasedEvent():
-            return f"(erased {_time(event.at_ms)}{f': {event.reason}' if event.reason else ''})"
-        case UnknownEvent():
-            return f"(from a newer Hutch) {event.payload.decode(errors='replace')}"
-        case Event():
-            fields: dict[str, Any] = event.model_dump(exclude={"type", "v"}, exclude_defaults=True)
-            return "  ".join(f"{name}={_short(value)}" for name, value in fields.items())
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= MAX_FIELD_CHARS else f"{text[:MAX_FIELD_CHARS]}… ({len(text)} characters)"
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _show_line(names: Names, entry: Entry) -> None:
+    line = event_line(entry.event, names)
+    typer.echo(f"{entry.seq:>6}  {utc_time(entry.at_ms)}  {entry.event.type:<17} {line}".rstrip())

@@ -1,5 +1,6 @@
 """`hutch sessions`: create, inspect and control sessions of the server."""
 
+import asyncio
 import json
 import shutil
 import sys
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.client import Client
 from hutch.cli.commands.attach import attach, attach_command
@@ -16,9 +18,11 @@ from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.copy_consent import may_copy
 from hutch.cli.input_result import describe_effect, newest_snapshot
+from hutch.cli.local_log import is_new, stored_sessions
 from hutch.cli.render.delivery import delivery_lines
 from hutch.cli.render.session_rows import age, state_of, table
 from hutch.cli.run_wait import AwaitedRun, wait_for
+from hutch.cli.server_address import uses_no_server
 from hutch.cli.server_requests import (
     NONE_YET,
     Json,
@@ -69,17 +73,15 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of sessions.")] = 20,
     as_json: Json = False,
 ) -> int:
-    """List the sessions that you can view, newest first."""
+    """List the sessions that you can view, newest first.
+
+    Without a server, list all sessions of this machine, also those of `hutch run`.
+    """
     for each in state or ():
         if each not in STATES.split("|"):
             raise BadRequest(f"There is no state {each[:40]!r}. Choose one of {STATES.replace('|', ', ')}.")
 
-    async def work(client: Client) -> None:
-        found: list[dict[str, Any]] = []
-        async for session in every_session(client, state=state or [], q=search):
-            found.append(session)
-            if len(found) == limit:
-                break
+    def print_(found: list[dict[str, Any]]) -> None:
         if as_json:
             for session in found:
                 typer.echo(json.dumps(session))
@@ -90,6 +92,19 @@ def list_(
         for line in table(found, shutil.get_terminal_size().columns):
             typer.echo(line)
 
+    async def work(client: Client) -> None:
+        found: list[dict[str, Any]] = []
+        async for session in every_session(client, state=state or [], q=search):
+            found.append(session)
+            if len(found) == limit:
+                break
+        print_(found)
+
+    if uses_no_server(loaded := settings.load()) and not is_new(loaded):
+        stored = asyncio.run(stored_sessions(loaded, states=state or (), text=search, limit=limit))
+        if stored or state or search:
+            print_(stored)
+            return exit_codes.OK
     return ask(work, as_json=as_json)
 
 

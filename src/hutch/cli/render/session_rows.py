@@ -8,6 +8,8 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from hutch.cli.server_requests import short
+from hutch.domain.errors import HutchError
+from hutch.forge.repo_url import parse_repo_url
 from hutch.system.terminal_text import one_line
 
 COLOURS = {
@@ -19,6 +21,8 @@ COLOURS = {
 }
 UNITS = ((86_400, "d"), (3600, "h"), (60, "m"))
 HEAD = ("ID", "STATE", "AGE", "OWNER", "PURPOSE")
+LOG_HEAD = ("ID", "STATE", "AGE", "EVENTS", "REPOSITORY", "PURPOSE")
+LOG_WIDTHS = (6, 8, 4, 6, 20)  # fixed, since rows are printed page by page
 
 
 def age(since_ms: int, now_s: float | None = None) -> str:
@@ -60,3 +64,34 @@ def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
         cells[1] = typer.style(cells[1], fg=COLOURS.get(state), dim=state == "ended" or None)
         lines.append("  ".join([*cells, last]).rstrip())
     return lines
+
+
+def log_table(rows: Sequence[Mapping[str, Any]], columns: int, *, head: bool) -> list[str]:
+    """The lines of the list of logs, with a head above them; the last column takes the remaining width."""
+    cells = [
+        (
+            short(row["session"]),
+            str(row["state"]),
+            age(row["opened_ms"]),
+            str(row["events"]),
+            one_line(repository_name(row["repository"]), LOG_WIDTHS[-1]),
+            one_line(row["purpose"], max(20, columns - sum(LOG_WIDTHS) - 2 * len(LOG_WIDTHS))),
+        )
+        for row in rows
+    ]
+    lines = [
+        "  ".join([*map(set_cell_size, row[:-1], LOG_WIDTHS), row[-1]]).rstrip()
+        for row in ([LOG_HEAD, *cells] if head else cells)
+    ]
+    return [typer.style(lines[0], bold=True), *lines[1:]] if head else lines
+
+
+def repository_name(address: str) -> str:
+    """The short name of a repository: owner/name on a forge, else the last part of its address."""
+    if not address:
+        return ""
+    try:
+        url = parse_repo_url(address)
+    except HutchError:  # of an older version
+        return address
+    return "/".join(url.slug) if url.slug else url.name

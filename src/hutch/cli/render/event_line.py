@@ -1,0 +1,177 @@
+"""Each event of a log as one readable line. Does no input or output."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hutch.cli.render.transcript import arguments
+from hutch.domain import events
+from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
+from hutch.system.terminal_text import printable
+
+MAX_TEXT_CHARS = 300  # of a text; --json prints whole fields
+HASH_CHARS = 12
+
+Names = Mapping[str, str]  # the names of users, by id
+
+
+def utc_time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def event_line(event: AnyEvent, names: Names) -> str:
+    """An event in one line, without its type. Nothing in it can control the terminal."""
+    match event:
+        case WithheldEvent():
+            return "(withheld)"
+        case ErasedEvent():
+            return printable(f"(erased {utc_time(event.at_ms)}{f': {event.reason}' if event.reason else ''})")
+        case UnknownEvent():
+            return _text(f"(from a newer Hutch) {event.payload.decode(errors='replace')}")
+    parts = [_in_run(event), _in_session(event), _in_jail(event), _by(event, names)]
+    return "  ".join(part for part in parts if part)
+
+
+def _in_run(event: Event) -> str:
+    """The events of runs: the model, its tools and questions."""
+    match event:
+        case events.RunQueued(prompt=prompt):
+            return _text(prompt)
+        case events.RunStarted():
+            why = f" ({event.model_reason})" if event.model_reason else ""
+            return _text(f"{event.persona} with {event.model}{why}")
+        case events.RunResumed(model=model):
+            return _text(f"with {model}") if model else ""
+        case events.ModelReplied():
+            tools = ", ".join(call.tool for call in event.calls)
+            tokens = f"({event.input_tokens:,} tokens in, {event.output_tokens:,} out)"
+            return _joined(_text(event.text), _text(f"calls {tools}") if tools else "", tokens)
+        case events.ToolCalled():
+            return _joined(_text(event.tool), arguments(event.arguments))
+        case events.ToolReturned():
+            return _joined(_text(event.tool), "" if event.ok else "failed:", _text(event.text))
+        case events.ApprovalRequested():
+            return _text(f"{event.tool}: {event.summary}  ({event.rule})")
+        case events.ApprovalAnswered():
+            return f"allowed, {event.scope}" if event.allowed else "denied"
+        case events.QuestionAsked(text=text) | events.QuestionAnswered(text=text):
+            return _text(text)
+        case events.ContextCompacted():
+            return f"{event.tokens_before:,} tokens became {event.tokens_after:,}: {_text(event.summary)}"
+        case events.RunEnded():
+            reason = f": {event.reason}" if event.reason else ""
+            cost = "" if event.cost_usd is None else f", ${event.cost_usd:.4f}"
+            return _joined(_text(_word(event.outcome) + reason), f"({_count(event.turns, 'turn')}{cost})")
+    return _of_work(event)
+
+
+def _of_work(event: Event) -> str:
+    """The events of files, tests and deliveries."""
+    match event:
+        case events.FileChanged():
+            origin = f" from {event.moved_from}" if event.moved_from else ""
+            return _text(f"{event.kind} {event.path}{origin}")
+        case events.SnapshotTaken():
+            return _text(f"{event.snapshot} {event.reason}")
+        case events.RanTests():
+            counts = f"{event.passed} passed, {event.failed} failed, {event.skipped} skipped"
+            return _text(f"{event.reason or counts}  ({event.command})")
+        case events.StepReached(message=message):
+            return _text(message)
+        case events.ChangeProposed():
+            return _text(f"{event.change_id} on {event.branch} for {event.base}: {event.title}")
+        case events.DeliveryRequested():
+            return "although its tests fail" if event.failing else ""
+        case events.DeliveryEnded():
+            about = event.reason or event.url or event.change_id
+            return _text(f"{event.outcome}{f': {about}' if about else ''}")
+        case events.ReviewSubmitted():
+            where = f" of {event.change_id or event.url}" if event.change_id or event.url else ""
+            blockers = f", {_count(event.blockers, 'blocker')}" if event.blockers else ""
+            title = f": {event.title}" if event.title else ""
+            return _text(f"{_word(event.verdict)}{where}{blockers}{title}")
+    return ""
+
+
+def _in_session(event: Event) -> str:
+    """The events of sessions."""
+    match event:
+        case events.SessionOpened(purpose=purpose):
+            return _text(purpose)
+        case events.InputProcessed():
+            return _text(f"{event.kind}{f' refused: {event.refused}' if event.refused else ''}")
+        case events.SessionPrepared():
+            commit = f" at {event.commit[:HASH_CHARS]}" if event.commit else ""
+            return _text(f"{event.source}{commit}") if event.source else _text(f"workspace {event.workspace}")
+        case events.SessionParked(reason=reason):
+            return _text(reason)
+        case events.SessionRewound():
+            lost = f"; discarded {', '.join(event.discarded)}" if event.discarded else ""
+            return _text(f"to event {event.to_seq}, snapshot {event.snapshot}{lost}")
+        case events.MessageSent():
+            return _text(f"{event.author}: {event.text}")
+        case events.EventsOmitted():
+            types = ", ".join(f"{count} {type_}" for type_, count in event.types.items())
+            return _text(f"{event.reason}{f'  ({types})' if types else ''}")
+        case events.SessionEnded():
+            return _text(f"{event.outcome}{f': {event.reason}' if event.reason else ''}")
+    return ""
+
+
+def _in_jail(event: Event) -> str:
+    """The events of commands, terminals and connections."""
+    match event:
+        case events.CommandStarted():
+            return _text(f"{event.shell}: {event.command}")
+        case events.CommandYielded():
+            return _text(f"{event.shell}: {event.command}  (now {event.background_id})")
+        case events.CommandSignalled():
+            return _text(f"{event.background_id}: signal {event.signal}")
+        case events.CommandEnded():
+            how = "timed out" if event.timed_out else f"signal {event.signal}" if event.signal else ""
+            how = how or ("did not run" if event.exit_code is None else f"exit code {event.exit_code}")
+            return _text(f"{event.background_id or event.shell}: {how} after {event.duration_s:.1f} s")
+        case events.JobsDetached() | events.JobsEnded():
+            return _text(event.terminal or event.shell)
+        case events.ShellPrinted():
+            name = event.background_id or event.shell
+            return _text(f"{name}: {_skipped(event.skipped_bytes)}{event.text}")
+        case events.TerminalPrinted():
+            return _text(f"{event.terminal}: {_skipped(event.skipped_bytes)}{event.text}")
+        case events.TerminalOpened() | events.TerminalResized():
+            return _text(f"{event.terminal}: {event.columns}x{event.rows}")
+        case events.TerminalEnded():
+            code = "" if event.exit_code is None else f": exit code {event.exit_code}"
+            return _text(f"{event.terminal}{code}")
+        case events.EgressAttempted():
+            verdict = "allowed" if event.allowed else "blocked"
+            reason = f": {event.reason}" if event.reason else ""
+            return _text(f"{verdict} {event.method} {event.host}:{event.port}{reason}")
+    return ""
+
+
+def _skipped(count: int) -> str:
+    return f"[{count:,} bytes are not recorded] " if count else ""
+
+
+def _by(event: Event, names: Names) -> str:
+    by = getattr(event, "by", "") or getattr(event, "owner", "")
+    return f"by {_text(names.get(by, by))}" if by else ""
+
+
+def _word(value: str) -> str:
+    return value.replace("_", " ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _text(text: str) -> str:
+    """The beginning of a text in one line; line ends are shown as ⏎."""
+    cut = text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}… ({len(text):,} characters)"
+    lines = [printable(" ".join(line.split("\t"))) for line in cut.rstrip("\n").split("\n")]
+    return " ⏎ ".join(lines).strip()

@@ -1,0 +1,116 @@
+"""Every event of a log as one readable line."""
+
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic.fields import FieldInfo
+
+from hutch.cli.render.event_line import MAX_TEXT_CHARS, event_line
+from hutch.domain.events import (
+    EVENT_TYPES,
+    CallMade,
+    CommandEnded,
+    ErasedEvent,
+    Event,
+    EventsOmitted,
+    ModelReplied,
+    SessionRewound,
+    ShellPrinted,
+    ToolCalled,
+    ToolReturned,
+    UnknownEvent,
+    WithheldEvent,
+)
+
+NAMES = {"usr_1": "ada"}
+PYTHON = ("None", "True", "False", "('", "{'", "usr_")
+WITHOUT_TEXT = {"session.woken", "session.paused", "session.resumed", "delivery.requested", "run.resumed"}
+
+
+def _value(name: str, field: FieldInfo) -> Any:
+    """A value of a field's type; text is a word that no Python value contains."""
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return get_args(kind)[-1]
+    if name in ("by", "owner"):
+        return "usr_1"
+    if name == "calls":
+        return (CallMade(id="c", tool="bash", arguments="{}"),)
+    if name in ("types", "opaque"):
+        return {"shell.printed": 2} if name == "types" else {}
+    if "tuple" in str(kind):
+        return ("some-text",)
+    if kind in (bool, int, float) or any(each in (int, float) for each in get_args(kind)):
+        return True if kind is bool else 3
+    return "some-text"
+
+
+@pytest.mark.parametrize("type_", EVENT_TYPES)
+def test_every_event_is_one_line_without_python_values(type_: str) -> None:
+    kind: type[Event] = EVENT_TYPES[type_]
+    fields = {
+        name: _value(name, field)
+        for name, field in kind.model_fields.items()
+        if name not in ("v", "audience")
+    }
+    full = kind(**fields)
+    required = {name: fields[name] for name, field in kind.model_fields.items() if field.is_required()}
+    for event in (full, kind(**required)):
+        line = event_line(event, NAMES)
+        assert "\n" not in line and not any(each in line for each in PYTHON)
+    assert event_line(full, NAMES).endswith("by ada") == ("by" in fields or "owner" in fields)
+    assert type_ in WITHOUT_TEXT or event_line(full, {}).removesuffix("by usr_1").strip()
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            ModelReplied(
+                run_id="r",
+                turn=1,
+                text="I look.\nThen I edit.",
+                input_tokens=1200,
+                output_tokens=5,
+                calls=(CallMade(id="c", tool="bash", arguments="{}"),),
+            ),
+            "I look. ⏎ Then I edit. calls bash (1,200 tokens in, 5 out)",
+        ),
+        (ToolCalled(run_id="r", call_id="c", tool="bash", arguments='{"command": "ls"}'), "bash ls"),
+        (ToolReturned(run_id="r", call_id="c", tool="bash", ok=False, text="no"), "bash failed: no"),
+        (
+            CommandEnded(shell="agent", command="ls", cwd="/", exit_code=2, duration_s=1.25),
+            "agent: exit code 2 after 1.2 s",
+        ),
+        (
+            CommandEnded(shell="agent", command="ls", cwd="/", exit_code=None, signal=9, duration_s=1.0),
+            "agent: signal 9 after 1.0 s",
+        ),
+        (ShellPrinted(shell="agent", stream="stdout", text="a\tb\nc\n"), "agent: a b ⏎ c"),
+        (
+            EventsOmitted(
+                cause="storage",
+                reason="The disk was full.",
+                since_ms=1,
+                until_ms=2,
+                count=3,
+                types={"shell.printed": 3},
+            ),
+            "The disk was full.  (3 shell.printed)",
+        ),
+        (
+            SessionRewound(to_seq=4, snapshot=2, by="usr_1", discarded=("a.py", "b.py")),
+            "to event 4, snapshot 2; discarded a.py, b.py  by ada",
+        ),
+        (ErasedEvent("message.sent", 0, "asked"), "(erased 1970-01-01 00:00:00: asked)"),
+        (WithheldEvent("message.sent"), "(withheld)"),
+        (UnknownEvent("new.thing", b'{"a":1}'), '(from a newer Hutch) {"a":1}'),
+    ],
+)
+def test_lines(event: Any, line: str) -> None:
+    assert event_line(event, NAMES) == line
+
+
+def test_a_long_text_is_cut_and_its_length_is_named() -> None:
+    line = event_line(ShellPrinted(shell="agent", stream="stdout", text="x" * 5000), {})
+    assert len(line) < MAX_TEXT_CHARS + 40 and line.endswith("x… (5,007 characters)")
