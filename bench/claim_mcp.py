@@ -53,5 +53,5 @@ def measure() -> Iterator[Row]:
         rows = [(*serve_ms(office.work, place / "home"), library_ms()) for _ in range(RUNS)]
     first, command, end, library = (statistics.median(times) for times in zip(*rows, strict=True))
     yield Row("hutch mcp serve, first answer", first, None, "ms", MAX_MS)
-    yield Row("hutch mcp serve, first command", command, library, "ms", 3, "import of the MCP library")
-    yield Row("hutch mcp serve, to its end", end, library, "ms", 4, "import of the MCP library")
+    yield Row("hutch mcp serve, first command", command, library, "ms", 2, "import of the MCP library")
+    yield Row("hutch mcp serve, to its end", end, library, "ms", 2.5, "import of the MCP library")

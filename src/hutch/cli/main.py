@@ -31,7 +31,9 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _disable_core_dumps()
     _restrict_umask()
-    return run(sys.argv[1:])
+    code = run(sys.argv[1:])
+    gc.freeze()  # at exit the interpreter would search all modules for garbage
+    return code
 
 
 def _disable_core_dumps() -> None:

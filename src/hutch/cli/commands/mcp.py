@@ -20,6 +20,7 @@ from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.gateway.mcp.greeting import MAX_BYTES, Greeting, greet, instructions
 from hutch.jail.policy import WORKSPACE
+from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.signals import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
                 while data := await inlet.read():
                     yield data
 
+            load_structlog()  # before the thread: other modules may need what structlog must not find
             loading = asyncio.ensure_future(asyncio.to_thread(_load_library))
             async with _open(loaded, options) as opened:
                 serve_stream = await loading
@@ -130,7 +132,8 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
 
 def _load_library() -> ServeStream:
     """Import the library, which takes about a second, while the jail is opened."""
-    from hutch.gateway.mcp.server import serve_stream
+    with without_gc():
+        from hutch.gateway.mcp.server import serve_stream
 
     return serve_stream
 
@@ -168,7 +171,8 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
-    from hutch.app import tools
+    with without_gc():
+        from hutch.app import tools
 
     wiring.configure_logs(loaded)
     wired = tools.directory_tools(
