@@ -23,6 +23,10 @@ def test_the_defaults_of_the_settings_are_those_of_the_profiles() -> None:
     ]
 
 
+def test_tests_get_the_memory_of_their_profile_by_default() -> None:
+    assert Settings().tests.memory_bytes == TEST.limits.memory_bytes
+
+
 def test_agents_get_what_is_set() -> None:
     changed = jail_policy(settings(memory_bytes="8GiB", processes=900, command_timeout_s=120))
     assert changed.limits == Limits(memory_bytes=8 * GIB, processes=900, command_timeout_s=120)

@@ -9,6 +9,7 @@ from hutch.agent.tools.bash import SHOWN_CHARS
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.run_setups import open_tool_env
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -203,6 +204,42 @@ async def test_a_command_over_its_timeout_is_killed_with_a_note(tmp_path: Path) 
     assert not result.ok and result.data["timed_out"]
     assert result.text.startswith("begun\n[It took too long and was killed. Give a larger timeout_s")
     assert after.text.startswith("none")
+
+
+SILENT = replace(AGENT, limits=replace(AGENT.limits, command_timeout_s=1))
+
+
+async def test_a_silent_command_is_killed_after_the_timeout_of_the_settings(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}, policy=SILENT) as env:
+        result = await env.use("bash", command="echo begun; sleep 600")
+        after = await env.use("bash", command="pgrep -x sleep || echo none")
+    assert not result.ok and result.data["timed_out"]
+    assert result.text == (
+        "begun\n[It was killed after 1 s without output (the setting jail.command_timeout_s). "
+        "Give a timeout_s, or start a server with &.]"
+    )
+    assert after.text.startswith("none")
+
+
+async def test_a_silent_command_in_the_background_is_killed_too(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, {"a": b""}, policy=SILENT) as env:
+        started = await env.use("bash", command="sleep 600", yield_s=0)
+        ended = await env.use("bash_output", id=started.data["id"], wait_s=DEADLINE_S)
+    assert ended.data["timed_out"]
+    assert "killed after 1 s without output (the setting jail.command_timeout_s)" in ended.text
+
+
+@pytest.mark.long
+async def test_output_and_a_timeout_of_its_own_keep_a_command_alive(tmp_path: Path) -> None:
+    policy = replace(AGENT, limits=replace(AGENT.limits, command_timeout_s=4))
+    async with open_tool_env(tmp_path, {"a": b""}, policy=policy) as env:
+        server = await env.use("bash", command="sleep 600 &")
+        printing = await env.use("bash", command="for i in $(seq 10); do echo $i; sleep 0.5; done")
+        waiting = await env.use("bash", command="sleep 5; echo done", timeout_s=DEADLINE_S)
+        still = await env.use("bash", command="pgrep -fx 'sleep 600'")
+    assert (printing.ok, printing.data["exit_code"], printing.text.splitlines()[-1]) == (True, 0, "10")
+    assert (waiting.ok, waiting.text) == (True, "done")
+    assert server.ok and still.data["exit_code"] == 0
 
 
 async def test_a_command_cannot_leave(tmp_path: Path) -> None:

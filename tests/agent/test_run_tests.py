@@ -190,6 +190,28 @@ async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: 
     assert (result.data["tests"]["ok"], result.data["tests"]["command"]) == (ok, command)
 
 
+NEEDS_MEMORY = "python3 -c 'bytearray(800 << 20); print(1)'"
+
+
+@anyio
+async def test_the_limit_of_memory_is_a_setting_and_is_named(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, BROKEN, test_command=NEEDS_MEMORY, test_memory_bytes=64 << 20) as env:
+        result = await env.use("run_tests")
+        env.context = replace(env.context, test_memory_bytes=1 << 30)
+        enough = await env.use("run_tests")
+    told = "Memory ran out. The limit is tests.memory_bytes (64 MiB for each process): use less, or let the"
+    assert told in result.text and "MemoryError" in result.text
+    assert result.data["tests"]["reason"].startswith(told)
+    assert enough.data["tests"]["ok"]
+
+
+@anyio
+async def test_memory_in_the_output_of_tests_that_pass_is_no_problem(tmp_path: Path) -> None:
+    async with open_tool_env(tmp_path, BROKEN, test_command="echo MemoryError was raised") as env:
+        result = await env.use("run_tests")
+    assert result.data["tests"]["ok"] and "Memory ran out" not in result.text
+
+
 @anyio
 async def test_a_commands_output_is_saved(tmp_path: Path) -> None:
     command = "printf '\\033[31mfirst\\033[0m\\n'; seq 5000; echo last; false"

@@ -147,3 +147,40 @@ async def test_a_command_of_a_shell_is_not_blamed_for_jobs_of_the_previous_one(w
         await until_blamed(jail)
         ran = await shell.run(": >more; until test -e ended; do sleep 0.05; done; false", timeout_s=300)
         assert (ran.exit_code, ran.limit_hit) == (1, None)
+
+
+# --- a full tmpfs ---
+
+FILL_TMP = "head -c 100M /dev/zero > /tmp/full"
+GROW = "head -c 50M /dev/zero > large; sleep 60"
+TMP, GROWTH = LimitHit("tmp_bytes", "60 MiB"), LimitHit("workspace_growth_bytes", "20 MiB")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("in_shell", [False, True])
+async def test_a_full_tmpfs_is_blamed_on_the_command_that_filled_it(workspace: Path, in_shell: bool) -> None:
+    await asyncio.to_thread(workspace.chmod, 0o777)
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
+        shells = Shells(jail)
+
+        async def hit(command: str) -> LimitHit | None:
+            if in_shell:
+                return (await shells.shell("a").run(command)).limit_hit
+            return (await jail.run(["/bin/sh", "-c", command])).limit_hit
+
+        assert await hit(FILL_TMP) == TMP
+        assert [await hit(command) for command in ("false", "sleep 1; false", "true")] == [None] * 3
+        assert await hit("head -c 9 /dev/zero > /tmp/another") == TMP, "it is still full"
+        assert await hit(GROW) == GROWTH
+        assert await hit("sleep 1; false") is None
+        await shells.close()
+
+
+@pytest.mark.anyio
+async def test_the_limit_that_stopped_a_command_is_named_before_a_full_tmpfs(workspace: Path) -> None:
+    await asyncio.to_thread(workspace.chmod, 0o777)
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
+        ran = await jail.run(["/bin/sh", "-c", f"{FILL_TMP}; sleep 1; {GROW}"], timeout_s=300)
+    assert ran.limit_hit == GROWTH

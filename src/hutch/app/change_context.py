@@ -65,6 +65,7 @@ async def _open_scratch(loaded: LoadedSettings, scratch: Scratch) -> AsyncIterat
                 ignore=settings.ignore,
                 test_command=scratch.test_command or settings.tests.command,
                 test_timeout_s=settings.tests.timeout_s,
+                test_memory_bytes=settings.tests.memory_bytes,
             )
     finally:
         await workspaces.remove(record.id)

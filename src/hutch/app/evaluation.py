@@ -7,9 +7,15 @@ from hutch.app.jails import jail_policy, open_jail
 from hutch.app.local import open_local
 from hutch.app.workspaces import open_workspace, settings_for
 from hutch.flows.evaluation.evaluate import EvalContext
+from hutch.flows.evaluation.grading import CaseTests
 from hutch.jail.interface import Jail
 from hutch.settings import LoadedSettings
 from hutch.workspace.workspace import Workspace
+
+
+def _tests_of(loaded: LoadedSettings) -> CaseTests:
+    tests = loaded.settings.tests
+    return CaseTests(tests.command, tests.timeout_s, tests.memory_bytes)
 
 
 @asynccontextmanager
@@ -30,5 +36,5 @@ async def open_evaluation(loaded: LoadedSettings, *, jobs: int) -> AsyncIterator
             local.host,
             local.caller,
             open_fresh,
-            lambda record: settings_for(loaded, record).settings.tests.command,
+            lambda record: _tests_of(settings_for(loaded, record)),
         )

@@ -122,6 +122,7 @@ def _run_defaults(loaded: LoadedSettings, record: Record) -> RunDefaults:
         ignore=own.settings.ignore,
         test_command=own.settings.tests.command,
         test_timeout_s=own.settings.tests.timeout_s,
+        test_memory_bytes=own.settings.tests.memory_bytes,
     )
 
 

@@ -50,4 +50,5 @@ def directory_tools(
         ignore=settings.ignore,
         test_command=settings.tests.command,
         test_timeout_s=settings.tests.timeout_s,
+        test_memory_bytes=settings.tests.memory_bytes,
     )

@@ -49,6 +49,7 @@ class DirectoryTools:
     ignore: tuple[str, ...] = ()
     test_command: str | None = None
     test_timeout_s: float | None = None
+    test_memory_bytes: int | None = None
 
     @asynccontextmanager
     async def open(self, directory: Path) -> AsyncIterator[Tools]:
@@ -82,6 +83,7 @@ class DirectoryTools:
             ignore=self.ignore,
             test_command=self.test_command,
             test_timeout_s=self.test_timeout_s,
+            test_memory_bytes=self.test_memory_bytes,
         )
         return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
 

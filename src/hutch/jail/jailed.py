@@ -34,6 +34,7 @@ from hutch.jail.request import check_address, check_size, check_stdin, check_tim
 from hutch.jail.scratch_space import make_directory
 
 CLOSE_TIMEOUT_S = 5.0
+NO_SPACE = b"No space left on device"
 
 _closing: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
 
@@ -145,6 +146,7 @@ class Jailed:
             has_failed=exit_.code != 0,
             was_alone=is_first and self._starts == starts + 1,
         )
+        hit = self._meter.hit_since(mark, suspect) or hit or hit_by_signal(exit_, limits)
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
@@ -157,7 +159,7 @@ class Jailed:
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
-            limit_hit=self._meter.hit_since(mark, suspect) or hit or hit_by_signal(exit_, limits),
+            limit_hit=hit or self.full_tmpfs(bytes(capture.output("stderr")), exit_.code),
         )
 
     async def spawn(
@@ -238,6 +240,10 @@ class Jailed:
         """The limit that was hit since the mark, by the given command if there is one, or that ended a
         command just now."""
         return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
+
+    def full_tmpfs(self, stderr: bytes, exit_code: int | None) -> LimitHit | None:
+        """The limit of a tmpfs that an earlier command has filled, if a failed command reports no space."""
+        return self._meter.full_tmpfs() if exit_code != 0 and NO_SPACE in stderr else None
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""

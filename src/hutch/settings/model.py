@@ -101,6 +101,11 @@ class Tests(Section):
         le=600,
         description="Seconds that a test run may take, unless the agent sets another timeout.",
     )
+    memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(512 * MIB),
+        ge=64 * MIB,
+        description="Memory of each process of a test run; all together may use `jail.memory_bytes`.",
+    )
 
 
 class Delivery(Section):
@@ -156,7 +161,8 @@ class Jail(Section):
         30,
         ge=1,
         le=600,
-        description="Seconds that a command may take, unless the agent sets another timeout.",
+        description="Seconds that a command may take. In the agent's shell, seconds that a command may print "
+        "nothing, unless the agent sets a timeout for it.",
     )
     output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(MIB),

@@ -84,6 +84,7 @@ class Report:
     always_counts: bool = False  # a run without counts is no run
     timed_out: bool = False
     limit: str = ""  # what stopped it
+    memory: str = ""  # the limit of memory, when the output says that memory ran out
     output: str = ""
     output_path: str = ""  # in the jail, when the output is too long for the model
     duration_s: float = 0.0
@@ -116,7 +117,9 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why the tests did not pass although none failed: the error line, and a remedy."""
+        """Why the tests did not pass: memory ran out, or, if none failed, the error line and a remedy."""
+        if self.memory and not self.ok:
+            return self._memory_text()
         if self.ok or (self.counts and self.counts.failed):
             return ""
         if missing := self._missing():
@@ -129,7 +132,8 @@ class Report:
 
     def text(self) -> str:
         """The report for the model: the verdict, the first failures, and the path of the output."""
-        lines = [self._verdict(), f"({self.runner}: {self.command}, {self.duration_s:.1f} s)"]
+        memory = [self._memory_text()] if self.memory and not self.ok else []
+        lines = [self._verdict(), *memory, f"({self.runner}: {self.command}, {self.duration_s:.1f} s)"]
         if self.counts and self.counts.failures:
             lines += _failures(self.counts.failures, self.counts.failed)
         elif not self.ok:
@@ -141,6 +145,9 @@ class Report:
         if self.output_path and not self.ok:
             lines += ["", f"The output is in {self.output_path}: read parts of it with bash."]
         return "\n".join(lines).rstrip()
+
+    def _memory_text(self) -> str:
+        return f"Memory ran out. The limit is {self.memory}: use less, or let the user raise that setting."
 
     def _missing(self) -> re.Match[str] | None:
         """The runner that the output reports as not installed."""

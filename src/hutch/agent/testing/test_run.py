@@ -1,8 +1,10 @@
 """Runs tests in the jail and reads their results."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from hutch.agent.long_outputs import save_output
 from hutch.agent.model_text import strip_escapes
@@ -11,10 +13,16 @@ from hutch.agent.testing.runner_detection import Runner
 from hutch.agent.testing.runner_output import MAX_BYTES, READERS
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, StreamName
-from hutch.jail.policy import profile
+from hutch.jail.limits.limit_hits import size
+from hutch.jail.policy import Limits, profile
 
 OUTPUT = "/tmp/hutch-tests.txt"
 READ = 'test -f "$1" && test ! -L "$1" && head -c "$2" -- "$1"'  # no pipe or device, which could block
+# Messages of runtimes and of the C library.
+OUT_OF_MEMORY = re.compile(
+    r"\bMemoryError\b|\b[Cc]annot allocate memory|std::bad_alloc|\bOutOfMemoryError\b|heap out of memory"
+    r"|\bNoMemoryError\b|memory allocation of \d+ bytes failed|runtime: out of memory"
+)
 READ_TIMEOUT_S = 10.0  # in case the file is replaced by a pipe meanwhile
 
 
@@ -24,6 +32,7 @@ async def run_tests(
     *,
     cwd: str = "",
     timeout_s: float | None = None,
+    memory_bytes: int | None = None,
     clean: Callable[[str], str] = str,
 ) -> Report:
     """Run tests once under the limits of the `test` profile, inside those of the jail.
@@ -33,7 +42,7 @@ async def run_tests(
     began, printed = time.monotonic(), _Printed()
     if runner.report:
         await jail.run(["rm", "-rf", runner.report])  # an old report would count for a run that wrote none
-    known = profile("test").limits
+    known = _limits(memory_bytes)
     try:
         ran = await jail.run(
             runner.words,
@@ -54,12 +63,32 @@ async def run_tests(
         always_counts=runner.always_counts,
         timed_out=ran.timed_out,
         limit=str(ran.limit_hit) if ran.limit_hit and not ran.timed_out else "",
+        memory=_memory_hint(jail, known, output) if ran.exit_code != 0 and not ran.limit_hit else "",
         output=output,
         duration_s=duration_s,
     )
     if report.ok or len(output) <= TAIL_CHARS:
         return report
     return report.with_output_path(await save_output(jail, OUTPUT, output))
+
+
+def _limits(memory_bytes: int | None) -> Limits:
+    """The limits of the `test` profile, with another limit of memory."""
+    known = profile("test").limits
+    if memory_bytes is None:
+        return known
+    # The sizes of each tmpfs are those of the jail: here they only must be smaller than the memory.
+    return replace(known, memory_bytes=memory_bytes, tmp_bytes=0, shm_bytes=0, home_bytes=0)
+
+
+def _memory_hint(jail: Jail, limits: Limits, output: str) -> str:
+    """The limit of memory, if the output says that memory ran out: the kernel refuses it without a note."""
+    if not OUT_OF_MEMORY.search(output):
+        return ""
+    whole = jail.policy.limits.memory_bytes
+    if limits.memory_bytes < whole:
+        return f"tests.memory_bytes ({size(limits.memory_bytes)} for each process)"
+    return f"jail.memory_bytes ({size(whole)} for all processes)"
 
 
 def _cleaned(ran: Finished, clean: Callable[[str], str]) -> str:

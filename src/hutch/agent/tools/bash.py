@@ -40,7 +40,8 @@ class Bash:
     name: ClassVar[str] = "bash"
     description: ClassVar[str] = (
         "Run a command in bash; directory and variables persist. After yield_s seconds (20) it continues in "
-        "the background with an id; after timeout_s it is killed."
+        "the background with an id; after timeout_s it is killed. Without timeout_s it is killed when it "
+        "prints nothing for long (30 s by default): start servers with &."
     )
     arguments: ClassVar[type[Arguments]] = BashArguments
     parallel: ClassVar[bool] = False
@@ -58,6 +59,7 @@ class Bash:
             args.command,
             timeout_s=args.timeout_s,
             yield_s=yield_s,
+            silence_s=context.jail.policy.limits.command_timeout_s if args.timeout_s is None else None,
             on_output=output.add if output else None,
             on_lost=output.omit if output else None,
             on_end=output.end if output else None,
@@ -124,9 +126,7 @@ def render_result(result: Result, printed: Printed, saved: str = "") -> str:
     if result.running:
         notes.append(f"It continues in the background as {result.id}. See bash_output and bash_kill.")
     elif result.timed_out:
-        notes.append(
-            "It took too long and was killed. Give a larger timeout_s, or let it run in the background."
-        )
+        notes.append(f"It {_describe_timeout(result)}")
     elif result.signal is not None:
         notes.append(f"It was ended by signal {result.signal}.")
     elif result.exit_code:
@@ -140,6 +140,15 @@ def render_result(result: Result, printed: Printed, saved: str = "") -> str:
             "There was more output than Hutch stores. Redirect it to a file, and read parts of that."
         )
     return "\n".join([*([text] if text else []), *(f"[{note}]" for note in notes)]) or "(no output)"
+
+
+def _describe_timeout(result: Result) -> str:
+    if result.was_silent and result.limit_hit:
+        return (
+            f"was killed after {result.limit_hit.value} (the setting jail.command_timeout_s). "
+            "Give a timeout_s, or start a server with &."
+        )
+    return "took too long and was killed. Give a larger timeout_s, or let it run in the background."
 
 
 def _data(result: Result, printed: Printed) -> dict[str, Any]:
@@ -187,7 +196,7 @@ class BashOutput:
         if command.running:
             state = "still running"
         elif result.timed_out:
-            state = "took too long and was killed"
+            state = _describe_timeout(result).rstrip(".")
         elif result.signal is not None:
             state = f"ended by signal {result.signal}"
         else:

@@ -73,6 +73,7 @@ class Context:
     ignore: tuple[str, ...] = ()  # patterns of files that searches skip
     test_command: str | None = None  # None: detect the runner
     test_timeout_s: float | None = None  # None: that of the `test` profile
+    test_memory_bytes: int | None = None  # None: that of the `test` profile
     ask: Ask | None = None  # None when no user can answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # numbers of saved long outputs

@@ -43,7 +43,13 @@ async def run(context: Context, words: list[str], timeout_s: float | None = None
     """Run the tests once."""
     runner = with_words(await find_runner(context), words)
     timeout_s = timeout_s or context.test_timeout_s
-    return await run_tests(context.jail, runner, timeout_s=timeout_s, clean=context.redactor.redact)
+    return await run_tests(
+        context.jail,
+        runner,
+        timeout_s=timeout_s,
+        memory_bytes=context.test_memory_bytes,
+        clean=context.redactor.redact,
+    )
 
 
 async def find_runner(context: Context) -> Runner:

@@ -39,6 +39,7 @@ class RunDefaults:
     ignore: tuple[str, ...] = ()  # patterns of files that the agent must not read
     test_command: str | None = None  # detected when not set
     test_timeout_s: float | None = None
+    test_memory_bytes: int | None = None
 
     async def build(
         self, live: LiveSession, session: Session, model: Model, equipment: Equipment, on_delta: OnDelta
@@ -61,6 +62,7 @@ class RunDefaults:
                 ignore=self.ignore,
                 test_command=session.delivery.tests or self.test_command,
                 test_timeout_s=self.test_timeout_s,
+                test_memory_bytes=self.test_memory_bytes,
                 ask=live.waits.question if is_attended else None,
                 open_output=live.request_handler.open_output,
             ),

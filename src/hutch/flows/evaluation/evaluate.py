@@ -23,7 +23,7 @@ from hutch.domain.session import Delivery, NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
-from hutch.flows.evaluation.grading import Grade, choose_runner, grade
+from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
 from hutch.flows.run_history import past
 from hutch.flows.runs import read_log
 from hutch.flows.services import Services
@@ -55,7 +55,7 @@ class EvalContext:
     who: Caller
     # A jail without processes of the agent, on the workspace of this id.
     open_fresh: Callable[[str], AbstractAsyncContextManager[tuple[Workspace, Jail]]]
-    test_command: Callable[[Record], str | None]  # of the settings that count for a workspace
+    tests_of: Callable[[Record], CaseTests]  # the settings that count for a workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,8 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         await _until(context, session.id, SessionPrepared)
         async with context.host.sandbox(session.id) as sandbox:
             _check_hidden(case, options.source, sandbox.workspace)
-            runner = await choose_runner(
-                sandbox.workspace, case, context.test_command(sandbox.workspace.record)
-            )
+            tests = context.tests_of(sandbox.workspace.record)
+            runner = await choose_runner(sandbox.workspace, case, tests.command)
         await sessions.give(context.services, context.who, session.id, Prompt(text=case.prompt))
 
         def take_event(event: Event) -> None:
@@ -187,7 +186,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         await context.host.close(session.id, reason="it is graded")
         graded = Grade(False, ended.reason)
         if ended.outcome in FAR_ENOUGH:
-            graded = await _graded(context, case, runner, before.started.workspace, before.first)
+            graded = await _graded(context, case, runner, tests, before.started.workspace, before.first)
     finally:
         await run_to_end(_finish(context, session.id))
     return Result(
@@ -234,10 +233,13 @@ async def _finish(context: EvalContext, session_id: SessionId) -> None:
         await context.host.remove_workspace(session_workspace_id(session_id))
 
 
-async def _graded(context: EvalContext, case: EvalCase, runner: Runner, id_: str, first: int) -> Grade:
+async def _graded(
+    context: EvalContext, case: EvalCase, runner: Runner, tests: CaseTests, id_: str, first: int
+) -> Grade:
     """Grade in a new jail, without the agent's processes and its files in /tmp or at home."""
     async with context.open_fresh(id_) as (workspace, jail):
-        return await grade(workspace, jail, case, runner, first, clean=context.services.redactor.redact)
+        clean = context.services.redactor.redact
+        return await grade(workspace, jail, case, runner, first, tests=tests, clean=clean)
 
 
 def _starter(case: EvalCase, folder: Path) -> Path:

@@ -24,6 +24,18 @@ MAX_REASON_LINES = 30  # of the output of failing tests
 
 
 @dataclass(frozen=True, slots=True)
+class CaseTests:
+    """The settings for the tests of a case, which the case itself overrides."""
+
+    command: str | None = None  # None: detect the runner
+    timeout_s: float | None = None
+    memory_bytes: int | None = None
+
+
+DEFAULT_TESTS = CaseTests()
+
+
+@dataclass(frozen=True, slots=True)
 class Grade:
     """The final result of the tests."""
 
@@ -68,6 +80,7 @@ async def grade(
     runner: Runner,
     first: int,
     *,
+    tests: CaseTests = DEFAULT_TESTS,
     clean: Callable[[str], str] = str,
 ) -> Grade:
     """Run the hidden tests. The jail must be new, without processes of the agent.
@@ -82,7 +95,13 @@ async def grade(
     said = ""
     for names in _batches(case.must_pass):
         words = with_words(runner, names)
-        report = await run_tests(jail, words, timeout_s=case.test_timeout_s, clean=clean)
+        report = await run_tests(
+            jail,
+            words,
+            timeout_s=case.test_timeout_s or tests.timeout_s,
+            memory_bytes=tests.memory_bytes,
+            clean=clean,
+        )
         told.append(report.data())
         said = report.text()
         if not report.ok:

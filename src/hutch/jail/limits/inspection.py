@@ -65,6 +65,7 @@ class Inspector:
             ScoreRaiser(warden, memory_bytes=limits.memory_bytes) if group is not None else None
         )
         self._leftovers: dict[LimitHit, Leftover] = {}
+        self._full: set[LimitHit] = set()  # of each tmpfs that was full when last looked at
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self._tmpfs = {path: os.open(f"/proc/{warden}/root{path}", flags) for path in TMPFS}
         self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
@@ -102,7 +103,7 @@ class Inspector:
             self.reapers_to_end = frozenset()
         self.is_clearing = is_over or bool(over)
         self.hits.note(over)
-        self.hits.note(hit for hit, full in self._tmpfs_full() if self._is_over(hit, full, 0))
+        self.count_full()
         return self.is_clearing, memory_bytes
 
     def has_counted(self) -> bool:
@@ -114,6 +115,7 @@ class Inspector:
     def count(self, *, closely: bool = False) -> None:
         """Note hits of the limits that the kernel enforces, as counted since the last call. `closely`
         lists the processes again to find the forking command, which blocks briefly."""
+        self.count_full()
         if self._group is None:
             return
         with self._counting:
@@ -121,9 +123,23 @@ class Inspector:
             self._counted = self._group.kills(), self._group.refused_forks()
             if self._counted[0] > kills:
                 self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))], self._victim())
+                self._biggest = None  # the next kill is of another process
             if self._counted[1] > refused_forks:
                 jail = members(self._warden) if closely else self.members
                 self.hits.note_once(LimitHit("processes", f"{self._limits.processes}"), self._forker(jail))
+
+    def count_full(self) -> None:
+        """Note each tmpfs that has become full since the last call. Called at the start and at the end of
+        each command, so that no other command is blamed for it."""
+        with self._counting:
+            full = {hit for hit, is_full in self._tmpfs_full() if is_full}
+            self.hits.note(sorted(full - self._full, key=str))
+            self._full = full
+
+    def full_tmpfs(self) -> LimitHit | None:
+        """The limit of a tmpfs that is full now, if there is one."""
+        with self._counting:
+            return next((hit for hit, is_full in self._tmpfs_full() if is_full), None)
 
     def used_up(self) -> list[LimitHit]:
         """The limits with nothing left at this moment, from an inspection of its own. Blocks briefly."""
@@ -158,7 +174,9 @@ class Inspector:
         return None
 
     def close(self) -> None:
-        for fd in (*self._tmpfs.values(), self._workspace, self._terminals):
+        with self._counting:  # results of commands that ended with the jail may still be asked for
+            tmpfs, self._tmpfs = self._tmpfs, {}
+        for fd in (*tmpfs.values(), self._workspace, self._terminals):
             os.close(fd)
         self.activity.close()
 
@@ -283,8 +301,8 @@ class Inspector:
         """The limits of each tmpfs, and whether it is full. Then writes fail, and no process is stopped."""
         sizes = {name: getattr(self._limits, name) for name in TMPFS.values()}
         return [
-            (LimitHit(name, size(sizes[name])), os.fstatvfs(self._tmpfs[path]).f_bfree == 0)
-            for path, name in TMPFS.items()
+            (LimitHit(TMPFS[path], size(sizes[TMPFS[path]])), os.fstatvfs(fd).f_bfree == 0)
+            for path, fd in self._tmpfs.items()
         ]
 
     def _over_in_terminals(self) -> list[LimitHit]:

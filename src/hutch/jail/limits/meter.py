@@ -15,7 +15,7 @@ from pathlib import Path
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import below
 from hutch.jail.limits import cgroup
-from hutch.jail.limits.inspection import Inspector
+from hutch.jail.limits.inspection import TMPFS, Inspector
 from hutch.jail.limits.limit_hits import Cause, Suspect, now
 from hutch.jail.limits.watch import Watch
 from hutch.jail.location import OpenLocation
@@ -130,9 +130,14 @@ class Meter:
             await asyncio.to_thread(self.watch.inspector.count, closely=True)
 
     def hit_since(self, mark: Mark, suspect: Suspect | None = None) -> LimitHit | None:
-        """The first limit that was hit after the mark, by the given command if there is one."""
-        own = (hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause))
-        return next(own, None)
+        """The first limit that was hit after the mark, by the given command if there is one. One that stops
+        commands comes before a full tmpfs, after which they may continue."""
+        own = [hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause)]
+        return next(iter(sorted(own, key=lambda hit: hit.limit in TMPFS.values())), None)
+
+    def full_tmpfs(self) -> LimitHit | None:
+        """The limit of a tmpfs that is full now."""
+        return self.watch.inspector.full_tmpfs() if self.watch is not None else None
 
     def hits_since(self, mark: Mark, *, closely: bool = False) -> list[LimitHit]:
         """Every limit that was hit after the mark, each once; `closely` adds those that are used up now."""

@@ -7,6 +7,7 @@ descriptor.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Mapping
 from typing import Final
@@ -38,6 +39,7 @@ class Job:
         command: str,
         *,
         timeout_s: float | None,
+        silence_s: float | None = None,
         on_output: OnOutput | None,
         on_lost: OnLostOutput | None = None,
         on_end: OnEnd | None = None,
@@ -46,13 +48,13 @@ class Job:
         self.process = process
         self.command = command
         self.cwd = process.cwd  # where it starts
-        self.timed_out = self._stopped = False
+        self.timed_out = self._was_silent = self._stopped = False
         self.on_output, self.on_lost, self._on_end = on_output, on_lost, on_end
         self.stdin: Command | None = None  # the process whose standard input the command reads
         self._jail = jail
         self._mark = jail.mark(inspect_soon=False)  # limits hit until now belong to other commands
-        self._timeout_s = timeout_s
-        self._started_at = time.monotonic()
+        self._timeout_s, self._silence_s = timeout_s, silence_s
+        self._started_at = self._printed_at = time.monotonic()
         self._done: CommandEnd | None = None
         self._chatter = process.chatter(command)
         self._signal: int | None = None  # the last one sent to it
@@ -79,6 +81,7 @@ class Job:
             self._record(name, data)
 
     def _record(self, name: StreamName, data: bytes) -> None:
+        self._printed_at = time.monotonic()
         self._capture.add(name, data)
         if self.on_output is not None:
             self.on_output(name, data)
@@ -93,15 +96,27 @@ class Job:
     async def wait(self, max_s: float | None) -> Ended | None:
         """Wait for the end or the timeout; None if that takes longer than `max_s`."""
         assert self._done is not None
-        remaining_s = (
-            None if self._timeout_s is None else self._started_at + self._timeout_s - time.monotonic()
-        )
-        has_timeout = remaining_s is not None and (max_s is None or remaining_s <= max_s)
-        ended = await self._done.wait(remaining_s if has_timeout else max_s)
-        if ended is None and has_timeout:
-            self.timed_out = True
-            return await self.stop()
-        return ended
+        until = math.inf if max_s is None else time.monotonic() + max_s
+        while True:
+            deadline = min(self._timeout_at, self._silent_at)
+            first = min(until, deadline)
+            ended = await self._done.wait(None if first == math.inf else max(0.0, first - time.monotonic()))
+            if ended is not None:
+                return ended
+            if deadline <= until and deadline == min(self._timeout_at, self._silent_at):
+                self.timed_out, self._was_silent = True, self._silent_at < self._timeout_at
+                return await self.stop()
+            if until <= time.monotonic():
+                return None
+
+    @property
+    def _timeout_at(self) -> float:
+        return math.inf if self._timeout_s is None else self._started_at + self._timeout_s
+
+    @property
+    def _silent_at(self) -> float:
+        """When it is killed unless it prints something before."""
+        return math.inf if self._silence_s is None else self._printed_at + self._silence_s
 
     async def signal(self, number: int) -> None:
         """Send a signal to the command and to all it started."""
@@ -128,7 +143,7 @@ class Job:
             self.close()
         hit = None
         if self.timed_out:
-            hit = LimitHit("command_timeout_s", f"{self._timeout_s:g} s")
+            hit = LimitHit("command_timeout_s", self._timeout_text)
         stderr = self._capture.output("stderr")
         return Result(
             exit_code=ended.exit_code if ended else None,
@@ -136,6 +151,7 @@ class Job:
             stdout_output=self._capture.output("stdout"),
             stderr_output=self.process.clean(stderr, ended) if ended else stderr,
             timed_out=self.timed_out,
+            was_silent=self._was_silent,
             cwd=displayed_path(self.process.cwd),
             duration_s=time.monotonic() - self._started_at,
             truncated=self._capture.truncated,
@@ -154,11 +170,16 @@ class Job:
         suspect = Suspect(
             self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
         )
-        return self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
+        hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
+        return hit or self._jail.full_tmpfs(bytes(self._capture.output("stderr")), ended.exit_code)
+
+    @property
+    def _timeout_text(self) -> str:
+        return f"{self._silence_s:g} s without output" if self._was_silent else f"{self._timeout_s:g} s"
 
     def _note(self, ended: Ended) -> str:
         """Why the shell was lost, and what the next command finds."""
-        after = f" after {self._timeout_s:g} s" if self.timed_out else ""
+        after = f" after {self._timeout_text}" if self.timed_out else ""
         match ended.lost:
             case result.REPLACED:
                 why = f"The command replaced the shell (exec) and was killed{after}."

@@ -31,6 +31,7 @@ class Result:
     stdout_output: StreamOutput = NO_OUTPUT
     stderr_output: StreamOutput = NO_OUTPUT
     timed_out: bool = False
+    was_silent: bool = False  # at its timeout: it had printed nothing for as long as allowed
     cwd: str = ""  # where the next command will start
     duration_s: float = 0.0
     truncated: bool = False

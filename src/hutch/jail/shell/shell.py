@@ -90,16 +90,18 @@ class Shell:
         *,
         timeout_s: float | None = None,
         yield_s: float | None = None,
+        silence_s: float | None = None,
         env: Mapping[str, str] | None = None,
         stdin: bytes | Pipe | None = None,
         on_output: OnOutput | None = None,
         on_lost: OnLostOutput | None = None,
         on_end: OnEnd | None = None,
     ) -> Result:
-        """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it continues in the
-        background, from then on without a timeout unless one was given; `on_output` still receives its
-        output. `on_end` is called after the last output, also when the command is killed because its caller
-        was cancelled. `stdin` is empty by default; a PIPE is written to through the background."""
+        """Run a command. At `timeout_s` it is killed with all it started; with `silence_s`, also when it has
+        printed nothing for so long. At `yield_s` it continues in the background, from then on without a
+        timeout unless one was given; `on_output` still receives its output. `on_end` is called after the last
+        output, also when the command is killed because its caller was cancelled. `stdin` is empty by default;
+        a PIPE is written to through the background."""
         check_command(command, env)
         check_stdin(stdin)
         timeout_s = self._timeout(timeout_s, yield_s)
@@ -117,6 +119,7 @@ class Shell:
                 process,
                 command,
                 timeout_s=timeout_s,
+                silence_s=silence_s,
                 on_output=on_output,
                 on_lost=on_lost,
                 on_end=on_end,
