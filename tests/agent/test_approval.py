@@ -18,7 +18,7 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.code_change.work import begin, resume_run
 from hutch.llm.interface import Call
 from hutch.store.approval_rules import MAX_RULES
 from hutch.store.log import SqlLog
@@ -103,7 +103,7 @@ async def test_scope_session_holds_until_its_end_and_across_a_crash(tmp_path: Pa
     # As if it had been killed after the second of three.
     second = [entry.seq for entry in log if entry.event.type == "tool.returned"][1]
     async with open_setup(tmp_path, options, session_id) as setup:
-        await go_on(setup, "run_1", [entry for entry in log if entry.seq <= second])
+        await resume_run(setup, "run_1", [entry for entry in log if entry.seq <= second])
     assert len(person.asked) == 1
 
 

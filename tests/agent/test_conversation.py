@@ -15,7 +15,7 @@ from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.code_change.work import begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 from tests.deadline import DEADLINE_S
@@ -240,7 +240,7 @@ async def test_a_scripted_model_continues_after_a_compaction(
     assert replies == ["Turn 0.", "Turn 1.", "Turn 2.", "Turn 3.", "Done."]
     assert finished.summary == "Done."
     async with open_setup(tmp_path, options, session_id) as setup:
-        again = await go_on(setup, "run_1", [each for each in log if each.seq <= short[0]])
+        again = await resume_run(setup, "run_1", [each for each in log if each.seq <= short[0]])
     assert (again.summary, again.ended.turns) == ("Done.", 5)
 
 
@@ -272,7 +272,7 @@ async def test_a_concluded_run_does_not_ask_the_model_again(tmp_path: Path, last
         log = await entries(setup.recorder)
     end = next(place for place, entry in enumerate(log) if isinstance(entry.event, events.RunEnded))
     async with open_setup(tmp_path, options, session_id) as setup:
-        again = await asyncio.wait_for(go_on(setup, "run_1", log[:end]), DEADLINE_S)
+        again = await asyncio.wait_for(resume_run(setup, "run_1", log[:end]), DEADLINE_S)
     assert len(model.seen) == 1
     assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")
 

@@ -18,7 +18,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import new_session_id
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.code_change.work import begin, resume_run
 from hutch.llm.interface import FromModel, Request, Usage
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
@@ -152,7 +152,7 @@ async def test_a_limit_ends_a_run_and_a_higher_one_resumes_it(
     assert ended.cost_usd == pytest.approx(0.0045 * turns)
     options.limits = DEFAULT_LIMITS
     async with open_setup(tmp_path, options, session_id) as setup:
-        finished = await go_on(setup, "run_1", await entries(setup.recorder))
+        finished = await resume_run(setup, "run_1", await entries(setup.recorder))
         ran = await setup.context.workspace.read_small("ran")
     assert (finished.ended.outcome, finished.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")
     assert finished.ended.cost_usd == pytest.approx(0.0045 * 6)

@@ -13,7 +13,7 @@ import pytest
 from hutch.agent.run_setup import UserMessage
 from hutch.domain import events
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.code_change.work import begin, resume_run
 from hutch.llm.interface import Request
 from tests.agent.run_setups import (
     BROKEN,
@@ -261,7 +261,7 @@ async def test_a_run_is_resumed_from_its_log(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     async with open_setup(tmp_path, options, session_id) as setup:
-        finished = await go_on(setup, "run_1", await entries(setup.recorder))
+        finished = await resume_run(setup, "run_1", await entries(setup.recorder))
         changed = [e for e in await entries(setup.recorder) if isinstance(e.event, events.FileChanged)]
         assert finished.ended.outcome == "done"
         assert len(changed) == 1  # the edit was not made again
@@ -276,7 +276,7 @@ async def test_a_run_killed_during_finish_finishes_after_a_resume(tmp_path: Path
     last_call = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
     nothing_more = SetupOptions(BROKEN, replies({"text": "I was not to be asked."}))
     async with open_setup(tmp_path, nothing_more, session_id) as setup:
-        finished = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= last_call])
+        finished = await resume_run(setup, "run_1", [entry for entry in log if entry.seq <= last_call])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
     assert (finished.ended.outcome, finished.title) == ("done", "Add, not subtract")
     assert [event.type for event in more if event.type in ("tool.called", "model.replied")] == []
@@ -399,7 +399,7 @@ async def test_a_run_killed_after_an_answer_uses_the_answer(tmp_path: Path) -> N
         raise AssertionError(f"{text} was asked again as {call_id!r}")
 
     async with open_setup(tmp_path, SetupOptions(BROKEN, cassette, ask=nobody), session_id) as setup:
-        finished = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= answered])
+        finished = await resume_run(setup, "run_1", [entry for entry in log if entry.seq <= answered])
         more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
     assert finished.ended.outcome == "done"
     assert [event.text for event in more if isinstance(event, events.ToolReturned)] == [

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED
 from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
-from hutch.flows.code_change.work import go_on
+from hutch.flows.code_change.work import resume_run
 from tests.agent.killed import SESSION, TURNS, WISHES
 from tests.agent.run_setups import entries, open_setup
 from tests.deadline import DEADLINE_S
@@ -42,7 +42,7 @@ async def kill_and_resume(home: Path, moment: str, number: int) -> bool:
             return False
         before = {entry.event.call_id for entry in log if isinstance(entry.event, ToolReturned)}
         if not any(isinstance(entry.event, RunEnded) for entry in log):
-            finished = await go_on(setup, "run_1", log)
+            finished = await resume_run(setup, "run_1", log)
             assert finished.ended.outcome == "done"
         log = await entries(setup.recorder)
         ran = ((await setup.context.workspace.read_small("ran.txt")) or b"").decode().split()

@@ -12,7 +12,7 @@ from hutch.agent.loop import RESUMED
 from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
 from hutch.domain import events
-from hutch.flows.code_change.work import REOPENED, begin, go_on
+from hutch.flows.code_change.work import REOPENED, begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 
@@ -95,7 +95,7 @@ async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) ->
         log = await entries(setup.recorder)
     started = [place for place, each in enumerate(log) if isinstance(each.event, events.RunStarted)][-1]
     async with open_setup(tmp_path, options, session_id) as setup:
-        again = await go_on(setup, "run_2", log[: started + 1])
+        again = await resume_run(setup, "run_2", log[: started + 1])
     assert (again.summary, again.first.tree) == ("The second goes on.", one.last.tree)
     assert again.ended.turns == 1
     assert RESUMED in str(model.seen[-1].messages[-1])

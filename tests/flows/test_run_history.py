@@ -7,7 +7,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import new_session_id
 from hutch.domain.title import first_line
-from hutch.flows.run_history import past, proposed_in, start_of
+from hutch.flows.run_history import proposed_in, read_run_history, start_of
 
 
 def entries(*each: Event) -> list[Entry]:
@@ -35,13 +35,13 @@ def finished(arguments: str) -> list[Event]:
 
 def test_a_run_has_its_own_snapshots_and_its_session_the_first() -> None:
     log = entries(taken(1), started("run_1"), taken(2), taken(3), started("run_2"), taken(4))
-    found = past(log)
+    found = read_run_history(log)
     assert (found.started.run_id, found.start, found.first, found.last) == ("run_2", 1, 3, 4)
     log[4:4] = entries(taken(3, "before the run"))
-    one = past([*log, *entries(ran_tests("run_2"), *finished('{"title": "Two"}'))], "run_1")
+    one = read_run_history([*log, *entries(ran_tests("run_2"), *finished('{"title": "Two"}'))], "run_1")
     assert (one.first, one.last, one.tests, one.said) == (1, 3, None, ("Go.", ""))
     with pytest.raises(NotFound):
-        past(log, "run_3")
+        read_run_history(log, "run_3")
 
 
 def test_a_session_without_a_run_has_a_start_and_changes_all_the_same() -> None:
@@ -55,9 +55,9 @@ def test_a_session_without_a_run_has_a_start_and_changes_all_the_same() -> None:
 
 def test_tests_count_until_something_changes() -> None:
     log = entries(taken(1), started("run_1"), ran_tests("run_1"), taken(2, "after run_tests"))
-    assert past(log).tested
-    assert past([*log, *entries(taken(2))]).tested  # the same once more
-    assert not past([*log, *entries(taken(3))]).tested
+    assert read_run_history(log).tested
+    assert read_run_history([*log, *entries(taken(2))]).tested  # the same once more
+    assert not read_run_history([*log, *entries(taken(3))]).tested
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_tests_count_until_something_changes() -> None:
     ],
 )
 def test_what_it_finished_with(last: list[Event], said: tuple[str, str]) -> None:
-    assert past(entries(taken(1), started("run_1"), *last)).said == said
+    assert read_run_history(entries(taken(1), started("run_1"), *last)).said == said
 
 
 def test_a_long_prompt_is_cut_and_an_empty_one_is_named() -> None:

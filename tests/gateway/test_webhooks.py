@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hutch.flows.triggers import Manners
+from hutch.flows.triggers import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.vault import Vault
 from hutch.store.webhook_inbox import WebhookInbox
@@ -28,7 +28,7 @@ async def world(tmp_path: Path) -> AsyncIterator[tuple[Api, Story]]:
         for number in range(1, 4):
             made.hub.state.new_issue(repo, "ada", f"Issue {number}", "It breaks.")
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = Manners(look_s=0.02, edit_s=0.0, settle_s=0.5)
+            api.server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=0.5)
             yield api, made
 
 

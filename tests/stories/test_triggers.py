@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hutch.flows.triggers import Manners
+from hutch.flows.triggers import TriggerOptions
 from hutch.llm.scripted import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
@@ -16,7 +16,7 @@ from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
 
 pytestmark = pytest.mark.anyio
-QUICK = Manners(look_s=0.02, edit_s=0.0, settle_s=0.5)
+QUICK = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=0.5)
 
 
 async def settled(api: Api, count: int = 1) -> list[dict[str, Any]]:
@@ -224,7 +224,7 @@ async def test_edits_of_the_comment_are_not_more_frequent_than_said(tmp_path: Pa
         made.keep("github_webhook_secret", SECRET)
         number, url = open_issue(made), made.hub.url("acme/project")
         async with made.server(replies=(FIX, FINISH)) as api:
-            api.server.triggers.manners = Manners(look_s=0.02, edit_s=3600.0)
+            api.server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=3600.0)
             await asyncio.gather(*(deliver(api, "issues", labeled(url, number), id="x") for _ in range(3)))
             await settled(api)
         assert made.hub.count(r"POST .*/issues/\d+/comments") == 1

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
-from hutch.flows.triggers import Manners
+from hutch.flows.triggers import TriggerOptions
 from hutch.gateway.context import Server
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import eventually
@@ -24,7 +24,7 @@ async def main(home: Path, socket: str, url: str, model: str) -> None:
     settings = {"github__hosts": urlsplit(url).netloc, "github__unix_socket": socket, "model": model}
     async with serving(home, **settings) as server:
         await owner(server)
-        server.triggers.manners = Manners(look_s=0.02, edit_s=0.0, settle_s=8.0)
+        server.triggers.manners = TriggerOptions(look_s=0.02, edit_s=0.0, settle_s=8.0)
         common = {"repository": url, "by": "ada", "author": "ada", "title": "Slugs", "body": "Lower."}
         issue = ForgeRequest(
             kind="issue", number=ISSUE, url="https://127.0.0.1/acme/project/issues/1", **common

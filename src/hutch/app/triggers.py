@@ -3,14 +3,14 @@
 from hutch.app.forges import forges_of
 from hutch.app.models import secrets_of
 from hutch.flows.services import Services
-from hutch.flows.triggers import Manners, Triggers
+from hutch.flows.triggers import TriggerOptions, Triggers
 from hutch.settings import LoadedSettings
 
 SECRET = "github_webhook_secret"
 
 
 def triggers_of(loaded: LoadedSettings, services: Services) -> Triggers:
-    manners = Manners(
+    manners = TriggerOptions(
         run_as=loaded.settings.github.run_as or "", public_url=loaded.settings.server.public_url or ""
     )
     return Triggers(services, forges_of(loaded).github, manners)

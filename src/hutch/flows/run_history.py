@@ -24,7 +24,7 @@ BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
 
 
 @dataclass(slots=True)
-class Past:
+class RunHistory:
     """A run, with the facts about its session that matter to it."""
 
     started: RunStarted
@@ -54,9 +54,9 @@ class Past:
                 return "", text or ""
 
 
-def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
+def read_run_history(entries: Sequence[Entry], run_id: str | None = None) -> RunHistory:
     """Read the history of a run, the last one when none is named."""
-    found: Past | None = None
+    found: RunHistory | None = None
     start = newest = upto = 0
     for entry in entries:
         event = entry.event
@@ -71,7 +71,7 @@ def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
                     found.last = newest
                     found.tested = found.tested and event.reason in BY_TESTS
             case RunStarted() if run_id in (None, event.run_id):
-                found = Past(event, Conversation(), start, newest, newest)
+                found = RunHistory(event, Conversation(), start, newest, newest)
             case RanTests() if found:
                 found.tests, found.tested = event, True
             case RunEnded() if found and event.run_id == found.started.run_id:

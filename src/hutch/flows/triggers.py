@@ -26,7 +26,7 @@ from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
 from hutch.flows.forge_request_text import Progress, marker, prompt
-from hutch.flows.run_history import past
+from hutch.flows.run_history import read_run_history
 from hutch.flows.runs import read_log
 from hutch.flows.services import Services
 from hutch.forge.github import GitHub
@@ -52,7 +52,7 @@ Post = Callable[[], Awaitable[Posted]]
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class TriggerOptions:
     """The options for requests from a forge."""
 
     run_as: str = ""  # a user's name; empty: an owner
@@ -76,7 +76,7 @@ class Triggers:
 
     services: Services
     open_github: OpenGitHub
-    manners: Manners = field(default_factory=Manners)
+    manners: TriggerOptions = field(default_factory=TriggerOptions)
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
 
@@ -325,7 +325,9 @@ class Triggers:
             return "The session ended before this request was started."
         if not progress.started or progress.no_model:
             return ""
-        title, summary = past(await read_log(self.services.log, SessionId(session.id)), progress.run_id).said
+        title, summary = read_run_history(
+            await read_log(self.services.log, SessionId(session.id)), progress.run_id
+        ).said
         clean = self.services.redactor.redact
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 

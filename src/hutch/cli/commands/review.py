@@ -25,7 +25,7 @@ from hutch.domain.no_model import BY_FIELD, no_model_message, no_model_on_server
 from hutch.domain.review import Remark, Review
 from hutch.domain.run_limits import RunLimits
 from hutch.flows.reviews import agent
-from hutch.flows.reviews.publication import given_before
+from hutch.flows.reviews.publication import find_existing_review
 from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.runs import read_log
 from hutch.store.comments import Reviews
@@ -85,7 +85,7 @@ async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
         ours = await find_change_at(changes, target) if "://" in target else None
         repository, subject = await find_subject(changes, ours.id if ours else target)
         if subject.pull_url and not options.again:
-            before = await given_before(changes, subject)
+            before = await find_existing_review(changes, subject)
             if before is not None:
                 note = f"Already reviewed at {before.commit[:12]}. Use --again to review it once more."
                 return _print_review(before, [], as_json, note)

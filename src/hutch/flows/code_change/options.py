@@ -29,4 +29,4 @@ class RunOptions:
         }
 
 
-USUAL_OPTIONS = RunOptions()
+DEFAULT_OPTIONS = RunOptions()

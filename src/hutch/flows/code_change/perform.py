@@ -19,8 +19,8 @@ from hutch.flows import redelivery
 from hutch.flows.access import caller_of
 from hutch.flows.code_change.delta_stream import DeltaStream
 from hutch.flows.code_change.options import RunOptions
-from hutch.flows.code_change.setup import RunDefaults, read_as_begun
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.code_change.setup import RunDefaults, read_at_start
+from hutch.flows.code_change.work import begin, resume_run
 from hutch.flows.delivery.driver import Delivery, DeliveryContext
 from hutch.flows.delivery.preflight import check_deliverable
 from hutch.flows.reviews import agent, agent_run
@@ -99,7 +99,7 @@ class Performer:
                 await live.append([StepReached(step="inspecting", message=f"warning: {problem}")])
             setup = await defaults.build(live, session, model, equipment, stream.add)
             if is_begun:
-                return (await go_on(setup, run.id, entries)).ended
+                return (await resume_run(setup, run.id, entries)).ended
             options = RunOptions(
                 network=await self.network(session),
                 limits=session.limits,
@@ -119,7 +119,7 @@ class Performer:
     ) -> Persona:
         if session.delivery.review:
             return defaults.find_persona(agent.PERSONA, live.tools)
-        read = read_as_begun(live.sandbox.workspace, entries)
+        read = read_at_start(live.sandbox.workspace, entries)
         return defaults.load_persona(session.persona, live.tools, read)
 
     def _name_model(self, session: Session, persona: Persona) -> tuple[str | None, str]:

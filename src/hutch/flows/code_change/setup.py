@@ -98,7 +98,7 @@ def _approvals(live: LiveSession, session: Session) -> tuple[Asker, SaveRules]:
     return approve, save_rules
 
 
-def read_as_begun(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
+def read_at_start(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
     """Return a function that reads files as they were at the start of the session.
 
     So an agent cannot change its own persona by writing to the persona file of its repository.

@@ -26,16 +26,16 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.title import first_line
-from hutch.flows.code_change.options import USUAL_OPTIONS, RunOptions
+from hutch.flows.code_change.options import DEFAULT_OPTIONS, RunOptions
 from hutch.flows.repository_structure import describe_structure
-from hutch.flows.run_history import BEFORE, past
+from hutch.flows.run_history import BEFORE, read_run_history
 from hutch.snapshots.storage import Snapshot
 
 REOPENED = "The shell is new, and no earlier command runs in the background."
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class RunResult:
     """The result of a run."""
 
     ended: RunEnded
@@ -56,9 +56,9 @@ async def begin(
     prompt: str,
     entries: Sequence[Entry] = (),
     *,
-    options: RunOptions = USUAL_OPTIONS,
+    options: RunOptions = DEFAULT_OPTIONS,
     reopened: bool = False,
-) -> Worked:
+) -> RunResult:
     """Start a run for a prompt, after the existing entries of the session's log.
 
     `reopened`: the shells are not those of the previous runs.
@@ -75,7 +75,7 @@ async def _begin(
     options: RunOptions,
     *,
     reopened: bool,
-) -> Worked:
+) -> RunResult:
     conversation = Conversation.of(entries)
     notes = _notes(entries) if setup.notes is None else setup.notes
     if notes is None:
@@ -103,14 +103,14 @@ async def _begin(
     return await _work(setup, started, conversation, Spent(), first, resumed=False)
 
 
-async def go_on(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> Worked:
+async def resume_run(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> RunResult:
     """Resume a run at the end of its log. A run that was done is only delivered."""
-    before = past(entries, run_id)
+    before = read_run_history(entries, run_id)
     snapshots = setup.context.workspace.snapshots
     first = snapshots.get(before.first)
     setup.context.workspace.pin(first.id)
     if before.ended and before.ended.outcome == "done":
-        return Worked(before.ended, *before.said, first, snapshots.get(before.last))
+        return RunResult(before.ended, *before.said, first, snapshots.get(before.last))
     spent = spent_before(entries)
     async with warm_up(setup):
         return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
@@ -138,7 +138,7 @@ async def _work(
     first: Snapshot,
     *,
     resumed: bool,
-) -> Worked:
+) -> RunResult:
     context, run_id = setup.context, started.run_id
     notes = started.notes
     if notes is None:  # a run of an older version of Hutch
@@ -170,7 +170,7 @@ async def _work(
     data = conclusion.data if conclusion else {}
     text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
     title = str(data.get("title") or first_line(conversation.task))
-    return Worked(ended, title, text, first, last, run.verdict)
+    return RunResult(ended, title, text, first, last, run.verdict)
 
 
 async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:

@@ -30,7 +30,7 @@ from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.base_tests import OpenScratch, compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
-from hutch.flows.run_history import Past, past, proposed_in
+from hutch.flows.run_history import RunHistory, proposed_in, read_run_history
 from hutch.forge.forges import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.abandoned_runs import CANCELLED, DELIVERED, undelivered
@@ -113,7 +113,7 @@ class Delivery:
                 task.uncancel()
 
     async def _deliver(self, entries: Sequence[Entry]) -> DeliveryEnded:
-        before, workspace = past(entries, self.run.id), self.live.sandbox.workspace
+        before, workspace = read_run_history(entries, self.run.id), self.live.sandbox.workspace
         if not workspace.record.source or not workspace.record.commit:
             return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason=NO_REPOSITORY)
         about = self._about(entries, before)
@@ -178,7 +178,7 @@ class Delivery:
 
         return on_step
 
-    def _about(self, entries: Sequence[Entry], before: Past) -> About:
+    def _about(self, entries: Sequence[Entry], before: RunHistory) -> About:
         public = self.context.public_url
         return About(
             session_id=self.live.id,
@@ -192,7 +192,7 @@ class Delivery:
             issue=self.session.delivery.issue,
         )
 
-    def _proposal(self, before: Past, about: About) -> Proposal:
+    def _proposal(self, before: RunHistory, about: About) -> Proposal:
         options = self.session.delivery
         title, summary = before.said
         note = f"\n\n{about.tests_note}" if about.tests_note else ""

@@ -24,7 +24,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
-from hutch.flows.run_history import past
+from hutch.flows.run_history import read_run_history
 from hutch.flows.runs import read_log
 from hutch.flows.services import Services
 from hutch.jail.interface import Jail
@@ -179,7 +179,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
 
         ended = await _until(context, session.id, RunEnded, tell=take_event)
         await context.host.worker.wait_for(ended.run_id)
-        before = past(await read_log(context.services.log, session.id), ended.run_id)
+        before = read_run_history(await read_log(context.services.log, session.id), ended.run_id)
         patch = (await context.host.call(session.id, Diff(before.first, before.last))).patch
         clean = context.services.redactor.redact
         shown_patch = await asyncio.to_thread(clean, patch.decode(errors="replace"))

@@ -31,7 +31,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.reviews.people import make_comment
 from hutch.flows.reviews.subject import Subject
-from hutch.flows.run_history import past
+from hutch.flows.run_history import read_run_history
 from hutch.flows.services import Services
 from hutch.store.rows import ExtraWrite
 from hutch.store.session_opening import OpenedSession
@@ -145,7 +145,7 @@ def concluded(
 ) -> tuple[Review, list[Remark]]:
     """The review of a run. It never approves: only users do. The replies of the offline script are not a
     review."""
-    before = past(entries, run_id)
+    before = read_run_history(entries, run_id)
     if is_offline_script(before.started.model):
         raise Unavailable("No model is connected, so nothing was reviewed.")
     title, summary = _worded(*before.own_words)

@@ -13,7 +13,7 @@ from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_serve
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
-from hutch.flows.reviews.publication import given, keep, seen_through
+from hutch.flows.reviews.publication import finish_despite_cancel, given, keep
 from hutch.flows.reviews.subject import Subject, find_subject
 from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.sessions.dependencies import HostDependencies
@@ -61,7 +61,7 @@ async def give(context: ChangeContext, live: LiveSession, session: Session, run:
         subject = await _subject(context, live.dependencies, session, live.sandbox.workspace.record.commit)
         if subject.pull_url:
             await _once(live, run, entries)
-        event: ReviewSubmitted | DeliveryEnded = await seen_through(
+        event: ReviewSubmitted | DeliveryEnded = await finish_despite_cancel(
             _kept(context, live, session, run, subject, entries), unless=lambda: live.leaves_open
         )
     except HutchError as error:

@@ -39,12 +39,12 @@ async def first_of(
         if not again and (session_id := await Reviews(context.rows).find_in_progress(names, subject.commit)):
             where = f", in the session {session_id}" if await may_see(session_id) else ""
             raise Conflict(f"{at} is being reviewed{where}. Use `again` to review it again.")
-        if not again and (before := await given_before(context, subject, user=user)):
+        if not again and (before := await find_existing_review(context, subject, user=user)):
             raise Conflict(f"{at} was reviewed already: {before.url}. Use `again` to review it again.")
         yield
 
 
-async def given_before(context: ChangeContext, subject: Subject, *, user: str = "") -> Review | None:
+async def find_existing_review(context: ChangeContext, subject: Subject, *, user: str = "") -> Review | None:
     """The agent's review of a pull request at this commit, even if a killed process did not record it."""
     async with _posting(context, subject):
         return await _given_before(context, subject, user)
@@ -118,7 +118,9 @@ async def keep(
         return await reviews.mark_posted(noted, url)
 
 
-async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False) -> T:
+async def finish_despite_cancel(
+    work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False
+) -> T:
     """Finish work that others can see even if cancelled, so that it is recorded; `unless` it is resumed."""
     task = asyncio.ensure_future(work)
     while not task.done():
