@@ -24,7 +24,7 @@ from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Context, Tool, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
-from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.run_execution.agent_work import begin, go_on
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import SetupOptions, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect

@@ -17,7 +17,7 @@ from bench.row import Row
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.store.database import open_database
-from hutch.store.log import open_log
+from hutch.store.event_log import open_log
 
 EVENT = MessageSent(author="agent", text="a line of output, as long as such lines are " * 5)
 ROUNDS = 5

@@ -13,7 +13,7 @@ from bench.row import Row, percentile
 
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 
 ROUNDS = 500
 

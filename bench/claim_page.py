@@ -11,7 +11,7 @@ from bench.row import Row
 
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 
 EVENT = MessageSent(author="agent", text="a line of output, as long as such lines are")
 

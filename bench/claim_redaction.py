@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.row import Row
 
-from hutch.domain.credential_shapes import SHAPES
+from hutch.domain.credential_patterns import SHAPES
 from hutch.domain.redaction import Redactor
 from hutch.domain.stream_redactor import StreamRedactor
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from bench.claim_prepare import GIT
 from bench.row import Row
 
-from hutch.gateway.serve import GENERATIONS, SWITCH_S
-from hutch.workspace.comparison import find_differences
+from hutch.gateway.server_lifecycle import GENERATIONS, SWITCH_S
+from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.preparation.in_place_workspace import open_in_place
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.workspace import open_mounted
 
 FILES = 100_000

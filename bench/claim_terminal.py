@@ -28,7 +28,7 @@ from pathlib import Path
 
 from bench.row import Row
 
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.terminal import Terminal, open_terminal
 
 RUNS = 5

@@ -13,13 +13,13 @@ from bench.claim_prepare import GIT, make_repository
 from bench.row import Row
 
 from hutch.edit.apply import edit_file
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.search import GrepQuery, grep
 from hutch.workspace.workspace import Workspace, open_mounted
 

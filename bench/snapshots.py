@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hutch.snapshots.base_index import BaseIndex, index_base
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content, Snapshots
 
 TIMES = 15

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 from tests.examples import examples
 from tests.schema import place_database
 

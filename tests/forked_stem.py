@@ -25,13 +25,18 @@ from typing import Any
 LATE = (
     *(
         "alembic.config",
-        "hutch.flows.uncommitted",
+        "hutch.flows.uncommitted_warning",
         "hutch.cli.commands.changes",
         "hutch.cli.commands.eval",
         "hutch.cli.commands.review",
     ),
-    *("hutch.cli.local_sessions", "hutch.cli.run_session", "hutch.cli.screens.app"),
-    *("hutch.gateway.mcp.server", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
+    *("hutch.cli.local_session_client", "hutch.cli.run_session", "hutch.cli.screens.app"),
+    *(
+        "hutch.gateway.mcp.agent_tool_server",
+        "hutch.gateway.server_lifecycle",
+        "hutch.store.vault",
+        "tests.gateway.api",
+    ),
 )
 ON_A_TERMINAL = ["setsid", "-c"]  # makes standard input the controlling terminal, then is what follows
 STOPPING = ("SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM")

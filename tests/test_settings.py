@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.settings import LoadedSettings, Paths, Settings, find_paths, load
-from hutch.settings.model import FIELDS, RENAMED, environment_variable
+from hutch.settings.schema import FIELDS, RENAMED, environment_variable
 
 GIB = 1024**3
 REFERENCE = Path(__file__).parent.parent / "scripts" / "settings_reference.py"

@@ -27,7 +27,7 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 
 from hutch.domain.redaction import MIN_VALUE_CHARS, Redactor
-from hutch.domain.trace import trace_id
+from hutch.domain.trace_id import trace_id
 from hutch.system.terminal_text import printable
 
 Level = Literal["debug", "info", "warning", "error"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hutch.agent.run_setup import RunSetup
 from hutch.domain.events import CommandStarted, Event
-from hutch.flows.code_change.work import begin
+from hutch.flows.run_execution.agent_work import begin
 from tests.agent.run_setups import SetupOptions, call, open_setup, replies
 
 TURNS = 5

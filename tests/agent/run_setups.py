@@ -9,22 +9,22 @@ from typing import Any
 
 from hutch.agent.approval import Asker
 from hutch.agent.equipment import equip
-from hutch.agent.jail_events import as_event
+from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
 from hutch.agent.recorder import Recorder
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
-from hutch.agent.tools.registry import ToolRegistry
+from hutch.agent.tools.session_tools import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.run_limits import DEFAULT_LIMITS, RunLimits
-from hutch.flows.runs import read_log
-from hutch.forge.git import Git
-from hutch.jail.jail import start_jail
+from hutch.flows.run_lookup import read_log
+from hutch.forge.host_git import Git
+from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell.shells import Shells
 from hutch.llm.cassette import parse_cassette
@@ -41,10 +41,10 @@ from hutch.llm.interface import (
 )
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
-from hutch.store.log import open_log
+from hutch.store.event_log import open_log
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.workspace import Workspace, open_mounted
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, idle_timeout_s=5)

@@ -18,10 +18,10 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, StepReached
-from hutch.flows.code_change.work import begin, resume_run
+from hutch.flows.run_execution.agent_work import begin, resume_run
 from hutch.llm.interface import Call
 from hutch.store.approval_rules import MAX_RULES
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from tests.agent.run_setups import SetupOptions, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.command_words import MAX_LENGTH, Parsed, parse
 from hutch.agent.policy import FILE_TOOLS, Policy, Rule, parse_rule
+from hutch.agent.shell_command_parser import MAX_LENGTH, Parsed, parse
 from hutch.agent.tools.builtin import TOOLS
 from hutch.domain.errors import BadRequest
 

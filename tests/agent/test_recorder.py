@@ -25,7 +25,7 @@ from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
-from hutch.store.log import open_log
+from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

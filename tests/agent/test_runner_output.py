@@ -12,8 +12,8 @@ import pytest
 from hutch.agent.testing.junit import junit
 from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.runner_output import MAX_BYTES, READERS, cargo, go_events, jest, tap
-from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import MAX_FAILURES
+from hutch.agent.testing.unknown_runner_output import summary
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
 errors="0" failures="9" skipped="0" tests="99"><testcase classname="tests.test_a" name="test_add">

@@ -8,7 +8,7 @@ from hutch.agent.policy import Rule
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.domain.errors import LimitReached, NotFound
 from hutch.store.approval_rules import MAX_BYTES, MAX_RULES
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 
 pytestmark = pytest.mark.anyio
 

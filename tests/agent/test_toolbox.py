@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.persona import built_in, load_persona
+from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
-from hutch.flows.code_change.work import begin
+from hutch.flows.run_execution.agent_work import begin
 from tests.agent.run_setups import SetupOptions, call, entries, open_setup, open_tool_env, replies
 from tests.deadline import DEADLINE_S
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.command_process import Command
 from hutch.jail.interface import Exit, Size
 from hutch.jail.policy import GIB, MIB
-from hutch.jail.process import Command
 
 from .attack import NO_SECCOMP, Bomb, Scenes
 from .processes import DAEMONS, gone, marker, survivors

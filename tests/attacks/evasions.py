@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.jail.interface import Exit
-from hutch.jail.jail import start_jail
+from hutch.jail.jail_startup import start_jail
 from hutch.jail.policy import GIB, MIB
 
 from .attack import Bomb, Scenes

@@ -146,7 +146,7 @@ async def test_inside_address_among_public_ones_is_never_tried() -> None:
 OWN_ADDRESS = """
 import subprocess
 from ipaddress import ip_address
-from hutch.jail.egress.addresses import refusal
+from hutch.jail.egress.blocked_addresses import refusal
 for command in ("ip link set lo up", "ip route add default dev lo"):
     subprocess.run(command.split(), check=True)
 print(refusal(ip_address("9.9.9.9")), refusal(ip_address("2620:fe::9")))

@@ -13,10 +13,10 @@ from collections import Counter
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.jail import process as process_module
-from hutch.jail.launch import control as control_module
+from hutch.jail import command_process as process_module
 from hutch.jail.launch import launch
-from hutch.jail.launch.control import Control, ForeignSocket
+from hutch.jail.launch import warden_control as control_module
+from hutch.jail.launch.warden_control import Control, ForeignSocket
 
 from .attack import Scenes
 from .waiting import TIMEOUT_S, until, until_neighbour_runs

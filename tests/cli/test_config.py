@@ -14,18 +14,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.app.tools import TOKEN as MCP_TOKEN
-from hutch.app.triggers import SECRET as WEBHOOK_SECRET
+from hutch.app.directory_tools import TOKEN as MCP_TOKEN
+from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
+from hutch.forge.github_tokens import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.tokens import own_token_name, token_name
-from hutch.gateway.auth.provider_login import SECRET as OIDC_SECRET
+from hutch.gateway.auth.oidc_loader import SECRET as OIDC_SECRET
 from hutch.llm.model_name import PROVIDERS, key_name
 from hutch.settings import Settings, find_paths, load
-from hutch.settings.model import FIELDS
+from hutch.settings.schema import FIELDS
 from hutch.store.vault import Vault
 from tests.deadline import DEADLINE_S
 

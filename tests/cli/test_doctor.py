@@ -14,7 +14,7 @@ import pytest
 from hutch.cli import exit_codes
 from hutch.cli.commands.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
 from hutch.domain.errors import NotFound
-from hutch.jail.probe import Check
+from hutch.jail.machine_checks import Check
 from hutch.store.read_only_queries import newest_event_ms
 from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.early_request import EarlyRequest, send_early
 from hutch.cli.server_address import local_address
 from hutch.cli.session_client import ServedSessions
@@ -16,7 +16,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.session import NewSession
 from hutch.settings import Paths
 from hutch.system.running_server import announced
-from tests.cli.test_client import Answer, answering, problem
+from tests.cli.test_api_client import Answer, answering, problem
 
 pytestmark = pytest.mark.anyio
 WANTED = NewSession(prompt="Look.")

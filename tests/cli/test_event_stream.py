@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.event_stream import follow
 from hutch.cli.run_wait import AwaitedRun, wait_for
 from hutch.cli.server_address import Address

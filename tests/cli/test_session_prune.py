@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
-from hutch.app.retention import retention_of
+from hutch.app.file_retention import retention_of
 from hutch.cli import exit_codes
-from hutch.flows.retention import DAY_MS, HOUR_MS
-from hutch.store.log import open_log
+from hutch.flows.file_retention import DAY_MS, HOUR_MS
+from hutch.store.event_log import open_log
 from hutch.system.clock import wall_ms
 from tests.cli.running import Desk
 

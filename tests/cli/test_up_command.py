@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hutch.system.process import start_stamp
+from hutch.system.process_identity import start_stamp
 from tests.cli.upping import HUTCH, PATIENCE_S, Home
 from tests.forked import Forked
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.flows.passwords import Passwords
-from hutch.store.log import open_log
+from hutch.flows.password_hashing import Passwords
+from hutch.store.event_log import open_log
 from hutch.store.users import Users
 from tests.cli.test_tokens_command import hutch
 

@@ -21,7 +21,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.interface import EventLog
-from hutch.store.signing import is_signed_by
+from hutch.store.signed_statements import is_signed_by
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

@@ -20,11 +20,11 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.gh import Gh, RetryPolicy
-from hutch.forge.github import USER, GitHub
+from hutch.forge.github_client import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
 from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
-from hutch.forge.local import LocalRepository
-from hutch.forge.plain_git import PlainGit
+from hutch.forge.local_forge import LocalRepository
+from hutch.forge.plain_git_forge import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace

@@ -15,7 +15,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavailable
 from hutch.jail.interface import PIPE, Exit, Jail, LimitHit, Size, StreamName
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT, Limits, Policy
 from tests.deadline import DEADLINE_S
 

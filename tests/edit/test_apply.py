@@ -8,9 +8,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.edit.apply import apply_patch, edit_file
-from hutch.edit.edit import Replace
 from hutch.edit.edit_result import EditedFile, EditResult
 from hutch.edit.file_change import FileChange
+from hutch.edit.file_edits import Replace
 from tests.edit.edited_files import EditedFiles, edited_files
 
 

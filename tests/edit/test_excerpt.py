@@ -1,5 +1,6 @@
 """Excerpts and diffs of a change."""
 
+from hutch.edit.edit_spans import Replacement, apply_replacements, compose
 from hutch.edit.excerpt import (
     MAX_DIFF_LINES,
     Window,
@@ -9,7 +10,6 @@ from hutch.edit.excerpt import (
     numbered_excerpt,
     unified_diff,
 )
-from hutch.edit.spans import Replacement, apply_replacements, compose
 
 
 def changed(content: str, *edits: tuple[str, str]) -> Window:

@@ -12,9 +12,9 @@ import pytest
 
 from hutch.domain.errors import HutchError
 from hutch.edit.apply import apply_patch
-from hutch.edit.ladder import IndexedText
-from hutch.edit.operation import Hunk
-from hutch.edit.placement import place_hunks
+from hutch.edit.fuzzy_match import IndexedText
+from hutch.edit.hunk_placement import place_hunks
+from hutch.edit.patch_operations import Hunk
 from tests.edit.edited_files import edited_files
 
 FOLDER = Path(__file__).parent / "patch_cases"

@@ -1,6 +1,6 @@
 """The lines that a wrong quote probably meant."""
 
-from hutch.edit.ladder import IndexedText
+from hutch.edit.fuzzy_match import IndexedText
 from hutch.edit.similar_lines import SimilarLines, find_similar_lines
 
 FUNCTIONS = "".join(

@@ -9,14 +9,14 @@ from pathlib import Path
 from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.flows.delivery.proposal import Proposal, propose
-from hutch.forge.forges import COMMAND_LINE
-from hutch.forge.git import Git
+from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.host_git import Git
 from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import LoadedSettings, load
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.workspace import Workspace, open_mounted
 from tests.forge.repositories import commit, git, make_repository
 

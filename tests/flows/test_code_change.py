@@ -12,7 +12,7 @@ from hutch.agent.loop import RESUMED
 from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
 from hutch.domain import events
-from hutch.flows.code_change.work import REOPENED, begin, resume_run
+from hutch.flows.run_execution.agent_work import REOPENED, begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 

@@ -12,7 +12,7 @@ from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN_FILE, load_cases
 from hutch.flows.evaluation.grading import Grade, choose_runner, grade
-from hutch.flows.repository_structure import describe_structure
+from hutch.flows.repository_summary import describe_structure
 from tests.agent.run_setups import ToolEnv, open_tool_env
 
 TEST = (

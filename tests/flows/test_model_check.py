@@ -13,7 +13,7 @@ import pytest
 from hutch.app.models import access
 from hutch.flows.checks import model as model_check
 from hutch.flows.checks.model import REMEDIES, TIMEOUT_S
-from hutch.jail.probe import Check
+from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 

@@ -14,10 +14,10 @@ import pytest
 
 from hutch.agent.testing.report import NO_PYTEST, NO_RUNNER, NOT_THERE
 from hutch.agent.testing.runner_detection import NO_TESTS
-from hutch.app.doctor import installation
+from hutch.app.doctor_inputs import installation
 from hutch.flows.checks import repository as repository_check
+from hutch.jail.machine_checks import Check
 from hutch.jail.policy import AGENT
-from hutch.jail.probe import Check
 from hutch.settings import LoadedSettings, load
 from hutch.store.vault import Vault
 from tests.forge.repositories import commit, git, make_repository

@@ -3,10 +3,10 @@
 import pytest
 
 from hutch.domain import events
+from hutch.domain.change_title import first_line
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import new_session_id
-from hutch.domain.title import first_line
 from hutch.flows.run_history import proposed_in, read_run_history, start_of
 
 

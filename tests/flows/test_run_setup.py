@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hutch import settings
-from hutch.app.local import open_local
+from hutch.app.local_sessions import open_local
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Denied
 from hutch.domain.events import RunEnded, RunStarted

@@ -10,7 +10,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
-from hutch.domain.patch import parse_patch
+from hutch.domain.git_patch import parse_patch
 from tests.forge.github_state import RANKS, Repository, State
 from tests.forge.repositories import git
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.git import Git, GitFailed
+from hutch.forge.host_git import Git, GitFailed
 from hutch.forge.process_limits import MAX_FILE_BYTES, MAX_MEMORY_BYTES, kill_process_group, limit_command
 from tests.deadline import DEADLINE_S
 
 STARTER = """
 import asyncio
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 
 asyncio.run(Git({"PATH": "/usr/bin:/bin"}).run("hash-object", "--stdin", stdin=0))
 """

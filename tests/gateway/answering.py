@@ -15,14 +15,14 @@ from fastapi import FastAPI, Request, WebSocket
 
 from hutch.domain.redaction import Redactor
 from hutch.domain.user import User
-from hutch.flows.passwords import Passwords
+from hutch.flows.password_hashing import Passwords
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.caller import Admin, Reader, Writer
+from hutch.gateway.auth.caller_dependency import Admin, Reader, Writer
 from hutch.gateway.auth.request_filter import ALL_CHECKS, Check, RequestFilter
-from hutch.gateway.problem import handle_problems
+from hutch.gateway.problem_json import handle_problems
 from hutch.settings.server_sections import Server
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import NO_TLS
 

@@ -24,8 +24,8 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import make_app
 from hutch.gateway.context import Server
 from hutch.gateway.listener import listen
-from hutch.gateway.protocol import Protocol
-from hutch.gateway.stream import websocket_protocol
+from hutch.gateway.request_head_limits import Protocol
+from hutch.gateway.stream import uvicorn_protocols
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.schema import place_database
@@ -142,7 +142,7 @@ async def serving(
             uvicorn_server = _Uvicorn(
                 uvicorn.Config(
                     app,
-                    **{**websocket_protocol.options(), "http": Protocol},
+                    **{**uvicorn_protocols.options(), "http": Protocol},
                     lifespan="on",
                     log_config=None,
                     access_log=False,

@@ -14,10 +14,10 @@ from sqlalchemy import select
 
 from hutch import agent
 from hutch.agent.conversation import Conversation
-from hutch.app.erasure import other_places
+from hutch.app.unerased_locations import other_places
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
-from hutch.flows.erasure_report import traces_of, unerased
+from hutch.flows.unerased_data import traces_of, unerased
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn

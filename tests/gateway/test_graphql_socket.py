@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.graphql.session_watch import watch_of
+from hutch.gateway.graphql.session_list_watch import watch_of
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.graphs import hear, say, socket, subscribe

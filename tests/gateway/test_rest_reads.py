@@ -275,7 +275,7 @@ async def test_slow_work_on_many_files_does_not_block_the_loop(api: Api) -> None
         *(("sessions/response_redaction.py", name) for name in ("redacted", "_entry", "clean_bytes")),
         *(("snapshots/snapshot.py", name) for name in ("current_tree", "list", "get")),
     }
-    assert ("workspace/comparison.py", "find_differences") in on_loop  # it does see what is called
+    assert ("workspace/diff_pages.py", "find_differences") in on_loop  # it does see what is called
     assert on_loop & heavy == set()
 
 

@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hutch.flows.users import LOCAL, Accounts
+from hutch.gateway.stream.preview_headers import request_headers, response_headers
 from hutch.gateway.stream.preview_tokens import PreviewTokens
-from hutch.gateway.stream.proxy_headers import request_headers, response_headers
-from hutch.gateway.stream.websocket_protocol import TURN_BYTES
+from hutch.gateway.stream.uvicorn_protocols import TURN_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import NO_TLS, V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from hutch.gateway.stream.websocket_protocol import options
+from hutch.gateway.stream.uvicorn_protocols import options
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import serving
 from tests.gateway.browsing import certificate

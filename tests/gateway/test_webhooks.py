@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hutch.flows.triggers import TriggerOptions
+from hutch.flows.forge_triggers import TriggerOptions
 from hutch.store.schema import deliveries
 from hutch.store.vault import Vault
 from hutch.store.webhook_inbox import WebhookInbox

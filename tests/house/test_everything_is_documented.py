@@ -11,11 +11,11 @@ import pytest
 from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import load
+from hutch.domain.base_event import Event
 from hutch.domain.errors import HutchError
-from hutch.domain.event import Event
 from hutch.domain.events import EVENT_TYPES, from_json, to_json
 from hutch.domain.inputs import AnyInput, Input, parse_input
-from hutch.settings.model import FIELDS
+from hutch.settings.schema import FIELDS
 from hutch.store.record_format import README
 
 INPUT_TYPES: dict[str, type[Input]] = {

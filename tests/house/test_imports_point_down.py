@@ -31,14 +31,14 @@ MAY_IMPORT = {
 EXCEPTIONS = {
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.server"),
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.http"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.local_http"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp.greeting"),
         ),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
     ("hutch.app.server", "hutch.gateway.context"): "what the gateway is given, and the wiring makes",
-    ("hutch.cli.commands.up", "hutch.gateway.serve"): "`hutch up` is how the gateway is started",
+    ("hutch.cli.commands.up", "hutch.gateway.server_lifecycle"): "`hutch up` is how the gateway is started",
 }
 
 

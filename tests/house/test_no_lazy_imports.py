@@ -9,21 +9,27 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.completion_candidates"): "neither must completion of command names",
     (
         "hutch.cli.completion_candidates",
-        "hutch.cli.remote_sessions",
+        "hutch.cli.remote_completion",
     ): "only a login elsewhere needs a client",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
-    ("hutch.store.secrets", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
-    ("hutch.forge.tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
+    (
+        "hutch.store.vault_secrets",
+        "hutch.store.vault",
+    ): "most commands need no secrets, and ciphers take a while",
+    ("hutch.forge.github_tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
     **dict.fromkeys(
-        (("hutch.cli.commands.session_prune", f"hutch.app.{name}") for name in ("records", "retention")),
+        (
+            ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
+            for name in ("event_log", "file_retention")
+        ),
         "the other commands of `hutch sessions` only ask a server",
     ),
     **dict.fromkeys(
         (
-            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.agent_tool_server"),
             ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
             ("hutch.cli.commands.mcp", "hutch.app"),
         ),
@@ -34,17 +40,20 @@ LATE = {
         "a jail here needs no client of a server",
     ),
     **dict.fromkeys(
-        (("hutch.cli.commands.up", module) for module in ("hutch.app.server", "hutch.gateway.serve")),
+        (
+            ("hutch.cli.commands.up", module)
+            for module in ("hutch.app.server", "hutch.gateway.server_lifecycle")
+        ),
         "help and completion need nothing of a server",
     ),
-    ("hutch.gateway.mcp.mount", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
+    ("hutch.gateway.mcp.endpoint", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
     (
         "hutch.gateway.graphql.endpoint",
         "hutch.gateway.graphql",
     ): "half a second; not needed to be ready",
     **dict.fromkeys(
         (
-            ("hutch.gateway.tracing", f"opentelemetry{module}")
+            ("hutch.gateway.trace_export", f"opentelemetry{module}")
             for module in (
                 "",
                 ".exporter.otlp.proto.http.trace_exporter",
@@ -68,28 +77,31 @@ LATE = {
         ),
         "help and completion need nothing of a run",
     ),
-    ("hutch.cli.copy_consent", "hutch.cli.copy_question"): "looking into a directory takes much code",
-    ("hutch.cli.session_client", "hutch.cli.local_sessions"): "with a server, no jail is needed here",
+    (
+        "hutch.cli.directory_copy_consent",
+        "hutch.cli.directory_copy_prompt",
+    ): "looking into a directory takes much code",
+    ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
             ("hutch.cli.run_session", module)
-            for module in ("hutch.app.forges", "hutch.app.workspaces", "hutch.flows.uncommitted")
+            for module in ("hutch.app.forges", "hutch.app.workspaces", "hutch.flows.uncommitted_warning")
         ),
         "as above",
     ),
     ("hutch.system.fast_imports", "structlog"): "only where rich is kept from it",
     ("hutch.edit.encoding", "charset_normalizer"): "only a file in an old encoding needs a guess",
-    ("hutch.flows.passwords", "argon2"): "only who logs in has a password",
-    ("hutch.flows.passwords", "argon2.exceptions"): "as above",
+    ("hutch.flows.password_hashing", "argon2"): "only who logs in has a password",
+    ("hutch.flows.password_hashing", "argon2.exceptions"): "as above",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
             ("hutch.llm.model_factory", f"hutch.llm.{module}")
-            for module in ("provider", "anthropic", "gemini", "openai_chat", "openai_responses")
+            for module in ("provider_account", "anthropic", "gemini", "openai_chat", "openai_responses")
         ),
         "the HTTP client is loaded only when a provider is asked",
     ),
-    ("hutch.gateway.auth.provider_login", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
+    ("hutch.gateway.auth.oidc_loader", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
     ("hutch.llm.prices", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
@@ -103,7 +115,7 @@ LATE = {
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
     "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
-    "hutch.edit.grammar_process": "loads the one grammar that it is started for",
+    "hutch.edit.syntax_parser_process": "loads the one grammar that it is started for",
 }
 
 

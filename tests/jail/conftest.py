@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_startup import Jailed, open_jail
 
 
 @pytest.fixture

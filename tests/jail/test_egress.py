@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_allow_list, serve_egress
-from hutch.jail.egress.addresses import is_own, parse_networks, refusal
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
+from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
 from hutch.jail.egress.client_hello import Incomplete, server_name
-from hutch.jail.egress.hosts import as_address, join_authority, parse_host
+from hutch.jail.egress.host_parsing import as_address, join_authority, parse_host
 from hutch.jail.egress.streams import Side, open_side
 from hutch.jail.egress.target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tunnel import run_tunnel

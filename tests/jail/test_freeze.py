@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import below, read
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.limits.freeze import freeze
 
 pytestmark = pytest.mark.anyio

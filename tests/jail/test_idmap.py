@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import NotFound, Unavailable
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 
 pytestmark = [
     pytest.mark.anyio,
@@ -91,7 +91,7 @@ def test_root_without_rights_is_refused_and_nothing_runs_as_root(workspace: Path
     """Without CAP_SETUID there is no unprivileged user to run as, so no jail."""
     script = (
         "import asyncio, sys, pathlib\n"
-        "from hutch.jail.jail import open_jail\n"
+        "from hutch.jail.jail_startup import open_jail\n"
         "async def main():\n"
         "    async with open_jail(pathlib.Path(sys.argv[1])) as jail: print(await jail.run(['id']))\n"
         "asyncio.run(main())\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import is_below, is_dying, kill_if_inside, members, read, tables
+from hutch.jail.jail_startup import Jailed
 
 pytestmark = pytest.mark.anyio
 

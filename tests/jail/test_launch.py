@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.jail import open_jail, start_jail
+from hutch.jail.jail_startup import open_jail, start_jail
 from hutch.jail.policy import Policy
 
 HOST = """
 import asyncio, pathlib, sys
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 async def main():
     async with open_jail(pathlib.Path(sys.argv[1])) as jail:
         await jail.run(["sh", "-c", "setsid -f sleep 8001; trap '' TERM; setsid -f sh -c 'sleep 8001'"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.interface import PIPE, Exit, LimitHit
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, Suspect, hit_by_signal, size
 from hutch.jail.policy import AGENT, GIB, MIB, Limits
 from hutch.jail.shell.shells import Shells

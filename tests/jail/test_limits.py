@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached
+from hutch.jail.command_process import Command
 from hutch.jail.interface import PIPE, Exit, Finished, LimitHit
-from hutch.jail.jail import Jailed, open_jail
-from hutch.jail.limits.meter import Mark
+from hutch.jail.jail_startup import Jailed, open_jail
+from hutch.jail.limits.enforcement import Mark
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
-from hutch.jail.process import Command
 
 pytestmark = pytest.mark.anyio
 

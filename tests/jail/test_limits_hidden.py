@@ -10,7 +10,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.interface import Exit, LimitHit, Size
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import MIB, Limits, Policy
 
 pytestmark = pytest.mark.anyio

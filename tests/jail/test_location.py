@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.jail import open_jail
-from hutch.jail.launch.identity import Identity, claim_identity
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.launch.idmap import mount, own_mount_namespace
+from hutch.jail.launch.jail_uid import Identity, claim_identity
 from hutch.jail.location import JailLocation, Namespaces, OpenLocation, to_location
 
 pytestmark = pytest.mark.anyio
@@ -160,7 +160,7 @@ HOST = """
 import asyncio, pathlib, sys
 sys.path.insert(0, sys.argv[2])
 from tests.jail.test_location import hidden_place
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 async def main():
     async with open_jail(hidden_place(pathlib.Path(sys.argv[1]))) as jail:
         process = await jail.spawn(["sleep", "8002"])

@@ -13,7 +13,7 @@ SUITES = (
         "contracts/test_jail_contract.py",
         "jail/test_seccomp.py",
         "jail/test_jail_processes.py",
-        "jail/test_oom.py",
+        "jail/test_oom_scores.py",
     ),
     tuple(
         f"jail/test_{name}.py"

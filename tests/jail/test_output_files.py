@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import open_jail
-from hutch.jail.output import Capture, OutputFiles
+from hutch.jail.command_output import Capture, OutputFiles
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT, MIB
 from hutch.jail.shell.shells import Shells
 

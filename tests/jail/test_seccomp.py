@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from hutch.jail.jail import Jailed
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.launch import seccomp
 from hutch.jail.launch.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL, Machine, program
 

@@ -15,7 +15,7 @@ from hutch.jail import open_shell
 from hutch.jail.interface import LimitHit
 from hutch.jail.jail_processes import below
 from hutch.jail.policy import AGENT, Limits, Policy
-from hutch.jail.shell.result import CommandEnded, CommandStarted, ShellEvent
+from hutch.jail.shell.command_result import CommandEnded, CommandStarted, ShellEvent
 from hutch.jail.shell.shell import Shell
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import Jailed
+from hutch.jail.jail_startup import Jailed
+from hutch.jail.shell.command_result import ShellEvent
 from hutch.jail.shell.process import ShellCwd, displayed_path
-from hutch.jail.shell.result import ShellEvent
 from hutch.jail.shell.shells import Shells
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from hutch.jail.jail import Jailed
 from hutch.jail.jail_processes import below
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.launch.teardown import Teardown
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.interface import LimitHit
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import MIB, Limits, Policy
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_startup import Jailed, open_jail
 from hutch.jail.policy import Policy
 
 pytestmark = pytest.mark.anyio

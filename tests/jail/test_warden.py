@@ -10,7 +10,7 @@ import pytest
 
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.jail.interface import Finished
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.jail_startup import Jailed, open_jail
 
 pytestmark = pytest.mark.anyio
 

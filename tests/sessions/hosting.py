@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hutch.app.local import Local
+from hutch.app.local_sessions import Local
 from hutch.app.server import open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId

@@ -34,7 +34,7 @@ from hutch.gateway.context import Server
 from hutch.sessions import requests
 from hutch.sessions.interface import Delta
 from hutch.store.inputs import Inputs, add_input
-from hutch.store.runs import Runs, add_run
+from hutch.store.run_queue import Runs, add_run
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from tests.deadline import DEADLINE_S

@@ -6,13 +6,13 @@ from hutch.domain.events import Event, InputProcessed, RunEnded, RunQueued, Sess
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
-from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import HostCallbacks, HostDependencies
+from hutch.sessions.host_dependencies import HostCallbacks, HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.live_session import LiveSession
+from hutch.sessions.update_channel import Channels
+from hutch.store.event_log import SqlLog
 from hutch.store.inputs import add_input
-from hutch.store.log import SqlLog
-from hutch.store.runs import Runs, add_run
+from hutch.store.run_queue import Runs, add_run
 from hutch.store.sessions import Sessions, add_session
 from hutch.system.clock import wall_ms
 from tests.sessions.test_worker import Held

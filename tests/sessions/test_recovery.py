@@ -34,7 +34,7 @@ from hutch.gateway.context import Server
 from hutch.sessions import requests
 from hutch.sessions.abandoned_runs import CANCELLED, abandon
 from hutch.sessions.live_session import LiveSession
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked
 from tests.sessions.hosting import call, cassette, owner, serving, state, until

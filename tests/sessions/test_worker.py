@@ -14,13 +14,13 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
-from hutch.sessions.channel import Channels
-from hutch.sessions.dependencies import Done, HostCallbacks, HostDependencies, Prepared
+from hutch.sessions.host_dependencies import Done, HostCallbacks, HostDependencies, Prepared
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.update_channel import Channels
 from hutch.sessions.worker import Worker
-from hutch.store.log import SqlLog, open_log
-from hutch.store.runs import RunCapacity, Runs, add_run
+from hutch.store.event_log import SqlLog, open_log
+from hutch.store.run_queue import RunCapacity, Runs, add_run
 from hutch.store.sessions import add_session
 from hutch.system.clock import wall_ms
 from tests.deadline import DEADLINE_S

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content
 
 COARSE = "/usr/bin/mount -t ramfs ramfs . && echo mounted && exec cat"

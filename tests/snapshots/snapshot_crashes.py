@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hutch.forge.git import Git
-from hutch.snapshots.directory import Directory
+from hutch.forge.host_git import Git
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.restore import restore

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.snapshots.base_index import BaseIndex, index_base
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.restore import fill_from_snapshot, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.examples import examples

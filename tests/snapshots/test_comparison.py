@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.snapshots.comparison import Change, changes, differences, patch
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import discard, git
 

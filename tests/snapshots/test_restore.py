@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.restore import RestoreResult, RestoreRound, restore
 from hutch.snapshots.snapshot import Content, Snapshots

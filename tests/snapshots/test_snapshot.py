@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots

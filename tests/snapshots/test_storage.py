@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import git
 

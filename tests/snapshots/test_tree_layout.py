@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutch.snapshots.git_objects import GitObjects
+from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.tree_layout import (
     EMPTY_BRANCH,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.tree_walk import TICK_NS, Clock, Descent, EntryVanished, open_file, read_all
 from tests.ordinary import place
 
@@ -119,7 +119,7 @@ def test_time_stamps_count_once_they_are_past() -> None:
 LOCKED = """
 import os, sys
 from pathlib import Path
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
 place = Path(sys.argv[1])

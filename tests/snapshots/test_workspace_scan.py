@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import describe, git, write_tree

@@ -19,9 +19,9 @@ from pathlib import Path
 from hutch.domain.audience import WHOLE
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.event_log import SqlLog, open_log
 from hutch.store.hash_chain import GENESIS, hash_payload, link
-from hutch.store.log import SqlLog, open_log
-from hutch.store.signing import is_signed_by
+from hutch.store.signed_statements import is_signed_by
 
 
 def fork(work: Coroutine[None, None, None]) -> int:

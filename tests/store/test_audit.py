@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.store.audit import MAX_TEXT_CHARS, Audit
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 
 pytestmark = pytest.mark.anyio
 

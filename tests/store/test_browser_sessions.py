@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.store.browser_sessions import ABSOLUTE_MS, MAX_AGENT_CHARS, BrowserSessions
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.users import Users
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
 from hutch.store.bulk_queries import BulkQueries
-from hutch.store.log import SqlLog
-from hutch.store.runs import add_run
+from hutch.store.event_log import SqlLog
+from hutch.store.run_queue import add_run
 from hutch.store.schema import changes, shares, users
 from hutch.store.sessions import add_session
 from hutch.store.shares import Share

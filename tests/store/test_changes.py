@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.store.changes import Changes
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 
 pytestmark = pytest.mark.anyio
 FIRST = Change(

@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.forge_request import WebhookDelivery
 from hutch.store.browser_sessions import BrowserSessions
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.login_attempts import LoginAttempts, Meter
 from hutch.store.one_time_links import Link, OneTimeLinks
 from hutch.store.users import Users

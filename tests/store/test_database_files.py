@@ -15,7 +15,7 @@ from hutch.domain.errors import DataGone, Unavailable
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.store.database_files import DatabaseFiles
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 
 from .sql import sql
 

@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from hutch.domain.audience import WHOLE, entry_json, filter_entry
-from hutch.domain.event_names import RENAMED_TYPES
 from hutch.domain.events import (
     EVENT_TYPES,
     ApprovalAnswered,
@@ -30,8 +29,9 @@ from hutch.domain.events import (
     to_json,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.old_event_names import RENAMED_TYPES
 from hutch.store.database import open_database
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 

@@ -12,8 +12,8 @@ import asyncio, sys
 from pathlib import Path
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
-from hutch.store.log import open_log
-from hutch.store.runs import Runs, add_run
+from hutch.store.event_log import open_log
+from hutch.store.run_queue import Runs, add_run
 from hutch.store.sessions import add_session
 from hutch.store.users import Users
 

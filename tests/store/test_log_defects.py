@@ -11,8 +11,8 @@ from hutch.domain.audience import WHOLE
 from hutch.domain.errors import EventsMissing, RecordDamaged, Unavailable
 from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.sessions.channel import PAGE_ENTRIES, Channels
-from hutch.store.log import SqlLog, open_log
+from hutch.sessions.update_channel import PAGE_ENTRIES, Channels
+from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
 from tests.deadline import DEADLINE_S

@@ -17,7 +17,7 @@ from hutch.domain.events import (
     ShellPrinted,
 )
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_verifier import verify_record
 from hutch.store.record_writer import write_record
 from tests.store.sql import sql

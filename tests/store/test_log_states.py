@@ -14,10 +14,10 @@ from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.log import SqlLog, open_log
+from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_export import export_record
 from hutch.store.record_verifier import verify_record
-from hutch.store.signing import Statement
+from hutch.store.signed_statements import Statement
 from tests.deadline import DEADLINE_S
 
 texts = st.one_of(st.text(max_size=20), st.just("large " * 4000))

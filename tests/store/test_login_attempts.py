@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.login_attempts import RETENTION_MS, LoginAttempts, Meter
 
 pytestmark = pytest.mark.anyio

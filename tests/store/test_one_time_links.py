@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hutch.domain.errors import Denied, NotFound
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.one_time_links import OneTimeLinks
 from hutch.store.users import Users
 

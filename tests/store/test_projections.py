@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hutch.domain.events import ModelReplied, RunEnded, RunResumed, RunStarted, SessionOpened, ToolReturned
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.log import SqlLog, open_log
-from hutch.store.usage import Usage
+from hutch.store.event_log import SqlLog, open_log
+from hutch.store.usage_totals import Usage
 from tests.deadline import DEADLINE_S
 from tests.examples import examples
 from tests.schema import place_database

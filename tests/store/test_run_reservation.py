@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
+from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.run_reservation import PREFIX, is_gone, is_reserved, reservation_name
-from hutch.store.runs import RunCapacity, Runs
 from hutch.store.sessions import Sessions
-from tests.store.test_runs import ROOM, queue
+from tests.store.test_run_queue import ROOM, queue
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from hutch.domain.events import RunQueued, SessionOpened
 from hutch.domain.forge_request import WebhookDelivery
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
+from hutch.store.event_log import SqlLog
 from hutch.store.inputs import Inputs
-from hutch.store.log import SqlLog
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.webhook_inbox import StartedByInput, StartedInSession, WebhookInbox

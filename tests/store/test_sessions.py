@@ -7,7 +7,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.ids import new_session_id
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.schema import shares, users
 from hutch.store.sessions import Sessions, add_session
 

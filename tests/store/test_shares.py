@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.shares import Shares
 from hutch.store.users import Users
 

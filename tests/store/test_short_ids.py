@@ -9,8 +9,8 @@ from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.changes import Changes
-from hutch.store.log import SqlLog
-from hutch.store.runs import add_run
+from hutch.store.event_log import SqlLog
+from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
 from hutch.store.short_ids import find_session_id, find_work_id
 from tests.store.test_changes import FIRST

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.users import Users
 
 pytestmark = pytest.mark.anyio

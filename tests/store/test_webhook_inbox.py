@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.forge_request import WebhookDelivery
-from hutch.store.log import open_log
+from hutch.store.event_log import open_log
 from hutch.store.webhook_inbox import MAX_WAIT_MS, RETENTION_MS, WebhookInbox
 from hutch.system.clock import wall_ms
 

@@ -16,11 +16,11 @@ from hutch.domain.events import (
     RunStarted,
     ToolReturned,
 )
-from hutch.store.log import SqlLog
+from hutch.store.event_log import SqlLog
 from hutch.store.projections import Projector
 from hutch.store.schema import usage
-from hutch.store.usage import UsageProjection
-from hutch.store.usage_fold import COUNTS, UsageChange, UsageState, fold_usage
+from hutch.store.usage_counting import COUNTS, UsageChange, UsageState, fold_usage
+from hutch.store.usage_totals import UsageProjection
 
 Rows = dict[tuple[str, ...], tuple[int, ...]]
 RUNS = ("run_1", "run_2")

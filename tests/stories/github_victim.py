@@ -15,7 +15,7 @@ from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession
 from hutch.flows import redelivery, sessions
 from hutch.store.inputs import Inputs
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from tests.sessions.hosting import owner, serving
 
 

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.flows import sessions
-from hutch.flows.reviews import agent
-from hutch.store.comments import Reviews
-from hutch.store.runs import Runs
+from hutch.flows.reviews import reviewing_agent
+from hutch.store.comments_and_reviews import Reviews
+from hutch.store.run_queue import Runs
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving
 
@@ -25,7 +25,7 @@ async def main(home: Path, socket: str, url: str, commit: str, pull: str, model:
         if known:
             session = known[0].session
         else:
-            session = await agent.submit(
+            session = await reviewing_agent.submit(
                 server.services, who, repository=url, commit=commit, target=pull, model=model
             )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.app.records import event_log
+from hutch.app.event_log import event_log
 from hutch.domain.change import Change
 from hutch.domain.ids import SessionId
 from hutch.store.changes import Changes

@@ -11,7 +11,7 @@ from hutch.agent.approval import Answer
 from hutch.agent.policy import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalRequested
-from hutch.flows.code_change.work import begin
+from hutch.flows.run_execution.agent_work import begin
 from hutch.llm.interface import FromTool, Request
 from tests.agent.run_setups import FunctionModel, SetupOptions, Turn, call, entries, open_setup
 

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.settings import Paths
 from hutch.store.process_lock import hold_process_lock
-from hutch.system.process import start_stamp
+from hutch.system.process_identity import start_stamp
 from hutch.system.running_server import RunningServer, ServerFiles, announced, find_server, local_token
 
 URL = "http://127.0.0.1:8484"

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.syscalls import Syscalls
 

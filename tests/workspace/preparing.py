@@ -5,9 +5,9 @@ import os
 import stat
 from pathlib import Path
 
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_record import Home
 from tests.forge.repositories import make_repository
 
 HOST = Git({"PATH": os.defpath})

@@ -18,8 +18,8 @@ from hutch.workspace.preparation.base import (
     tree_path,
 )
 from hutch.workspace.preparation.builder import prepare
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard
+from hutch.workspace.preparation.workspace_record import Home
 from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 

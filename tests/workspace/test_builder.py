@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
-from hutch.forge.progress import Progress
+from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import remove_leftovers
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home, Record
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
 from tests.forked import PLAIN, Forked, run
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project

@@ -23,7 +23,7 @@ from hutch.workspace.preparation.filler import (
     choose_mode,
     finish_or_stop,
 )
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_record import Home
 from tests.forge.repositories import make_repository
 from tests.workspace.preparing import HOST, make_home, make_project
 

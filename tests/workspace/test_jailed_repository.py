@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
 from hutch.workspace.preparation.jailed_repository import open_jailed_repository
-from hutch.workspace.preparation.repository_layout import Head, Layout, quick_head
+from hutch.workspace.preparation.repository_detection import Head, Layout, quick_head
 from tests.forge.repositories import commit, commit_tree, git, make_repository
 from tests.workspace.preparing import HOST
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.link_resolution import resolve_links
 
 

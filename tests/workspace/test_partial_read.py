@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.edit.text import Text, split_lines
-from hutch.snapshots.directory import Directory
+from hutch.edit.file_text import Text, split_lines
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.partial_read import (
     MAX_READ_BYTES,
     MAX_WHOLE_FILE_BYTES,

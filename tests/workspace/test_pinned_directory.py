@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.pinned_directory import PinnedDirectory, pin_path
 from tests.forge.repositories import commit, git, make_repository

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.quota import Quota, Usage
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base import find_base
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import (
     NEW,
     TRASH,
@@ -28,6 +27,7 @@ from hutch.workspace.preparation.removal import (
     temporary_name,
 )
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from tests.forked import PLAIN, run
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
@@ -105,7 +105,7 @@ async def test_one_that_is_open_stays(home: Home, tmp_path: Path) -> None:
 
 REMOVING = """
 import asyncio, os, pathlib, sys, threading, time
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.preparation.removal import remove_workspace
 home = Home(pathlib.Path(sys.argv[1]))
 def watch():

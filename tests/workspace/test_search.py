@@ -13,7 +13,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
 from hutch.jail.interface import Jail
-from hutch.jail.jail import open_jail
+from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace import search
 from hutch.workspace.match_lines import Line

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, Unavailable
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.tree_copy import (
     MAX_DEPTH,
     MAX_OPEN_LEVELS,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.syscalls import Syscalls
 from hutch.workspace.files.tree_move import copy_subtree, restore_missing, signature

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.uncommitted_changes import copy_changes
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home
 from tests.examples import examples
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home

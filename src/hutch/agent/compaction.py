@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hutch.agent.conversation import Conversation
-from hutch.agent.model_text import shortened, without_surrogates
+from hutch.agent.text_for_model import shortened, without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 from hutch.llm.reply import ReplyBuilder

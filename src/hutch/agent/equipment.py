@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hutch.agent.persona import Persona
 from hutch.agent.policy import Policy
 from hutch.agent.tools.interface import Tool
-from hutch.agent.tools.registry import ToolRegistry
+from hutch.agent.tools.session_tools import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,16 @@ import structlog
 from hutch.agent.approval import Approvals
 from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.limits import Spent, too_long
+from hutch.agent.limit_check import Spent, too_long
 from hutch.agent.model_reply import ask, replied
-from hutch.agent.model_text import without_surrogates
 from hutch.agent.persona import LimitSetter
 from hutch.agent.run_setup import RunSetup, UserMessage
 from hutch.agent.testing.report import Report
+from hutch.agent.text_for_model import without_surrogates
 from hutch.agent.tool_execution import ToolExecution
+from hutch.agent.tools.ask_and_finish import ASK_USER, answer_result
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import escape_surrogates, resolve_path
-from hutch.agent.tools.to_user import ASK_USER, answer_result
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
     ContextCompacted,
@@ -40,7 +40,7 @@ from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.prices import cost_usd
 from hutch.llm.reply import Reply
 from hutch.snapshots.storage import Snapshot
-from hutch.system.uninterrupted import wait_until_done
+from hutch.system.uncancellable_work import wait_until_done
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Params = ParamSpec("Params")

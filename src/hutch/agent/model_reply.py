@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from hutch.agent.model_text import without_surrogates
+from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import Call, Delta, Model, Request

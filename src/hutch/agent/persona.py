@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.limits import LimitFields
+from hutch.agent.limit_check import LimitFields
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound

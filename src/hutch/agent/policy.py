@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal, get_args
 
-from hutch.agent.command_words import Parsed, parse
-from hutch.agent.shell_words import Words
+from hutch.agent.shell_command_parser import Parsed, parse
+from hutch.agent.shell_syntax import Words
 from hutch.domain.errors import BadRequest
 from hutch.workspace.globs import glob_pattern
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.model_text import without_surrogates
+from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
 from hutch.domain.ids import SessionId
@@ -24,7 +24,7 @@ from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.interface import EventLog
-from hutch.system.uninterrupted import run_to_end
+from hutch.system.uncancellable_work import run_to_end
 
 WRITE_DELAY_S = 0.02
 logger = structlog.get_logger()

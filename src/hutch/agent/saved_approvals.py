@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from hutch.agent.policy import Rule, parse_rule
 from hutch.store.approval_rules import ApprovalRule, ApprovalRules
-from hutch.store.rows import Rows
+from hutch.store.table_access import Rows
 
 
 class SavedApprovals:

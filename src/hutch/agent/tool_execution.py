@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hutch.agent.approval import Approvals
 from hutch.agent.loop_guard import LoopGuard
 from hutch.agent.run_setup import RunSetup
-from hutch.agent.testing.changed_files import ChangedFiles
+from hutch.agent.testing.side_effects import ChangedFiles
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.events import Event, ToolCalled, ToolReturned

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.app.records import event_log
+from hutch.app.event_log import event_log
 from hutch.flows.users import Accounts
 from hutch.settings import Paths
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch.app.jails import jail_policy, open_jail
-from hutch.app.local import open_local
+from hutch.app.local_sessions import open_local
 from hutch.app.workspaces import open_workspace, settings_for
-from hutch.flows.evaluation.evaluate import EvalContext
+from hutch.flows.evaluation.evaluator import EvalContext
 from hutch.flows.evaluation.grading import CaseTests
 from hutch.jail.interface import Jail
 from hutch.settings import LoadedSettings

@@ -4,12 +4,12 @@ from functools import partial
 
 from hutch.app.models import secrets_of
 from hutch.app.repository_jail import open_git
-from hutch.forge.allowed_hosts import AllowedHosts
-from hutch.forge.forges import Forges
+from hutch.forge.forge_selection import Forges
 from hutch.forge.gh import RetryPolicy
-from hutch.forge.tokens import Tokens
-from hutch.jail.egress.addresses import refusal
-from hutch.jail.scratch_space import make_directory
+from hutch.forge.github_tokens import Tokens
+from hutch.forge.host_pinning import AllowedHosts
+from hutch.jail.egress.blocked_addresses import refusal
+from hutch.jail.process_owned_names import make_directory
 from hutch.settings import LoadedSettings, user_environment
 
 

@@ -6,9 +6,9 @@ import subprocess
 from hutch.app.forges import tokens_of
 from hutch.domain.secret_names import TOKEN_VARIABLES
 from hutch.forge.gh import GITHUB
+from hutch.forge.github_tokens import token_name
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.tokens import token_name
-from hutch.jail.probe import Check
+from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, user_environment
 
 TIMEOUT_S = 2.0

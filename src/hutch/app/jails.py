@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hutch.app.repositories import own_directories
 from hutch.jail.egress.attempt import Report
-from hutch.jail.jail import Jailed
+from hutch.jail.egress_startup import Outside
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.location import JailLocation
-from hutch.jail.network import Outside
 from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
 from hutch.workspace.admission.checked_jail import open_checked_jail

@@ -16,8 +16,8 @@ from hutch.llm.recording import RecordingModel
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, user_environment
-from hutch.store.secrets import read_secrets
 from hutch.store.vault_redactor import VaultRedactor
+from hutch.store.vault_secrets import read_secrets
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 

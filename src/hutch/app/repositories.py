@@ -6,7 +6,7 @@ from pathlib import Path
 from hutch.settings import LoadedSettings, Paths
 from hutch.workspace.admission.client_directory import check_client_directory
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.admission.repositories import Repositories
+from hutch.workspace.admission.repository_access import Repositories
 
 
 def own_directories(paths: Paths) -> OwnDirectories:

@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from hutch.agent.jail_events import as_event
+from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.recorder import Recorder
 from hutch.app import jails
 from hutch.app.workspaces import open_workspace, settings_for
 from hutch.jail.egress import EgressAttempt
-from hutch.jail.jail import Jailed
-from hutch.jail.network import Outside
-from hutch.jail.shell.result import ShellEvent
+from hutch.jail.egress_startup import Outside
+from hutch.jail.jail_startup import Jailed
+from hutch.jail.shell.command_result import ShellEvent
 from hutch.jail.shell.shells import Shells
 from hutch.sessions.sandbox import Sandbox
 from hutch.settings import LoadedSettings

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from hutch.app import models
 from hutch.app.change_context import change_context
+from hutch.app.file_retention import retention_of
+from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
-from hutch.app.hosting import local_host
-from hutch.app.network import network_cap
+from hutch.app.member_network_hosts import network_cap
 from hutch.app.repositories import repositories_of, with_fixed_roots
-from hutch.app.retention import retention_of
-from hutch.app.triggers import triggers_of, webhook_secret
-from hutch.flows.approval_files import import_approvals
-from hutch.flows.removal import finish_removals
+from hutch.app.session_host import local_host
+from hutch.flows.approval_import import import_approvals
 from hutch.flows.services import Services
+from hutch.flows.session_removal import finish_removals
 from hutch.gateway.context import Server
 from hutch.settings import LoadedSettings
+from hutch.store.event_log import open_log
 from hutch.store.integrity_check import check_integrity
-from hutch.store.log import open_log
 
 
 @asynccontextmanager

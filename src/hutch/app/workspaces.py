@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hutch.app import models
 from hutch.app.repositories import repositories_of
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.settings import LoadedSettings, user_environment
 from hutch.workspace.preparation.filler import Options
-from hutch.workspace.preparation.record import Home, Record
+from hutch.workspace.preparation.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 

@@ -99,7 +99,7 @@ def _sessions_of_server() -> Candidates:
     """The newest sessions of the server that commands use, local or remote."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.remote_sessions import remote_sessions
+        from hutch.cli.remote_completion import remote_sessions
 
         rows = remote_sessions(MAX_SESSIONS)
     else:

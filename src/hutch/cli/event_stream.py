@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from hutch.cli.client import Client, NotHutch
+from hutch.cli.api_client import Client, NotHutch
 from hutch.domain.errors import (
     Denied,
     RecordDamaged,

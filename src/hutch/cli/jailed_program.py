@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from hutch.cli import exit_codes, suspension
-from hutch.cli.descriptor_io import CHUNK_BYTES, Inlet, Outlet
+from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 from hutch.jail.interface import PIPE, Exit, Process, Reader
-from hutch.jail.jail import Jailed
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 
 MAX_REST_BYTES = 1024 * 1024  # passed on after the command's end; its children may print for ever

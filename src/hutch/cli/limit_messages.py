@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from hutch.jail.interface import Exit, LimitHit
-from hutch.jail.jail import Jailed
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.policy import PROFILES, Policy
 from hutch.settings import Settings
 

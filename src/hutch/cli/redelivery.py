@@ -6,17 +6,17 @@ from typing import Any
 
 import typer
 
-from hutch.app import records
+from hutch.app import event_log
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from hutch.cli.run_session import Where, open_and
 from hutch.cli.server_requests import find_session
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import HutchError, NotFound
-from hutch.flows.runs import find_run_id
+from hutch.flows.run_lookup import find_run_id
 from hutch.settings import LoadedSettings
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.system.terminal_text import one_line, visible
 
 POLL_INTERVAL_S = 0.2
@@ -31,7 +31,7 @@ def named_run(loaded: LoadedSettings, name: str) -> tuple[str, Where]:
 
 
 async def _here(loaded: LoadedSettings, name: str) -> str:
-    async with records.event_log(loaded.paths) as log:
+    async with event_log.event_log(loaded.paths) as log:
         return (await Runs(log).get(await find_run_id(log, name))).id
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.cli.client import FAMILIES, Client
+from hutch.cli.api_client import FAMILIES, Client
 from hutch.cli.early_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, RunSummary
@@ -26,7 +26,7 @@ from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailabl
 from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_message, no_model_on_server_message
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.signals import TERMINATION_SIGNALS
+from hutch.system.handled_signals import TERMINATION_SIGNALS
 
 STOP_TIMEOUT_S = 20.0
 Where = Literal["anywhere", "here", "server"]
@@ -230,7 +230,7 @@ class RunFollower:
         # Imported late: these load the jail.
         from hutch.app.forges import forges_of
         from hutch.app.workspaces import workspaces_of
-        from hutch.flows.uncommitted import describe_uncommitted
+        from hutch.flows.uncommitted_warning import describe_uncommitted
 
         loaded = settings.load()
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), session["repository"])

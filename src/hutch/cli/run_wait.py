@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.event_stream import follow
 from hutch.cli.render.run_output import PlainView
 from hutch.cli.render.transcript import Transcript

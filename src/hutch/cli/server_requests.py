@@ -11,7 +11,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.ids import MIN_PART_CHARS, ambiguous_id, matches_id
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from hutch import app, settings
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.early_answer import read_answer
 from hutch.cli.early_request import EarlyRequest
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update, follow
@@ -149,7 +149,7 @@ async def open_sessions(
         return
     with without_gc():
         load_structlog()
-        from hutch.cli.local_sessions import LocalSessions  # loads the jail and the agent
+        from hutch.cli.local_session_client import LocalSessions  # loads the jail and the agent
 
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)

@@ -3,7 +3,7 @@
 An event is a fact in the past tense. Its JSON is stable: fields are added, never
 renamed or dropped, and `v` rises when a field changes its meaning. An event of a
 newer Hutch that this one cannot read is kept as an `UnknownEvent`, byte for byte.
-`event_names.py` translates the types of earlier versions.
+`old_event_names.py` translates the types of earlier versions.
 """
 
 from dataclasses import dataclass, field
@@ -12,10 +12,9 @@ from typing import Annotated, Any, get_args
 import orjson
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from hutch.domain.event import Event
-from hutch.domain.event_names import current_payload, current_type
+from hutch.domain.base_event import Event
 from hutch.domain.ids import SessionId
-from hutch.domain.jail_events import (
+from hutch.domain.jail_activity_events import (
     CommandEnded,
     CommandSignalled,
     CommandStarted,
@@ -29,6 +28,7 @@ from hutch.domain.jail_events import (
     TerminalPrinted,
     TerminalResized,
 )
+from hutch.domain.old_event_names import current_payload, current_type
 from hutch.domain.run_events import (
     ApprovalAnswered,
     ApprovalRequested,

@@ -4,7 +4,7 @@ A `Redactor` finds the secret values of this installation and the patterns of
 well-known credentials. Both become one regular expression that walks a text
 once. Every repeat in it is either possessive or bounded, so a hostile text costs
 no more than an honest one of the same length. Both are searched for in the text
-itself and in views of it (`text_view`): without terminal escapes, and for known
+itself and in views of it (`visible_text`): without terminal escapes, and for known
 values without line breaks and with URL, JSON and HTML spellings decoded.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote, quote_plus
 
-from hutch.domain.credential_shapes import (
+from hutch.domain.credential_patterns import (
     CREDENTIAL_PREFIX,
     KEY_BEGIN,
     KEY_END,
@@ -24,7 +24,7 @@ from hutch.domain.credential_shapes import (
     WORD_CHARS,
     shape_patterns,
 )
-from hutch.domain.text_view import (
+from hutch.domain.visible_text import (
     BREAKS,
     CONTROLS,
     ESCAPES,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hutch.domain.patch import Side
+from hutch.domain.git_patch import Side
 
 Severity = Literal["blocker", "should", "could"]
 Verdict = Literal["approved", "changes_requested", "commented"]

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hutch.domain.event import Event
+from hutch.domain.base_event import Event
 
 
 class RunQueued(Event):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hutch.domain.event import Event
+from hutch.domain.base_event import Event
 
 
 class SessionOpened(Event):

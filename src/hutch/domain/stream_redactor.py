@@ -1,6 +1,6 @@
 """Redaction of a text that arrives in chunks."""
 
-from hutch.domain.credential_shapes import BEFORE_CREDENTIAL, KEY_END
+from hutch.domain.credential_patterns import BEFORE_CREDENTIAL, KEY_END
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor
 
 

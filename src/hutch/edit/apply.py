@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.edit.draft import Draft
-from hutch.edit.edit import Edit, Replace, parse_edit, plan_edits, without_bom
 from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Writable, Write
-from hutch.edit.operation import FileOperation
-from hutch.edit.patch import BEGIN, parse_envelope, strip_wrapper
-from hutch.edit.unified_diff import is_unified, parse_unified_diff
+from hutch.edit.file_edits import Edit, Replace, parse_edit, plan_edits, without_bom
+from hutch.edit.patch_draft import Draft
+from hutch.edit.patch_envelope import BEGIN, parse_envelope, strip_wrapper
+from hutch.edit.patch_operations import FileOperation
+from hutch.edit.unified_diff_parser import is_unified, parse_unified_diff
 
 MAX_PATCH_CHARS = 16 * 1024 * 1024
 

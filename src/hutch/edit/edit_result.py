@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hutch.edit.edit_spans import Span
 from hutch.edit.excerpt import change_window, clip, numbered_excerpt, unified_diff
 from hutch.edit.file_change import FileChange
-from hutch.edit.spans import Span
-from hutch.edit.syntax import syntax_warning
+from hutch.edit.syntax_warning import syntax_warning
 
 _MAX_NEW_LINES = 20  # shown of a new file, whose author knows the rest
 

@@ -9,10 +9,8 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from hutch.edit.indent import Shift, shift_between
-from hutch.edit.ladder import IndexedText, Rung, fold, line_key, occurrences, unfolded
-from hutch.edit.spans import Replacement
-from hutch.edit.text import (
+from hutch.edit.edit_spans import Replacement
+from hutch.edit.file_text import (
     common_ending,
     ending,
     join_lines,
@@ -20,6 +18,8 @@ from hutch.edit.text import (
     with_endings,
     without_ending,
 )
+from hutch.edit.fuzzy_match import IndexedText, Rung, fold, line_key, occurrences, unfolded
+from hutch.edit.indent_shift import Shift, shift_between
 
 MAX_MATCHES = 1_000
 _MAX_COMPARED_PAIRS = 40_000  # a larger edit keeps only its common first and last lines

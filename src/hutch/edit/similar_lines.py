@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from hutch.edit.ladder import IndexedText, Rung, occurrences
+from hutch.edit.fuzzy_match import IndexedText, Rung, occurrences
 
 _MAX_LINES = 40  # of the quote that are compared
 _MAX_VOTES = 60  # of places for one line or word

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from hutch.domain.change import Change
 from hutch.domain.redaction import Redactor
-from hutch.forge.forges import Forges
+from hutch.forge.forge_selection import Forges
 from hutch.forge.interface import Forge
 from hutch.store.changes import Changes
-from hutch.store.rows import Rows
+from hutch.store.table_access import Rows
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation
 

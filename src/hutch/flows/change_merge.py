@@ -12,11 +12,11 @@ from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.review import AGENT, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.change_lock import hold_open, recording_closure
-from hutch.flows.decider import Decider
+from hutch.flows.decision_audit import Decider
 from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.changes import Changes
-from hutch.store.comments import Reviews
-from hutch.store.rows import Rows
+from hutch.store.comments_and_reviews import Reviews
+from hutch.store.table_access import Rows
 from hutch.store.users import Users
 
 MAX_REQUEST_CHARS = 200  # of a reviewer's request

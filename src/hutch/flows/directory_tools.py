@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from hutch.agent.jail_events import as_event
+from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.recorder import Recorder
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.agent.tools.interface import Context
@@ -22,11 +22,11 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import Conflict
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
-from hutch.flows.tool_calls import Tools
+from hutch.flows.external_tool_calls import Tools
 from hutch.jail.egress.attempt import Report
-from hutch.jail.jailed import Jailed
 from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
+from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shells import Shells
 from hutch.store.interface import EventLog
 from hutch.workspace.workspace import Workspace

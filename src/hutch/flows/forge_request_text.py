@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hutch.agent.model_text import strip_escapes as legible
+from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
 from hutch.domain.forge_request import ForgeRequest
 from hutch.domain.no_model import is_offline_script

@@ -13,12 +13,12 @@ from hutch.domain.events import DeliveryEnded, DeliveryRequested, Entry, RunEnde
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Caller
-from hutch.flows.runs import read_log
+from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, run
 from hutch.sessions.abandoned_runs import DELIVERED
-from hutch.sessions.rewind import effective_entries
-from hutch.store.runs import Runs
+from hutch.sessions.rewind_point import effective_entries
+from hutch.store.run_queue import Runs
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05
 

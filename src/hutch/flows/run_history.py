@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.agent.conversation import Conversation
+from hutch.domain.change_title import first_line
 from hutch.domain.errors import NotFound
 from hutch.domain.events import (
     ChangeProposed,
@@ -15,7 +16,6 @@ from hutch.domain.events import (
     SessionEnded,
     SnapshotTaken,
 )
-from hutch.domain.title import first_line
 from hutch.llm.interface import Call
 
 BEFORE = "before the run"  # the reason of a run's first snapshot

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.network_cap import NetworkCap
-from hutch.forge.allowed_hosts import AllowedHosts
+from hutch.flows.member_network_hosts import NetworkCap
+from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.interface import SessionHost
 from hutch.store.interface import EventLog
-from hutch.store.rows import Rows
+from hutch.store.table_access import Rows
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it
 

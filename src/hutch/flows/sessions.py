@@ -29,24 +29,24 @@ from hutch.domain.inputs import (
     Undo,
 )
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
-from hutch.domain.trace import trace_id
+from hutch.domain.trace_id import trace_id
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller, ShareRole
-from hutch.flows.access import Action, check, check_may_open, no_session, reader
-from hutch.flows.pending_answers import find_question
+from hutch.flows.question_lookup import find_question
 from hutch.flows.services import Services
+from hutch.flows.session_access import Action, check, check_may_open, no_session, reader
 from hutch.flows.session_validation import check_request, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
-from hutch.sessions.undo import would_lose
+from hutch.sessions.undo_losses import would_lose
 from hutch.store.bulk_queries import BulkQueries
 from hutch.store.inputs import Inputs, session_has_ended
 from hutch.store.interface import Head
-from hutch.store.rows import ExtraWrite
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
+from hutch.store.table_access import ExtraWrite
 from hutch.system.clock import wall_ms
 
 ANSWERS_A_QUESTION = (Approve, Deny, Answer)

@@ -3,7 +3,7 @@
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Session
 from hutch.domain.user import Caller, ShareRole
-from hutch.flows.access import Action, check, no_session
+from hutch.flows.session_access import Action, check, no_session
 from hutch.flows.users import Accounts, Actor
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Share

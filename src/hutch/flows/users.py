@@ -9,13 +9,13 @@ from hutch.domain.client_address import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
 from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of
-from hutch.flows.passwords import Passwords
+from hutch.flows.password_hashing import Passwords
 from hutch.store.audit import Audit
 from hutch.store.browser_sessions import BrowserSessions
 from hutch.store.login_attempts import LoginAttempts, Meter
 from hutch.store.one_time_links import Link, OneTimeLinks
-from hutch.store.rows import Rows
 from hutch.store.shares import Shares
+from hutch.store.table_access import Rows
 from hutch.store.tokens import Token, Tokens
 from hutch.store.users import Users
 from hutch.system.clock import wall_ms

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import HutchError
-from hutch.flows.retention import remove_files
-from hutch.store.log import SqlLog
+from hutch.flows.file_retention import remove_files
+from hutch.store.event_log import SqlLog
 from hutch.store.session_expiry import IDLE_STATES
 from hutch.store.sessions import Sessions
 from hutch.system.clock import STEADY

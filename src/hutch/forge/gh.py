@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.github_failure import GitHubFailed, explain, rate_limited_until
+from hutch.forge.gh_relay import Relay
+from hutch.forge.github_errors import GitHubFailed, explain, rate_limited_until
 from hutch.forge.process_limits import limit_command, process_group
-from hutch.forge.relay import Relay
 
 GITHUB = "github.com"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
-from hutch.domain.patch import FilePatch, Patch, parse_patch
+from hutch.domain.git_patch import FilePatch, Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review
 from hutch.forge.branches import RemoteBranches, push
-from hutch.forge.github import GitHub
+from hutch.forge.github_client import GitHub
+from hutch.forge.github_tokens import own_token_name
 from hutch.forge.github_types import (
     LineComment,
     MergeMethod,
@@ -43,7 +44,6 @@ from hutch.forge.interface import (
 )
 from hutch.forge.outgoing_text import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.forge.tokens import own_token_name
 from hutch.system.clock import remaining_s, wall_ms
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}

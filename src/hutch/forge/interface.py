@@ -11,9 +11,9 @@ from typing import Literal, Protocol
 
 from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.domain.errors import Conflict
-from hutch.domain.patch import Patch
+from hutch.domain.git_patch import Patch
 from hutch.domain.review import Comment, Remark, Review
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
 
 # A request can still take effect this long after its sender was killed: GitHub times out after ten seconds.

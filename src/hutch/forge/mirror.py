@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
-from hutch.forge.git import Git, GitFailed
-from hutch.forge.progress import OnProgress
+from hutch.forge.git_progress import OnProgress
+from hutch.forge.host_git import Git, GitFailed
 from hutch.forge.repo_url import RepoUrl
 
 COMMIT = re.compile(r"[0-9a-f]{40}")

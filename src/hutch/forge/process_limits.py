@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hutch.system.uninterrupted import run_to_end
+from hutch.system.uncancellable_work import run_to_end
 
 PRLIMIT, SETPRIV = "/usr/bin/prlimit", "/usr/bin/setpriv"
 MAX_MEMORY_BYTES = 4 * 1024**3

@@ -7,25 +7,25 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from hutch.flows.users import Accounts
-from hutch.gateway import health, metrics, openapi, tracing
+from hutch.gateway import health, metrics, openapi, trace_export
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.provider_login import open_provider_login
+from hutch.gateway.auth.oidc_loader import open_provider_login
 from hutch.gateway.auth.request_filter import RequestFilter
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.endpoint import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
-from hutch.gateway.mcp import mount
-from hutch.gateway.problem import handle_problems
+from hutch.gateway.mcp import endpoint
+from hutch.gateway.problem_json import handle_problems
 from hutch.gateway.rest import (
     approvals,
+    change_comments,
     changes,
     code,
     commands,
-    comments,
-    content,
-    edits,
+    edits_and_search,
     events,
+    file_content,
     files,
     inputs,
     login,
@@ -36,7 +36,7 @@ from hutch.gateway.rest import (
     record,
     reviews,
     runs,
-    search,
+    session_search,
     sessions,
     settings,
     shares,
@@ -52,24 +52,24 @@ from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.stream_quota import StreamQuota, StreamQuotaMiddleware
 from hutch.gateway.stream.streams import Streams
-from hutch.gateway.trace_id import Traced
+from hutch.gateway.trace_middleware import Traced
 
 REST = (
     code,
     sessions,
-    search,
+    session_search,
     inputs,
     events,
     runs,
     files,
-    content,
-    edits,
+    file_content,
+    edits_and_search,
     snapshots,
     commands,
     terminals,
     preview_list,
     changes,
-    comments,
+    change_comments,
     reviews,
     record,
     personas,
@@ -95,12 +95,12 @@ def make_app(server: Server) -> FastAPI:
     authenticator = Authenticator(Accounts(server.rows), serving)
     provider = open_provider_login(server.loaded)
     measured = metrics.Metrics(server)
-    spans = tracing.open_spans(server)
-    mcp = mount.McpMount(server)
+    spans = trace_export.open_spans(server)
+    mcp = endpoint.McpMount(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        async with measured.measuring(), tracing.sending(spans, server):
+        async with measured.measuring(), trace_export.sending(spans, server):
             yield
         await mcp.close()
         await authenticator.close()
@@ -122,7 +122,7 @@ def make_app(server: Server) -> FastAPI:
     app.state.stream_quota = StreamQuota(serving.streams_per_user)
     app.state.metrics = measured
     add_routes(app)
-    app.router.routes.append(Route(mount.PATH, mcp, methods=["POST"]))
+    app.router.routes.append(Route(endpoint.PATH, mcp, methods=["POST"]))
     previews = Previews(server, authenticator, app.state.streams, app.state.stream_quota)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
@@ -139,7 +139,7 @@ def make_app(server: Server) -> FastAPI:
         is_known=authenticator.is_known,
     )
     if spans is not None:
-        app.add_middleware(tracing.Spanned, spans=spans)
+        app.add_middleware(trace_export.Spanned, spans=spans)
     app.add_middleware(Traced)
     # The last one added is the outermost.
     app.add_middleware(metrics.Measured, metrics=measured, is_preview=previews.is_named)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from hutch.domain.redaction import Redactor
 from hutch.flows.change_context import ChangeContext
+from hutch.flows.forge_triggers import Triggers
 from hutch.flows.model_list import UsableModels
 from hutch.flows.services import Services
-from hutch.flows.triggers import Triggers
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
 from hutch.store.database_files import DatabaseFiles
 from hutch.store.interface import EventLog
-from hutch.store.rows import Rows
+from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 

@@ -17,7 +17,7 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId
-from hutch.domain.jail_events import TerminalPrinted
+from hutch.domain.jail_activity_events import TerminalPrinted
 
 MAX_NAMES = 50
 MAX_RUNS = 10_000

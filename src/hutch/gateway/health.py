@@ -21,16 +21,16 @@ from pydantic import Field
 
 import hutch
 from hutch.domain.errors import HutchError
-from hutch.gateway.auth.caller import Admin
+from hutch.gateway.auth.caller_dependency import Admin
 from hutch.gateway.context import Server
-from hutch.gateway.errors import ErrorStatus
-from hutch.gateway.problem import problem
+from hutch.gateway.http_errors import ErrorStatus
+from hutch.gateway.problem_json import problem
 from hutch.gateway.responses import Out, answer
-from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
-from hutch.jail.probe import attempt, jail
+from hutch.gateway.rest.base_route import PREFIX, PROBLEMS, server_of
+from hutch.jail.machine_checks import attempt, jail
 from hutch.sessions.host import LocalHost
 from hutch.store.readiness import check_schema, check_writable
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
 CACHE_S, FAILURE_CACHE_S = 30.0, 2.0  # of a result; failures are rechecked soon

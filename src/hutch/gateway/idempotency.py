@@ -20,11 +20,11 @@ from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Caller
-from hutch.flows import changes, sessions
-from hutch.flows.access import Action, check_may_open
-from hutch.gateway.auth.caller import Writer
-from hutch.gateway.errors import KeyReused
-from hutch.store.answered_requests import (
+from hutch.flows import change_lookup, sessions
+from hutch.flows.session_access import Action, check_may_open
+from hutch.gateway.auth.caller_dependency import Writer
+from hutch.gateway.http_errors import KeyReused
+from hutch.store.idempotency_keys import (
     IN_PROGRESS,
     NOT_STORED,
     Answer,
@@ -33,7 +33,7 @@ from hutch.store.answered_requests import (
     RequestKey,
     StoredAnswer,
 )
-from hutch.store.rows import ExtraWrite, Rows
+from hutch.store.table_access import ExtraWrite, Rows
 
 SWEEP_INTERVAL_S = 600.0
 TIMEOUT_S = 30.0  # for the first of two concurrent requests
@@ -221,7 +221,7 @@ async def _authorise(request: Request, caller: Caller, action: Action) -> None:
     if session_id := names.get("session_id"):
         await sessions.allowed(services, caller, session_id, action)
     elif change_id := names.get("change_id"):
-        await changes.find(services, caller, change_id, action)
+        await change_lookup.find(services, caller, change_id, action)
     elif run_id := names.get("run_id"):
         await sessions.allowed(
             services, caller, (await sessions.run(services, caller, run_id)).session_id, action

@@ -27,14 +27,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hutch
 from hutch.domain.errors import Denied
-from hutch.domain.trace import traced
+from hutch.domain.trace_id import traced
 from hutch.gateway.auth.authenticator import client_of
-from hutch.gateway.auth.caller import authenticator_of
+from hutch.gateway.auth.caller_dependency import authenticator_of
 from hutch.gateway.context import Server
 from hutch.gateway.event_counters import Counts
 from hutch.gateway.health import database_bytes, host_of
 from hutch.gateway.stream.streams import streams_of
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 
 URL = "/metrics"

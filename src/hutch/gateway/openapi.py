@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from hutch import __version__
 from hutch.domain.events import json_schema
-from hutch.gateway.problem import Problem
+from hutch.gateway.problem_json import Problem
 from hutch.gateway.responses import to_json
 
 URL = "/api/openapi.json"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hutch.jail.egress import EgressAttempt
+    from hutch.jail.egress_startup import Outside
     from hutch.jail.interface import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
-    from hutch.jail.jail import open_jail
-    from hutch.jail.network import Outside
+    from hutch.jail.jail_startup import open_jail
     from hutch.jail.policy import Limits, Policy, profile
-    from hutch.jail.shell.result import Result
+    from hutch.jail.shell.command_result import Result
     from hutch.jail.shell.shell import Shell
     from hutch.jail.shell.shells import Shells, open_shell
     from hutch.jail.terminal import Terminal, open_terminal
@@ -42,12 +42,12 @@ __all__ = [
 
 _MODULES = {
     "egress": ("EgressAttempt",),
-    "jail": ("open_jail",),
-    "network": ("Outside",),
+    "jail_startup": ("open_jail",),
+    "egress_startup": ("Outside",),
     "policy": ("Limits", "Policy", "profile"),
     "interface": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
     "shell.shell": ("Shell",),
-    "shell.result": ("Result",),
+    "shell.command_result": ("Result",),
     "shell.shells": ("Shells", "open_shell"),
     "terminal": ("Terminal", "open_terminal"),
 }

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from hutch.domain.errors import LimitReached
+from hutch.jail.output_buffer import NO_OUTPUT, StreamOutput
 from hutch.jail.policy import Limits, Policy
-from hutch.jail.stream_output import NO_OUTPUT, StreamOutput
 
 
 class Pipe(Enum):

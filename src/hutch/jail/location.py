@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.jail.launch.identity import Identity
+from hutch.jail.launch.jail_uid import Identity
 
 
 @dataclass(frozen=True, slots=True)

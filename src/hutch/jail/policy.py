@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.launch.system import System
+from hutch.jail.launch.visible_system import System
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -13,7 +13,7 @@ import termios
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.interface import Size
-from hutch.jail.launch.identity import Identity
+from hutch.jail.launch.jail_uid import Identity
 
 TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 

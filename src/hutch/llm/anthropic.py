@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 from hutch.llm import interface
-from hutch.llm.errors import Transient
+from hutch.llm.call_normalization import CallIds, Meter, json_object
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import count, fields
 from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.tool_calls import CallIds, Meter, json_object
+from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str | None, interface.FinishReason] = {
     "end_turn": "stop",

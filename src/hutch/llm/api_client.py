@@ -13,7 +13,7 @@ import httpx2
 from hutch import __version__
 from hutch.domain.errors import Unavailable
 from hutch.llm.json_fields import as_json
-from hutch.llm.provider import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED
 
 CONNECT_TIMEOUT_S = 15.0

@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import quote
 
 from hutch.llm import interface
-from hutch.llm.errors import Transient
+from hutch.llm.call_normalization import CallIds, Meter, json_object
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
 from hutch.llm.part_order import Order, OrderedCall, TextPart, in_order
-from hutch.llm.provider import Account
-from hutch.llm.tool_calls import CallIds, Meter, json_object
+from hutch.llm.provider_account import Account
+from hutch.llm.transient_error import Transient
 
 FINISHES: dict[str, interface.FinishReason] = {
     "STOP": "stop",

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from hutch.llm.api_client import ApiClient
+from hutch.llm.call_normalization import CallIds
 from hutch.llm.interface import Delta, Request
-from hutch.llm.provider import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import check_deltas, translate_errors
-from hutch.llm.tool_calls import CallIds
 
 
 class HttpModel(ABC):

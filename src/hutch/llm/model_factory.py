@@ -97,7 +97,7 @@ def is_address(text: str) -> bool:
 
 
 def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
-    from hutch.llm.provider import Account
+    from hutch.llm.provider_account import Account
 
     if name.provider == "ollama":
         base_url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1"

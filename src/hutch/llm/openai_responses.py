@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 from hutch.llm import interface
-from hutch.llm.errors import Transient
+from hutch.llm.call_normalization import CallIds, json_arguments
 from hutch.llm.http_model import HttpModel
 from hutch.llm.json_fields import Fields, count, fields
 from hutch.llm.part_order import Order, OrderedCall, TextPart, Thought, in_order
-from hutch.llm.provider import Account
+from hutch.llm.provider_account import Account
 from hutch.llm.provider_errors import STATUSES, ErrorDetails, explain_error
-from hutch.llm.tool_calls import CallIds, json_arguments
+from hutch.llm.transient_error import Transient
 
 WITHOUT_THOUGHTS = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse a request for encrypted thoughts
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
+from hutch.llm.call_normalization import CallIds
 from hutch.llm.cassette import Cassette, Reply, When, load_cassette
-from hutch.llm.errors import TRANSIENT_STATUSES, Transient
 from hutch.llm.interface import (
     CallArguments,
     CallEnded,
@@ -28,7 +28,7 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
-from hutch.llm.tool_calls import CallIds
+from hutch.llm.transient_error import TRANSIENT_STATUSES, Transient
 
 OFFLINE = Path(__file__).with_name("offline.json")  # played when no model is configured
 DELTA_CHARS = 24

@@ -17,7 +17,7 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, 
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
-from hutch.sessions.dependencies import HostDependencies
+from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
 from hutch.sessions.live_session import LiveSession
@@ -25,9 +25,9 @@ from hutch.sessions.requests import Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
-from hutch.store.runs import RunCapacity, Runs
+from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.sessions import Sessions
-from hutch.store.unfinished_work import UnfinishedWork, find_unfinished_work
+from hutch.store.unfinished_commands import UnfinishedWork, find_unfinished_work
 from hutch.system.clock import STEADY
 
 T = TypeVar("T")

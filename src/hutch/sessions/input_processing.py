@@ -28,11 +28,11 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.surrogates import replace_surrogates
-from hutch.domain.trace import trace_id
+from hutch.domain.trace_id import trace_id
 from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, abandon, report_abandoned
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.rewind import before_last_run
-from hutch.sessions.undo import MAX_LISTED, lost_by_undo, would_lose
+from hutch.sessions.rewind_point import before_last_run
+from hutch.sessions.undo_losses import MAX_LISTED, lost_by_undo, would_lose
 from hutch.system.clock import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed

@@ -30,19 +30,19 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
-from hutch.sessions.dependencies import HostDependencies
+from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.pending_questions import Waits
 from hutch.sessions.request_handler import RequestHandler
 from hutch.sessions.requests import FindLostByUndo, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.undo import lost_by_undo
+from hutch.sessions.undo_losses import lost_by_undo
 from hutch.store.inputs import Inputs
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
-from hutch.system.uninterrupted import run_to_end
+from hutch.system.uncancellable_work import run_to_end
 
 logger = structlog.get_logger()
 

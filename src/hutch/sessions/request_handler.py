@@ -17,12 +17,16 @@ from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import StreamName
+from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.shell.background import PRECEDING_BYTES, BackgroundCommand
-from hutch.jail.shell.result import LostOutput, Result
-from hutch.jail.stream_output import INLINE_REDACTION_BYTES
+from hutch.jail.shell.command_result import LostOutput, Result
 from hutch.sessions import requests
+from hutch.sessions.listening_ports import listening
 from hutch.sessions.output_recorder import Make, OutputRecorder
-from hutch.sessions.peoples_commands import (
+from hutch.sessions.response_redaction import clean_reason, is_text, redacted
+from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.terminals import Terminals
+from hutch.sessions.user_command_changes import (
     AFTER_COMMAND,
     AFTER_RESTORE,
     AGENTS_SHELL,
@@ -30,14 +34,10 @@ from hutch.sessions.peoples_commands import (
     BEFORE_RESTORE,
     RESERVED,
 )
-from hutch.sessions.ports import listening
-from hutch.sessions.response_redaction import clean_reason, is_text, redacted
-from hutch.sessions.sandbox import Sandbox
-from hutch.sessions.terminals import Terminals
 from hutch.snapshots.storage import Snapshot
-from hutch.store.log_gaps import is_storage_failure
+from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
-from hutch.workspace.comparison import find_differences
+from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.search import hide_secrets

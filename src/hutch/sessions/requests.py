@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
-from hutch.workspace.comparison import Difference
+from hutch.workspace.diff_pages import Difference
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import Bytes

@@ -15,7 +15,7 @@ from hutch.edit.file_change import FileChange
 from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.workspace.comparison import Difference
+from hutch.workspace.diff_pages import Difference
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Entry, Page
 from hutch.workspace.files.partial_read import Bytes

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hutch.jail.jailed import Jailed
+from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shells import Shells
 from hutch.workspace.workspace import Workspace
 

@@ -19,13 +19,13 @@ from hutch.domain.events import (
 )
 from hutch.domain.untrusted_text import echo
 from hutch.jail.interface import Size
-from hutch.jail.jailed import Jailed
-from hutch.jail.jobs import JobWatch
+from hutch.jail.leftover_jobs import JobWatch
+from hutch.jail.running_jail import Jailed
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
 from hutch.sessions.output_recorder import OutputRecorder
-from hutch.sessions.peoples_commands import PROMPT
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.terminal_masking import MaskedReader, first_masked
+from hutch.sessions.user_command_changes import PROMPT
 
 MAX_TERMINALS = 16
 MAX_SIDE = 1000  # rows or columns

@@ -15,14 +15,14 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
-from hutch.domain.trace import traced
+from hutch.domain.trace_id import traced
 from hutch.sessions.abandoned_runs import CANCELLED, first_end, report_undelivered
-from hutch.sessions.dependencies import Done
-from hutch.sessions.leases import LeaseWatch
+from hutch.sessions.host_dependencies import Done
+from hutch.sessions.lease_watch import LeaseWatch
 from hutch.sessions.live_session import LiveSession
-from hutch.store.log_gaps import is_storage_failure
+from hutch.store.run_queue import RunCapacity, Runs
 from hutch.store.run_reservation import is_reserved
-from hutch.store.runs import RunCapacity, Runs
+from hutch.store.unwritten_events import is_storage_failure
 
 POLL_INTERVAL_S = (
     1.0  # of the queue without a notification: leases expire, and other processes queue runs too

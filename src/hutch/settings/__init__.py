@@ -10,7 +10,7 @@ from hutch.settings.paths import Paths, find_paths, named_server, terminal_type
 
 if TYPE_CHECKING:
     from hutch.settings.layers import LoadedSettings, load, user_environment
-    from hutch.settings.model import Settings
+    from hutch.settings.schema import Settings
 
 __all__ = [
     "LoadedSettings",

@@ -2,7 +2,7 @@
 
 A value comes from, in this order: a flag, a `HUTCH_*` variable, the user's own file,
 the repository's file, the default. Errors in the first three stop Hutch. A
-repository's file is untrusted: the rules of `repository.py` decide what it may set,
+repository's file is untrusted: the rules of `repository_file.py` decide what it may set,
 and its errors are never fatal.
 """
 
@@ -21,8 +21,10 @@ from pydantic import ByteSize, ValidationError
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
-from hutch.settings import repository
-from hutch.settings.model import (
+from hutch.settings import repository_file
+from hutch.settings.paths import Paths
+from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.schema import (
     FIELDS,
     RENAMED,
     SECTIONS,
@@ -31,8 +33,6 @@ from hutch.settings.model import (
     repository_access,
     size_text,
 )
-from hutch.settings.paths import Paths
-from hutch.settings.repository import RepositoryAccess
 from hutch.settings.validation_messages import describe
 
 MAX_REFUSALS = 20
@@ -63,7 +63,10 @@ class LoadedSettings:
     def is_from_repository(self, name: str) -> bool:
         """Whether a setting has its value from the repository."""
         origin = Path(self.origins.get(name, ""))
-        return origin.parts[-2:] == (repository.FOLDER, repository.FILE) and origin != self.paths.config_file
+        return (
+            origin.parts[-2:] == (repository_file.FOLDER, repository_file.FILE)
+            and origin != self.paths.config_file
+        )
 
     def value(self, name: str) -> Any:
         """A setting by its dotted name."""
@@ -71,8 +74,8 @@ class LoadedSettings:
 
     def with_repository(self, config: bytes) -> "LoadedSettings":
         """These settings with the content of a repository's settings file."""
-        values, path = dict(self.values), f"{repository.FOLDER}/{repository.FILE}"
-        refused = _admit(lambda: repository.parse(config), path, values)
+        values, path = dict(self.values), f"{repository_file.FOLDER}/{repository_file.FILE}"
+        refused = _admit(lambda: repository_file.parse(config), path, values)
         return _loaded(self.paths, values, refused)
 
 
@@ -105,7 +108,7 @@ def load(
     values = {name: one for layer in layers for name, one in layer.items()}
     refused = []
     if repo is not None:
-        refused = _admit(lambda: repository.read(repo), str(repository.config_file(repo)), values)
+        refused = _admit(lambda: repository_file.read(repo), str(repository_file.config_file(repo)), values)
     return _loaded(paths, values, refused)
 
 
@@ -142,7 +145,8 @@ def _user_file(path: Path) -> dict[str, SourcedValue]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise BadRequest(
-            f"{path} is not valid TOML: {repository.describe_toml_error(error)}. Correct it or move it away."
+            f"{path} is not valid TOML: {repository_file.describe_toml_error(error)}. "
+            "Correct it or move it away."
         ) from None
 
 
@@ -198,7 +202,7 @@ def _admit(read: Callable[[], Mapping[str, Any]], path: str, values: dict[str, S
     """Add the settings that a repository may set to `values`; return a sentence about each other one."""
     try:
         requested = _flat(read(), path)
-    except repository.UnusableFile as error:
+    except repository_file.UnusableFile as error:
         return [f"{path!r} is ignored: {error}."]
     present = _validated(values)
     refused = []
@@ -225,7 +229,7 @@ def _refusal(name: str, requested: SourcedValue, present: Settings) -> str:
     if problem := _problem(name, requested):
         return problem[0].lower() + problem[1:]
     now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: requested}))
-    if repository_access(name) is RepositoryAccess.TIGHTEN and not repository.is_tighter(new, now):
+    if repository_access(name) is RepositoryAccess.TIGHTEN and not repository_file.is_tighter(new, now):
         return f"a repository may only tighten it, and it is {_quote_value(name, now)}"
     return ""
 

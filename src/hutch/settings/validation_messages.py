@@ -2,7 +2,7 @@
 
 from pydantic_core import ErrorDetails
 
-from hutch.settings.model import size_text
+from hutch.settings.schema import size_text
 from hutch.settings.value_types import SIZE_HINT
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.forge.git import Git
-from hutch.snapshots.git_objects import GitObjects
+from hutch.forge.host_git import Git
+from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.storage import Snapshot, Storage
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items
 from hutch.system.chunks import sort_in_chunks

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.snapshots.storage import Storage
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
-from hutch.system.uninterrupted import run_in_thread
+from hutch.system.uncancellable_work import run_in_thread
 
 MAX_PACKS = 50
 TIMEOUT_S = 3600.0

@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
-from hutch.snapshots.git_objects import CHUNK_BYTES, KINDS, object_name
+from hutch.snapshots.git_object_reader import CHUNK_BYTES, KINDS, object_name
 from hutch.system.atomic_file import sync_directory
 from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, sort_in_chunks
 

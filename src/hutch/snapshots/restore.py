@@ -18,9 +18,9 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.entry_reader import KINDS
-from hutch.snapshots.git_objects import GitObjects
+from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.snapshots.tree_layout import (

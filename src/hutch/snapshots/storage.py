@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
-from hutch.snapshots.directory import to_hutch_error
-from hutch.snapshots.git_objects import GitObjects
+from hutch.snapshots.confined_directory import to_hutch_error
+from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.tree_layout import Branch, read_snapshot_tree
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, try_lock

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, GitObjects, format_tree
+from hutch.snapshots.git_object_reader import EMPTY_TREE, GITLINK, LINK, TREE, GitObjects, format_tree
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.system.chunks import chunks, sort_in_chunks
 

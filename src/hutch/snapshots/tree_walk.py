@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 OPEN_ALWAYS, OPEN_EVERY, OPEN_LAST = (

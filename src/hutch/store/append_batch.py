@@ -14,10 +14,10 @@ from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.blobs import Blobs
 from hutch.store.hash_chain import hash_payload, link, new_salts
 from hutch.store.interface import Head
-from hutch.store.log_gaps import Gaps
 from hutch.store.log_limit import Omitted, check_capacity, is_omitted
 from hutch.store.record_format import EVENT_TYPE, MAX_PAYLOAD_BYTES, InvalidRecord, check_payload
 from hutch.store.transaction import LogState, Transaction
+from hutch.store.unwritten_events import Gaps
 from hutch.system.clock import wall_ms
 
 INLINE_BYTES = 16 * 1024

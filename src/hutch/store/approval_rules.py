@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, delete, insert, select
 
 from hutch.domain.errors import LimitReached, NotFound
-from hutch.store.rows import Rows
 from hutch.store.schema import approval_rules
+from hutch.store.table_access import Rows
 
 MAX_RULES = 1000  # per user
 MAX_BYTES = 1 << 17

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import insert, select
 
-from hutch.store.rows import Rows
 from hutch.store.schema import audit
+from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 MAX_TEXT_CHARS = 200

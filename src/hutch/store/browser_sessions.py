@@ -6,10 +6,10 @@ from typing import Any, Literal
 from sqlalchemy import delete, insert, select, update
 
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
-from hutch.domain.secret import hash_of, new_secret
+from hutch.domain.random_secret import hash_of, new_secret
 from hutch.domain.user import User
-from hutch.store.rows import Rows
 from hutch.store.schema import browser_sessions, users
+from hutch.store.table_access import Rows
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000

@@ -10,11 +10,11 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
 from hutch.store.interface import Head
 from hutch.store.log_reader import to_head
-from hutch.store.rows import Rows
-from hutch.store.runs import read_run
+from hutch.store.run_queue import read_run
 from hutch.store.schema import changes, logs, runs, sessions, shares, users
 from hutch.store.sessions import read_session
 from hutch.store.shares import Share
+from hutch.store.table_access import Rows
 
 Ids = Collection[str]
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Select, insert, or_, select, update
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import ambiguous_id, resolve_id
-from hutch.store.rows import Rows
 from hutch.store.schema import changes, sessions, shares, users
+from hutch.store.table_access import Rows
 
 
 async def _select(rows: Rows, statement: Select[Any]) -> list[Change]:

@@ -20,7 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.store.database_files import damage_mark
 from hutch.store.schema import REVISIONS
-from hutch.store.wal_index import find_missing_frames
+from hutch.store.wal_loss_check import find_missing_frames
 from hutch.system.file_lock import locked
 
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user

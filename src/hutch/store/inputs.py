@@ -7,10 +7,10 @@ from sqlalchemy import Connection, func, insert, select, update
 from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun, SessionInput
-from hutch.store.rows import ExtraWrite, Rows
-from hutch.store.runs import add_run
+from hutch.store.run_queue import add_run
 from hutch.store.schema import inputs
 from hutch.store.sessions import find_session
+from hutch.store.table_access import ExtraWrite, Rows
 from hutch.system.clock import wall_ms
 
 

@@ -12,7 +12,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import Record
-from hutch.store.signing import Statement
+from hutch.store.signed_statements import Statement
 
 
 @dataclass(frozen=True, slots=True)

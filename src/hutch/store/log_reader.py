@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Row, func, select
 
 from hutch.domain.errors import EventsMissing, NotFound
-from hutch.domain.event_names import current_payload, current_type
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
+from hutch.domain.old_event_names import current_payload, current_type
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.hash_chain import Record
 from hutch.store.interface import Head
 from hutch.store.schema import events, logs, public_keys, statements
-from hutch.store.signing import Statement
+from hutch.store.signed_statements import Statement
 
 PAGE_BYTES = 512 * 1024  # the memory cost of a follower that does not read
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from hutch.store.rows import Rows
 from hutch.store.schema import login_attempts
+from hutch.store.table_access import Rows
 from hutch.system.clock import STEADY, SteadyClock
 
 RETENTION_MS = 24 * 3600 * 1000

@@ -7,12 +7,12 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
-from hutch.domain.secret import INVITE, LINK, hash_of, new_secret
+from hutch.domain.random_secret import INVITE, LINK, hash_of, new_secret
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Role, ShareRole, User
-from hutch.store.rows import Rows
 from hutch.store.schema import links
 from hutch.store.shares import set_share
+from hutch.store.table_access import Rows
 from hutch.store.users import add_user
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 

@@ -21,8 +21,8 @@ from hutch.domain.events import Entry, ErasedEvent, Event, UnknownEvent, from_js
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.interface import Listener
-from hutch.store.rows import Rows
 from hutch.store.schema import events, logs, projections, stale_projections
+from hutch.store.table_access import Rows
 
 BATCH_EVENTS = 500
 MAX_SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read delays the checkpoints of the database

@@ -3,8 +3,8 @@
 from sqlalchemy import Connection, delete, insert, text
 
 from hutch.domain.errors import Unavailable
-from hutch.store.rows import Rows
 from hutch.store.schema import REVISIONS, answered_requests
+from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 

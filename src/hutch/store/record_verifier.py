@@ -29,7 +29,7 @@ from hutch.store.record_format import (
     parse_manifest,
     parse_statement,
 )
-from hutch.store.signing import Kind, Statement, is_signed_by
+from hutch.store.signed_statements import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
 LINE_LIMIT_BYTES = 2 * MAX_PAYLOAD_BYTES + 4096  # a payload of only quotes, and the other fields

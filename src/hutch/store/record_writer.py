@@ -29,7 +29,7 @@ from hutch.store.record_format import (
     manifest_line,
     statement_line,
 )
-from hutch.store.signing import Statement
+from hutch.store.signed_statements import Statement
 
 CHUNK_BYTES = 1024 * 1024
 

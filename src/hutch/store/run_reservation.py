@@ -8,7 +8,7 @@ When the process has ended they are paused, so that no unwatched work costs mone
 import os
 import socket
 
-from hutch.system.process import start_stamp
+from hutch.system.process_identity import start_stamp
 
 PREFIX = "run@"
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from hutch.store.columns import ROW, numbers, text_keys, texts
+from hutch.store.shared_columns import ROW, numbers, text_keys, texts
 
 REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
 """Every schema revision, oldest first; the last is the one this code needs."""

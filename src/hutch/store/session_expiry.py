@@ -5,9 +5,9 @@ from sqlalchemy import Connection, func, select, update
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session, SessionState
 from hutch.store.inputs import count_unprocessed
-from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import read_session
+from hutch.store.table_access import Rows
 
 IDLE_STATES: tuple[SessionState, ...] = ("parked", "ended")  # no work is in progress in these
 ONCE = '%"once": true%'  # as serialised in JSON; a quote inside a text is escaped

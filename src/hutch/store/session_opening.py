@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 from hutch.domain.events import Event
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.interface import EventLog
-from hutch.store.rows import ExtraWrite
-from hutch.store.runs import add_run
+from hutch.store.run_queue import add_run
 from hutch.store.sessions import add_session
+from hutch.store.table_access import ExtraWrite
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from hutch.domain.ids import SessionId
-from hutch.store.rows import Rows
 from hutch.store.schema import answered_requests, changes, reviews, runs, sessions
+from hutch.store.table_access import Rows
 
 
 @dataclass(frozen=True, slots=True)

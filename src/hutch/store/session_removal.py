@@ -4,8 +4,8 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.session import Session, SessionInput
-from hutch.store.rows import Rows
 from hutch.store.schema import inputs, runs, session_removals, sessions, shares
+from hutch.store.table_access import Rows
 
 
 class PendingRemoval:

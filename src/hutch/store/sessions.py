@@ -12,8 +12,8 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, Session, SessionState
 from hutch.domain.untrusted_text import echo
-from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
+from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 ENDED_STATES = ("ended",)

@@ -8,8 +8,8 @@ from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import ShareRole
-from hutch.store.rows import Rows
 from hutch.store.schema import shares
+from hutch.store.table_access import Rows
 from hutch.store.users import get_user
 from hutch.system.clock import wall_ms
 

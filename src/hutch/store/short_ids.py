@@ -3,8 +3,8 @@
 from sqlalchemy import ColumnElement, desc, select, union
 
 from hutch.domain.ids import resolve_id
-from hutch.store.rows import Rows
 from hutch.store.schema import changes, logs, runs
+from hutch.store.table_access import Rows
 
 
 async def find_session_id(rows: Rows, name: str) -> str | None:

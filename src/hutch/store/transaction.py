@@ -16,7 +16,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS
 from hutch.store.interface import Head
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
-from hutch.store.signing import Statement
+from hutch.store.signed_statements import Statement
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
 

@@ -9,8 +9,8 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.ids import UserId, new_user_id
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Role, User, name_key, parse_name
-from hutch.store.rows import Rows
 from hutch.store.schema import identities, users
+from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms
 
 _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from hutch.domain.forge_request import WebhookDelivery
 from hutch.domain.session import SessionInput
-from hutch.store.rows import Rows
 from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession
+from hutch.store.table_access import Rows
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 RETENTION_MS = 400 * 24 * 3600 * 1000

@@ -15,7 +15,7 @@ from pathlib import Path
 import hutch
 from hutch.system.atomic_file import write_private
 from hutch.system.clock import wall_ms
-from hutch.system.process import start_stamp
+from hutch.system.process_identity import start_stamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ link may be swapped afterwards. `Directory` keeps a path inside at the moment of
 from collections.abc import Sequence
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 
 MAX_LINKS = 40  # the kernel's limit
 

@@ -12,9 +12,9 @@ from itertools import groupby
 
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import CUT_CONTEXT_CHARS, mask_across
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
+from hutch.workspace.files.change_planning import open_file
 from hutch.workspace.files.partial_read import MAX_WHOLE_FILE_BYTES
-from hutch.workspace.files.pending_change import open_file
 from hutch.workspace.match_lines import Line, Mask, adjacent_blocks, split_cut_note
 
 AROUND_LINES = 2048  # surrounding lines that are read at most

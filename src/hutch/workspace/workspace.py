@@ -20,28 +20,28 @@ from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unav
 from hutch.edit.apply import apply_patch, edit_file
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange, Move, Operation, Write
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.jail.interface import Jail
 from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
-from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
 from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
-from hutch.system.uninterrupted import run_in_thread, wait_until_done
+from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import search
+from hutch.workspace.files.change_watcher import Changed, watching
 from hutch.workspace.files.files import Files, PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
-from hutch.workspace.files.watch import Changed, watching
 from hutch.workspace.link_resolution import resolve_links
 from hutch.workspace.match_lines import Mask
 from hutch.workspace.preparation.base import open_index
 from hutch.workspace.preparation.quota import Quota
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
+from hutch.workspace.preparation.workspace_record import Home, Record
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")

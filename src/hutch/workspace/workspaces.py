@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
-from hutch.forge.git import Git
-from hutch.forge.progress import OnProgress
+from hutch.forge.git_progress import OnProgress
+from hutch.forge.host_git import Git
 from hutch.forge.repo_url import RepoUrl
-from hutch.workspace.admission.repositories import Repositories
+from hutch.workspace.admission.repository_access import Repositories
 from hutch.workspace.fork import fork
 from hutch.workspace.preparation.builder import Complete, prepare, same_record
 from hutch.workspace.preparation.disk_use import disk_bytes, last_used_ms
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
 from hutch.workspace.preparation.workspace_mount import open_workspace
+from hutch.workspace.preparation.workspace_record import Home, Record
 from hutch.workspace.workspace import SnapshotLimits, Workspace, open_mounted
 
 Clean = Callable[[str], str]

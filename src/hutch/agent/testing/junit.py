@@ -9,7 +9,7 @@ of element names, and a tag or text of more than a few MiB.
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from hutch.agent.testing.failure import MAX_CHARS, failure
+from hutch.agent.testing.failure_message import MAX_CHARS, failure
 from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.tally import Tally
 

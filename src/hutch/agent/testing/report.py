@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hutch.agent.model_text import shortened
 from hutch.agent.testing.error_line import error_line
+from hutch.agent.text_for_model import shortened
 
 SHOWN_FAILURES = 5
 SHOWN_CHARS = 1200  # of one failure

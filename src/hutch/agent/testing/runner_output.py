@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from hutch.agent.testing.failure import failure, own_path
+from hutch.agent.testing.failure_message import failure, own_path
 from hutch.agent.testing.junit import junit
 from hutch.agent.testing.report import Counts, Failure
-from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import Tally
+from hutch.agent.testing.unknown_runner_output import summary
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes far more memory than its bytes

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hutch.agent.long_outputs import save_output
-from hutch.agent.model_text import strip_escapes
 from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
 from hutch.agent.testing.runner_detection import Runner
 from hutch.agent.testing.runner_output import MAX_BYTES, READERS
+from hutch.agent.text_for_model import strip_escapes
 from hutch.domain.errors import NotFound
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.limits.limit_hits import size

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from hutch.agent.long_outputs import save_output
-from hutch.agent.model_text import shortened, strip_escapes
+from hutch.agent.text_for_model import shortened, strip_escapes
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt
+from hutch.jail.output_buffer import INLINE_REDACTION_BYTES
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.jail.shell.result import Result
+from hutch.jail.shell.command_result import Result
 from hutch.jail.shell.shell import Shell
 from hutch.jail.shell.shells import Shells
-from hutch.jail.stream_output import INLINE_REDACTION_BYTES
 
 YIELD_S = 20.0
 SHOWN_CHARS = 10_000  # of all output

@@ -1,13 +1,13 @@
 """The tools that come with Hutch, in the order in which models see them."""
 
+from hutch.agent.tools.ask_and_finish import AskUser, Finish
 from hutch.agent.tools.bash import Bash, BashKill, BashOutput
 from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
 from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.read_file import ReadFile
-from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.run_tests import RunTests
 from hutch.agent.tools.search import Glob, GrepTool
-from hutch.agent.tools.to_user import AskUser, Finish
+from hutch.agent.tools.session_tools import ToolRegistry
 
 TOOLS: tuple[Tool, ...] = (
     ReadFile(),

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import Jail, StreamName
-from hutch.jail.shell.result import LostOutput
+from hutch.jail.shell.command_result import LostOutput
 from hutch.jail.shell.shells import Shells
 from hutch.workspace.workspace import Workspace
 

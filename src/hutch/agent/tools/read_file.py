@@ -9,7 +9,7 @@ from pydantic import Field
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import existing
 from hutch.domain.redaction import mask_across
-from hutch.edit.text import split_lines, without_ending
+from hutch.edit.file_text import split_lines, without_ending
 from hutch.workspace.files.partial_read import Binary, Lines
 
 MAX_LINES = 1000

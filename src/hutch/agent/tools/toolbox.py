@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hutch.agent.model_text import shortened
+from hutch.agent.text_for_model import shortened
 from hutch.agent.tools.interface import Arguments, Context, Tool, ToolResult
 from hutch.agent.tools.paths import SURROGATES, escape_surrogates
 from hutch.domain import validation_messages

@@ -11,9 +11,9 @@ import typer
 from hutch import settings
 from hutch.agent.policy import Rule
 from hutch.agent.saved_approvals import SavedApprovals, parse_approval, to_text
-from hutch.app.records import event_log
+from hutch.app.event_log import event_log
 from hutch.domain.errors import BadRequest
-from hutch.flows.approval_files import import_approvals
+from hutch.flows.approval_import import import_approvals
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.system.terminal_text import printable

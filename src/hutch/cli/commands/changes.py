@@ -12,7 +12,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import records
+from hutch.app import event_log
 from hutch.app.change_context import change_context
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import named_run, redeliver
@@ -23,11 +23,11 @@ from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
 from hutch.flows import change_merge
-from hutch.flows.reviews import people
+from hutch.flows.reviews import user_reviews
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.store.changes import Changes
-from hutch.store.comments import Comments, Reviews
+from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.system.terminal_text import visible
 
 app = typer.Typer(
@@ -51,7 +51,7 @@ def list_(
     loaded = _load()
 
     async def work() -> list[Change]:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             return await Changes(rows).list(limit=MAX_COUNT)
 
     found = asyncio.run(work())
@@ -78,7 +78,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     loaded = _load()
 
     async def work() -> Change:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             return await change_merge.refresh(change_context(loaded, rows), await Changes(rows).find(name))
 
     change = asyncio.run(work())
@@ -126,7 +126,7 @@ def diff(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> bytes:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             return await change_merge.diff(change_context(loaded, rows), await Changes(rows).find(name))
 
     change_lines.write_patch(asyncio.run(work()))
@@ -143,7 +143,7 @@ def comments_(
     loaded = _load()
 
     async def work() -> tuple[list[Review], list[Comment]]:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
             about = await Comments(rows).of_change(change.id, resolved=None if everything else False)
             return await Reviews(rows).of_change(change.id), about
@@ -194,9 +194,11 @@ def comment(
     )
 
     async def work() -> tuple[Comment, str]:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
-            return await people.comment(change_context(loaded, rows), change, remark, author=_me(loaded))
+            return await user_reviews.comment(
+                change_context(loaded, rows), change, remark, author=_me(loaded)
+            )
 
     made, url = asyncio.run(work())
     typer.echo(json.dumps(asdict(made) | ({"url": url} if url else {})) if as_json else made.id)
@@ -212,7 +214,7 @@ def resolve(
     loaded = _load()
 
     async def work() -> None:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
             await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
@@ -249,9 +251,9 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
     loaded = _load()
 
     async def work() -> Review:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
-            return await people.judge(
+            return await user_reviews.judge(
                 change_context(loaded, rows), change, verdict, author=_me(loaded), body=body
             )
 
@@ -294,7 +296,7 @@ def merge(
 
     async def work() -> change_merge.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             found = await Changes(rows).find(name)
             return await change_merge.merge(
                 change_context(loaded, rows), found, strategy=how, force=force, author=by
@@ -321,7 +323,7 @@ def close(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> tuple[str, str]:
-        async with records.event_log(loaded.paths) as rows:
+        async with event_log.event_log(loaded.paths) as rows:
             found = await Changes(rows).find(name)
             return found.id, await change_merge.close(change_context(loaded, rows), found)
 

@@ -17,8 +17,8 @@ from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
 from hutch.domain.secret_names import check_known
-from hutch.settings.model import FIELDS, environment_variable, size_text
-from hutch.store.signing import Signer
+from hutch.settings.schema import FIELDS, environment_variable, size_text
+from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
 
 app = typer.Typer(

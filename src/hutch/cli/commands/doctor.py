@@ -24,13 +24,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from hutch.app.doctor import check_own_model, installation
+from hutch.app.doctor_inputs import check_own_model, installation
 from hutch.app.github_check import check_github
 from hutch.cli import exit_codes
 from hutch.cli.render.console import Terminal
 from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.checks.repository import check_repository
-from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
+from hutch.jail.machine_checks import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import LoadedSettings, find_paths, load
 from hutch.store.read_only_queries import (
     DatabaseUnreadable,

@@ -24,10 +24,10 @@ from hutch.domain.events import Event
 from hutch.domain.money import dollars
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
-from hutch.flows.evaluation.evaluate import EvalOptions, NoModel, Result, evaluate
-from hutch.flows.evaluation.evaluate import report as make_report
+from hutch.flows.evaluation.evaluator import EvalOptions, NoModel, Result, evaluate
+from hutch.flows.evaluation.evaluator import report as make_report
 from hutch.system.atomic_file import replace_file
-from hutch.system.signals import TERMINATION_SIGNALS, is_handled
+from hutch.system.handled_signals import TERMINATION_SIGNALS, is_handled
 
 STATUS_INTERVAL_S = 30.0  # between status lines where none can be overwritten
 MAX_REASON_CHARS = 100

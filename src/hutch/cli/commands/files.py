@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.cli.client import Client, path_of
+from hutch.cli.api_client import Client, path_of
 from hutch.cli.server_requests import Json, SessionName, ask, find_session
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.system.terminal_text import visible

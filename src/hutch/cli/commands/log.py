@@ -14,18 +14,18 @@ import typer
 
 from hutch import app, settings
 from hutch.cli import exit_codes
-from hutch.cli.local_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
+from hutch.cli.local_event_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.render.event_line import Names, event_line, utc_time
-from hutch.cli.render.layout import UNBOUNDED
 from hutch.cli.render.session_rows import log_table
+from hutch.cli.render.terminal_lines import UNBOUNDED
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
+from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog, Head
-from hutch.store.log import SqlLog
 from hutch.store.log_defects import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users

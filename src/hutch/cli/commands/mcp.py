@@ -15,16 +15,16 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app.repositories import check_directory
 from hutch.cli import exit_codes
-from hutch.cli.descriptor_io import Inlet, Outlet
+from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.gateway.mcp.greeting import MAX_BYTES, Greeting, greet, instructions
 from hutch.jail.policy import WORKSPACE
 from hutch.system.fast_imports import load_structlog, without_gc
-from hutch.system.signals import TERMINATION_SIGNALS
+from hutch.system.handled_signals import TERMINATION_SIGNALS
 
 if TYPE_CHECKING:
-    from hutch.flows.tool_calls import Tools
+    from hutch.flows.external_tool_calls import Tools
 
 app = typer.Typer(
     help="Serve the jailed tools to editors and other agents.", no_args_is_help=True, add_completion=False
@@ -133,7 +133,7 @@ async def _by_pipes(loaded: Loaded, options: ServeOptions, stdin: int, stdout: i
 def _load_library() -> ServeStream:
     """Import the library, which takes about a second, while the jail is opened."""
     with without_gc():
-        from hutch.gateway.mcp.server import serve_stream
+        from hutch.gateway.mcp.agent_tool_server import serve_stream
 
     return serve_stream
 
@@ -152,11 +152,11 @@ async def _receive_first(
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
-    from hutch.app import tools
-    from hutch.gateway.mcp import http as mcp_http
+    from hutch.app import directory_tools
+    from hutch.gateway.mcp import local_http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        stored = None if no_token else tools.find_mcp_token(loaded)
+        stored = None if no_token else directory_tools.find_mcp_token(loaded)
         token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
@@ -172,10 +172,10 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.app import tools
+        from hutch.app import directory_tools
 
     wiring.configure_logs(loaded)
-    wired = tools.directory_tools(
+    wired = directory_tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
     return wired.open(options.directory)

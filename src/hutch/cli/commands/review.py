@@ -12,9 +12,9 @@ import typer
 from hutch import app, settings
 from hutch.app.change_context import change_context
 from hutch.cli import exit_codes
-from hutch.cli.client import FAMILIES
+from hutch.cli.api_client import FAMILIES
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
-from hutch.cli.local_sessions import LocalSessions
+from hutch.cli.local_session_client import LocalSessions
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.run_session import RunFollower
 from hutch.cli.run_wait import AwaitedRun
@@ -24,11 +24,11 @@ from hutch.domain.ids import SessionId
 from hutch.domain.no_model import BY_FIELD, no_model_message, no_model_on_server_message
 from hutch.domain.review import Remark, Review
 from hutch.domain.run_limits import RunLimits
-from hutch.flows.reviews import agent
+from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.publication import find_existing_review
 from hutch.flows.reviews.subject import find_change_at, find_subject
-from hutch.flows.runs import read_log
-from hutch.store.comments import Reviews
+from hutch.flows.run_lookup import read_log
+from hutch.store.comments_and_reviews import Reviews
 from hutch.system.terminal_text import visible
 
 
@@ -89,7 +89,7 @@ async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
             if before is not None:
                 note = f"Already reviewed at {before.commit[:12]}. Use --again to review it once more."
                 return _print_review(before, [], as_json, note)
-        session = await agent.submit(
+        session = await reviewing_agent.submit(
             local.services,
             local.caller,
             repository=repository,
@@ -125,10 +125,12 @@ class ReviewFollower(RunFollower):
         if review is None:  # it ended without a verdict
             return exit_codes.OUTCOMES.get(self._story.outcome, exit_codes.UNAVAILABLE)
         entries = await read_log(local.log, SessionId(self.id))
-        return _print_review(review, agent.remarks_in(entries, run_id), self._as_json)
+        return _print_review(review, reviewing_agent.remarks_in(entries, run_id), self._as_json)
 
     async def _interrupted(self, view: JsonView | PlainView) -> int:
-        if self._story.outcome in agent.FINISHED:  # finish publishing a review that others may already see
+        if (
+            self._story.outcome in reviewing_agent.FINISHED
+        ):  # finish publishing a review that others may already see
             await self._wait_for_end()
             return await self._end(view)
         await self._stop()
@@ -143,7 +145,7 @@ class AwaitedReview(AwaitedRun):
         kind, outcome = event.get("type"), str(event.get("outcome"))
         if kind in ("review.submitted", "delivery.ended"):
             return exit_codes.OK
-        if kind == "run.ended" and outcome not in agent.FINISHED:
+        if kind == "run.ended" and outcome not in reviewing_agent.FINISHED:
             return exit_codes.OUTCOMES.get(outcome, exit_codes.UNAVAILABLE)
         return exit_codes.OUTCOMES["cancelled"] if kind == "session.ended" else None
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.cli.copy_consent import may_copy
+from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.session_options import expand_home
 from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest

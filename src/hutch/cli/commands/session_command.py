@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.server_requests import ask, find_session
 from hutch.cli.signals import on_signals
 

@@ -10,7 +10,7 @@ from hutch import app, settings
 from hutch.system.terminal_text import visible
 
 if TYPE_CHECKING:
-    from hutch.flows.retention import Gone
+    from hutch.flows.file_retention import Gone
 
 
 def prune_command(
@@ -22,8 +22,8 @@ def prune_command(
     For sessions of `POST /api/code`, sessions.code_retention_hours applies. A server does the same when it
     starts, and every hour. The logs stay; `hutch prune` erases their content.
     """
-    from hutch.app.records import event_log
-    from hutch.app.retention import retention_of
+    from hutch.app.event_log import event_log
+    from hutch.app.file_retention import retention_of
 
     loaded = settings.load()
     app.configure_logs(loaded)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hutch.cli.client import Client, path_of
+from hutch.cli.api_client import Client, path_of
 from hutch.cli.server_requests import Json, SessionName, ask, find_session, short
 from hutch.domain.errors import BadRequest, Denied
 from hutch.system.terminal_text import visible

@@ -17,12 +17,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
-from hutch.cli.descriptor_io import Inlet, Outlet
+from hutch.cli.api_client import Client
+from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.server_address import API
-from hutch.cli.server_certificates import trusted
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals import on_signals
+from hutch.cli.trusted_certificates import trusted
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 

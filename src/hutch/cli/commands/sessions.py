@@ -11,14 +11,14 @@ import typer
 
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.commands.attach import attach, attach_command
 from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Net, PlainDirectory, Timeout
 from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
-from hutch.cli.copy_consent import may_copy
-from hutch.cli.input_result import describe_effect, newest_snapshot
-from hutch.cli.local_log import is_new, stored_sessions
+from hutch.cli.directory_copy_consent import may_copy
+from hutch.cli.input_effect import describe_effect, newest_snapshot
+from hutch.cli.local_event_log import is_new, stored_sessions
 from hutch.cli.render.delivery import delivery_lines
 from hutch.cli.render.session_rows import age, state_of, table
 from hutch.cli.run_wait import AwaitedRun, wait_for

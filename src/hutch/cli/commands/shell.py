@@ -19,7 +19,7 @@ import typer
 from hutch import app, settings
 from hutch.app import jails
 from hutch.cli import exit_codes
-from hutch.cli.descriptor_io import Inlet
+from hutch.cli.async_stdio import Inlet
 from hutch.cli.git_author import author
 from hutch.cli.hangup import is_gone
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
@@ -29,7 +29,7 @@ from hutch.cli.user_terminal import OwnTerminal, known_type
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.interface import Exit
-from hutch.jail.jail import Jailed
+from hutch.jail.jail_startup import Jailed
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
 

@@ -11,8 +11,8 @@ import typer
 
 from hutch import settings
 from hutch.cli import exit_codes
-from hutch.cli.client import Client
-from hutch.cli.login_notice import other_server
+from hutch.cli.api_client import Client
+from hutch.cli.other_server_notice import other_server
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.server_address import Address, no_local_token
 from hutch.domain.errors import Denied, HutchError

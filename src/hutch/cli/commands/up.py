@@ -24,9 +24,9 @@ from hutch.domain.errors import Conflict, Unavailable
 from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
 from hutch.system.fast_imports import without_gc
+from hutch.system.handled_signals import is_handled
 from hutch.system.queued_output import drain_output, queue_output
 from hutch.system.running_server import find_server
-from hutch.system.signals import is_handled
 
 START_TIMEOUT_S = 60
 LOG_TAIL_LINES = 20
@@ -128,7 +128,7 @@ def _run_child(loaded: settings.LoadedSettings, error_file: Path, pipe: int) -> 
 def _serve(loaded: settings.LoadedSettings, announce: Callable[[dict[str, Any]], None]) -> None:
     with without_gc():
         from hutch.app.server import open_server
-        from hutch.gateway.serve import Ready, serve
+        from hutch.gateway.server_lifecycle import Ready, serve
 
     def on_ready(ready: Ready) -> None:
         announce(

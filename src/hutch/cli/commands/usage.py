@@ -11,11 +11,11 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import records
+from hutch.app import event_log
 from hutch.cli import exit_codes
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.errors import BadRequest
-from hutch.store.usage import Usage, UsageGroup, UsageTotal
+from hutch.store.usage_totals import Usage, UsageGroup, UsageTotal
 from hutch.store.users import Users
 from hutch.system.terminal_text import visible
 
@@ -56,7 +56,7 @@ def usage_command(
 async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:
     loaded = settings.load()
     wiring.configure_logs(loaded)
-    async with records.event_log(loaded.paths) as log:
+    async with event_log.event_log(loaded.paths) as log:
         await log.usage_projector().catch_up()
         found = await Usage(log).page(by, first_day=first_day, last_day=last_day, limit=MAX_ROWS)
         if by != "user":

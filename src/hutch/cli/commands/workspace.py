@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
-from hutch.app.records import event_log
 from hutch.app.workspaces import workspaces_of
-from hutch.cli.age import parse_age_ms
+from hutch.cli.age_parsing import parse_age_ms
 from hutch.cli.commands import workspace_files
 from hutch.cli.commands.run import PlainDirectory
 from hutch.cli.commands.workspace_app import (
@@ -29,16 +29,16 @@ from hutch.cli.commands.workspace_app import (
     opened,
     print_json,
 )
-from hutch.cli.copy_consent import may_copy
+from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.session_options import expand_home
 from hutch.domain.errors import BadRequest
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces
-from hutch.forge.forges import COMMAND_LINE
-from hutch.forge.progress import Progress
+from hutch.forge.forge_selection import COMMAND_LINE
+from hutch.forge.git_progress import Progress
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.workspace.preparation.record import Record
+from hutch.workspace.preparation.workspace_record import Record
 from hutch.workspace.workspaces import fork_workspace
 
 __all__ = ["app", "workspace_files"]  # importing workspace_files registers its commands

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hutch.cli.render.layout import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.run_summary import RunSummary
+from hutch.cli.render.terminal_lines import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.transcript import Line, Rendered, Transcript
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hutch.cli.render.delivery import NOTHING, delivery_lines
 from hutch.cli.render.transcript import Line
-from hutch.domain.title import first_line
+from hutch.domain.change_title import first_line
 from hutch.system.terminal_text import visible
 
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from hutch.cli import exit_codes, top_level_help
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.screens.dialogs import BOX
 from hutch.cli.screens.session_list import ListScreen

@@ -6,9 +6,9 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hutch.cli.render.layout import patch_lines
+from hutch.cli.render.terminal_lines import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
-from hutch.cli.screens.conversation import Conversation
+from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.screens.prompt import PromptScreen
 from hutch.cli.screens.typed_line import HELP, TypedInput

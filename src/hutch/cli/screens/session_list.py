@@ -13,10 +13,10 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import DataTable, Footer, Input, Static
 
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.render.session_rows import COLOURS, row
 from hutch.cli.render.transcript import Line
-from hutch.cli.screens.conversation import Conversation
+from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screens.session_screen import SessionScreen
 from hutch.cli.screens.transcript_panel import TranscriptView

@@ -9,9 +9,9 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
-from hutch.cli.client import Client
+from hutch.cli.api_client import Client
 from hutch.cli.render.transcript import Line, Rendered
-from hutch.cli.screens.conversation import Conversation
+from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.dialogs import PatchScreen
 from hutch.cli.screens.transcript_panel import TranscriptView
 from hutch.cli.screens.typed_line import HELP, TypedInput

@@ -13,19 +13,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hutch.agent.testing.probe import Probed, probe
 from hutch.agent.testing.runner_detection import NO_TESTS, Runner, detect_all
+from hutch.agent.testing.runner_probe import Probed, probe
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
+from hutch.forge.github_tokens import Tokens
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.tokens import Tokens
+from hutch.jail.machine_checks import Check, Status
 from hutch.jail.policy import Policy
-from hutch.jail.probe import Check, Status
-from hutch.jail.scratch_space import make_directory
+from hutch.jail.process_owned_names import make_directory
 from hutch.system.terminal_text import printable
 from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
 from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
-from hutch.workspace.preparation.repository_layout import Layout, find_repository
+from hutch.workspace.preparation.repository_detection import Layout, find_repository
 from hutch.workspace.preparation.repository_settings import SETTINGS_FILE
 
 TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never end

@@ -7,11 +7,11 @@ is refused; a forge that is down now may be back when the work is done.
 import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
-from hutch.forge.forges import ForgeAccess, Forges
+from hutch.forge.forge_selection import ForgeAccess, Forges
 from hutch.forge.gh import GhMissing
+from hutch.forge.github_tokens import own_token_name, token_name
 from hutch.forge.interface import Commits
 from hutch.forge.repo_url import RepoUrl
-from hutch.forge.tokens import own_token_name, token_name
 from hutch.workspace.workspace import Workspace
 
 CHECK_TIMEOUT_S = 5.0  # for the forge to answer: this check is optional, and must not delay the work

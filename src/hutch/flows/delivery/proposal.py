@@ -11,7 +11,7 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import commit_message, one_line, parse_author, slug, strip_controls
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import new_change_id
-from hutch.forge.git import GitFailed
+from hutch.forge.host_git import GitFailed
 from hutch.forge.interface import Commits, Draft, Forge, OnStep, ProposedChange, Work, ignore_step
 from hutch.forge.outgoing_text import MAX_CHARS, escape_references
 from hutch.snapshots.storage import Snapshot

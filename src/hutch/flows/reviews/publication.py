@@ -11,10 +11,10 @@ from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import ReviewSubmitted
 from hutch.domain.review import Remark, Review
 from hutch.flows.change_context import ChangeContext
-from hutch.flows.reviews import agent
+from hutch.flows.reviews import reviewing_agent
 from hutch.flows.reviews.subject import Subject, pull_request
 from hutch.forge.interface import SETTLE_DELAY_S, Statement
-from hutch.store.comments import Reviews
+from hutch.store.comments_and_reviews import Reviews
 from hutch.system.clock import remaining_s, wall_ms
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ async def keep(
     With `once`, another run's review of the same commit also stays.
     """
     reviews = Reviews(context.rows)
-    kept = agent.comments_of(review, remarks) if review.change_id else []
+    kept = reviewing_agent.comments_of(review, remarks) if review.change_id else []
     if not subject.pull_url:
         return await reviews.add(review, kept)
     async with _posting(context, subject):
@@ -138,7 +138,7 @@ async def finish_despite_cancel(
 
 def given(review: Review, remarks: Sequence[Remark]) -> ReviewSubmitted:
     """The event of a review."""
-    found = agent.counts(remarks)
+    found = reviewing_agent.counts(remarks)
     return ReviewSubmitted(
         run_id=review.run_id,
         verdict=review.verdict,

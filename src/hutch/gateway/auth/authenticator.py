@@ -14,12 +14,12 @@ from typing import Any
 import structlog
 
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated
-from hutch.domain.secret import TOKEN, hash_of, is_equal
+from hutch.domain.random_secret import TOKEN, hash_of, is_equal
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.users import Accounts, Actor
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
+from hutch.gateway.auth.cross_origin_audit import RefusalAudit
 from hutch.gateway.auth.rate_limits import RateLimiter, address_key
-from hutch.gateway.auth.refusal_audit import RefusalAudit
 from hutch.gateway.auth.request_filter import SAFE_METHODS, is_own_origin
 from hutch.gateway.auth.server_names import ServerNames, one, values
 from hutch.logs import current_trace_id

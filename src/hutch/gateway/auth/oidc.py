@@ -24,10 +24,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 
 from hutch.domain.errors import BadRequest, Denied, Unauthenticated
-from hutch.domain.secret import is_equal
+from hutch.domain.random_secret import is_equal
 from hutch.domain.user import Role, name_key
+from hutch.gateway.auth.oidc_loader import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
-from hutch.gateway.auth.provider_login import LIFE_S, Identity
 from hutch.settings.server_sections import Oidc
 
 LEEWAY_S = 60  # tolerated difference between two clocks

@@ -6,8 +6,8 @@ from typing import Annotated, Any, cast
 import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.flows.access import may
 from hutch.flows.log_access import read_page
+from hutch.flows.session_access import may
 from hutch.flows.sessions import Shown, may_write
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.query_cost import MAX_PAGE
@@ -29,7 +29,7 @@ from hutch.gateway.graphql.values import (
     node,
 )
 from hutch.gateway.rest import files, snapshots
-from hutch.gateway.rest.paths import parse_path
+from hutch.gateway.rest.file_paths import parse_path
 from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 from hutch.sessions.response_redaction import clean_text

@@ -16,7 +16,7 @@ from hutch.domain.untrusted_text import echo
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
-from hutch.gateway.stream.socket import refuse
+from hutch.gateway.stream.event_socket import refuse
 
 PROTOCOL = "graphql-transport-ws"
 INIT_S = 10.0

@@ -10,7 +10,7 @@ import strawberry
 from hutch.domain.errors import BadRequest
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import Session
-from hutch.gateway.graphql.session_watch import watch_of
+from hutch.gateway.graphql.session_list_watch import watch_of
 from hutch.gateway.graphql.values import BigInt, Delta, Event
 from hutch.gateway.responses import MAX_SIZE
 from hutch.gateway.stream.follower import Follower

@@ -6,9 +6,9 @@ from fastapi import Query, Request, Response
 
 from hutch.agent.policy import Rule
 from hutch.agent.saved_approvals import SavedApprovals
-from hutch.gateway.auth.caller import Reader, Writer
+from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.responses import Out, Page, page
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("approvals")
 

@@ -7,14 +7,14 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.change import Change, ChangeState, ForgeName
+from hutch.flows import change_lookup as flow
 from hutch.flows import change_merge
-from hutch.flows import changes as flow
-from hutch.flows.decider import Decider
+from hutch.flows.decision_audit import Decider
 from hutch.forge.interface import Strategy
-from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
 from hutch.gateway.responses import Cursor, In, Limit, Out, Page, answer, fields_from, paged
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 from hutch.sessions.response_redaction import clean_bytes
 
 routes = router("changes")

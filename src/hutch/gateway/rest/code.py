@@ -9,12 +9,12 @@ from pydantic import ConfigDict, Field
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Caller
-from hutch.flows.code_change import submit as flow
-from hutch.gateway.auth.caller import Reader, Writer
+from hutch.flows import code_submission as flow
+from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.responses import In, Out
-from hutch.gateway.rest.route import router, server_of
-from hutch.gateway.stream.code import CodeResult, CodeStream
+from hutch.gateway.rest.base_route import router, server_of
+from hutch.gateway.stream.code_stream import CodeResult, CodeStream
 from hutch.gateway.stream.stream_quota import stream_quota_of
 from hutch.store.session_opening import OpenedSession
 

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.gateway.auth.caller import Reader, Writer
+from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import MAX_SIZE, In, Out, answer, fields_from
-from hutch.gateway.rest.route import ask, router
+from hutch.gateway.rest.base_route import ask, router
 from hutch.sessions.requests import (
     CommandOutput,
     CommandResult,

@@ -1,4 +1,4 @@
-"""Lists and moves files of a session, and makes directories; see `content` for their content."""
+"""Lists and moves files of a session, and makes directories; see `file_content` for their content."""
 
 from typing import Annotated, Any
 
@@ -7,11 +7,11 @@ from pydantic import Field
 
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.file_change import FileChange
-from hutch.gateway.auth.caller import Reader, Writer
+from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
-from hutch.gateway.rest.paths import PathText, parse_path
-from hutch.gateway.rest.route import ask, router
+from hutch.gateway.rest.base_route import ask, router
+from hutch.gateway.rest.file_paths import PathText, parse_path
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
 from hutch.workspace.files.listing import Entry
 

@@ -9,11 +9,11 @@ from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.untrusted_text import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.users import LOGIN_LINK_S
-from hutch.gateway.auth.caller import AuthenticatorDep, Reader
+from hutch.gateway.auth.browser_session_start import log_in
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
-from hutch.gateway.auth.login import log_in
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, page
-from hutch.gateway.rest.route import router
+from hutch.gateway.rest.base_route import router
 from hutch.store.browser_sessions import BrowserSession
 from hutch.system.clock import wall_ms
 

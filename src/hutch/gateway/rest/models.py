@@ -4,9 +4,9 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.flows.model_list import ProviderState
-from hutch.gateway.auth.caller import Reader
+from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer, fields_from
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("models")
 

@@ -9,11 +9,11 @@ from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.user import Role, User
 from hutch.flows.users import Actor
 from hutch.gateway.auth.authenticator import Authenticator
-from hutch.gateway.auth.caller import AuthenticatorDep
+from hutch.gateway.auth.browser_session_start import base_url, log_in
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep
 from hutch.gateway.auth.cookies import clear_cookie, read_cookie, set_cookie
-from hutch.gateway.auth.login import base_url, log_in
-from hutch.gateway.auth.provider_login import LIFE_S, Identity
-from hutch.gateway.rest.route import PREFIX, router
+from hutch.gateway.auth.oidc_loader import LIFE_S, Identity
+from hutch.gateway.rest.base_route import PREFIX, router
 
 if TYPE_CHECKING:
     from hutch.gateway.auth.oidc import OidcLogin

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from hutch.agent.persona import Persona
 from hutch.flows.personas import find_persona, list_personas
-from hutch.gateway.auth.caller import Reader
+from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("personas")
 

@@ -3,9 +3,9 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.gateway.auth.caller import Reader
+from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer
-from hutch.gateway.rest.route import ask, router
+from hutch.gateway.rest.base_route import ask, router
 from hutch.sessions.requests import ListPorts
 
 routes = router("previews")

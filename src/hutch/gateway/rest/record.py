@@ -10,9 +10,9 @@ from pydantic import Field
 from starlette.background import BackgroundTask
 
 from hutch.flows.sessions import allowed, reader_of
-from hutch.gateway.auth.caller import Reader
+from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 from hutch.store.record_export import export_record as write_record
 
 routes = router("record")

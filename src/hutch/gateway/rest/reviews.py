@@ -10,22 +10,22 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows import changes
-from hutch.flows.access import check_may_open
-from hutch.flows.decider import Decider
-from hutch.flows.reviews import agent, people
+from hutch.flows import change_lookup
+from hutch.flows.decision_audit import Decider
+from hutch.flows.reviews import reviewing_agent, user_reviews
 from hutch.flows.reviews.publication import first_of
 from hutch.flows.reviews.subject import find_change_at, find_subject
+from hutch.flows.session_access import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
 from hutch.forge.interface import Attempt
-from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, KeyedRequest
 from hutch.gateway.responses import In, Out, Page, answer, fields_from, page
-from hutch.gateway.rest.comments import Body, Commit
-from hutch.gateway.rest.route import PREFIX, router, server_of
-from hutch.store.comments import Reviews
+from hutch.gateway.rest.base_route import PREFIX, router, server_of
+from hutch.gateway.rest.change_comments import Body, Commit
+from hutch.store.comments_and_reviews import Reviews
 
 routes = router("changes")
 
@@ -76,7 +76,7 @@ class ReviewOut(Out):
 async def listed(request: Request, caller: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
     services = server_of(request).services
-    change = await changes.find(services, caller, change_id)
+    change = await change_lookup.find(services, caller, change_id)
     return page(
         request, [ReviewOut.of(each) for each in await Reviews(services.rows).of_change(change.id)], None
     )
@@ -127,7 +127,7 @@ async def review(
     request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, body: ReviewIn | None = None
 ) -> Response:
     """Have an agent review a change. It leaves comments and a verdict, and edits nothing."""
-    change = await changes.find(server_of(request).services, caller, change_id, "input")
+    change = await change_lookup.find(server_of(request).services, caller, change_id, "input")
     return await _begin(
         request, caller, keyed, change.repository, change.commit, change.id, body or ReviewIn()
     )
@@ -164,7 +164,7 @@ async def _change_at(server: Server, caller: Caller, url: str) -> str:
     """
     found = await find_change_at(server.changes, url)
     try:
-        return (await changes.find(server.services, caller, found.id, "input")).id if found else ""
+        return (await change_lookup.find(server.services, caller, found.id, "input")).id if found else ""
     except (NotFound, Denied):
         return ""
 
@@ -182,7 +182,7 @@ async def _begin(
         payload = {"session_id": session.id, "commit": commit}
         return answer(payload, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
 
-    session = await agent.submit(
+    session = await reviewing_agent.submit(
         server_of(request).services,
         caller,
         repository=repository,
@@ -206,9 +206,9 @@ async def _judge(
     body: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
-    change = await changes.find(server.services, caller, change_id, "input")
+    change = await change_lookup.find(server.services, caller, change_id, "input")
     body = body or JudgeIn()
-    judged = await people.judge(
+    judged = await user_reviews.judge(
         server.changes,
         change,
         verdict,

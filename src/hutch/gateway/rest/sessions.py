@@ -11,16 +11,16 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.user import Caller
-from hutch.flows import removal
+from hutch.flows import session_removal
 from hutch.flows import sessions as flow
-from hutch.flows.access import Action
 from hutch.flows.services import Services
+from hutch.flows.session_access import Action
 from hutch.flows.sessions import Shown
-from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, KeyedRequest
 from hutch.gateway.responses import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
-from hutch.gateway.rest.limits import Limits
-from hutch.gateway.rest.route import PREFIX, router, server_of
+from hutch.gateway.rest.base_route import PREFIX, router, server_of
+from hutch.gateway.rest.run_limits import Limits
 from hutch.gateway.rest.runs import DeliveredOut
 from hutch.store.interface import Head
 from hutch.store.users import Users
@@ -247,7 +247,7 @@ async def remove(
 ) -> Response:
     """End a session, delete its workspace, and remove it from all lists. Its log stays."""
     server = server_of(request)
-    await removal.remove(server.services, caller, session_id)
+    await session_removal.remove(server.services, caller, session_id)
     await authenticator.accounts.note(
         authenticator.actor(request.scope, caller), "session.removed", session_id
     )

@@ -6,9 +6,9 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.redaction import Redactor
-from hutch.gateway.auth.caller import Admin
+from hutch.gateway.auth.caller_dependency import Admin
 from hutch.gateway.responses import Out, answer
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.base_route import router, server_of
 
 routes = router("settings")
 

@@ -10,9 +10,9 @@ from pydantic import Field
 from hutch.domain.user import ShareRole
 from hutch.flows.sharing import share, shares_of, unshare
 from hutch.flows.users import Accounts
-from hutch.gateway.auth.caller import AuthenticatorDep, Reader, Writer
+from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.responses import In, Out, fields_from
-from hutch.gateway.rest.route import router
+from hutch.gateway.rest.base_route import router
 from hutch.store.shares import Share
 
 routes = router("shares")

@@ -8,10 +8,10 @@ from fastapi import Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from hutch.flows import usage as flow
-from hutch.gateway.auth.caller import Reader
+from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Limit, NumberCursor, Out, Page, fields_from, page
-from hutch.gateway.rest.route import router, server_of
-from hutch.store.usage import UsageGroup, UsageTotal
+from hutch.gateway.rest.base_route import router, server_of
+from hutch.store.usage_totals import UsageGroup, UsageTotal
 
 routes = router("usage")
 

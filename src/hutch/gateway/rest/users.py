@@ -7,11 +7,11 @@ from pydantic import Field
 
 from hutch.domain.user import MAX_NAME_CHARS, Role, ShareRole, parse_name
 from hutch.flows.users import MAX_INVITE_S
-from hutch.gateway.auth.caller import Admin, AuthenticatorDep, Reader
-from hutch.gateway.auth.login import base_url, log_in
+from hutch.gateway.auth.browser_session_start import base_url, log_in
+from hutch.gateway.auth.caller_dependency import Admin, AuthenticatorDep, Reader
 from hutch.gateway.responses import Cursor, Id, In, Limit, Out, Page, fields_from, paged
+from hutch.gateway.rest.base_route import router
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
-from hutch.gateway.rest.route import router
 from hutch.store.audit import AuditEntry
 from hutch.store.one_time_links import Link
 

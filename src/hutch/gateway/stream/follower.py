@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from hutch.domain.errors import Conflict, RecordDamaged
 from hutch.flows.log_access import read_page
-from hutch.gateway.stream.frames import last_seq
+from hutch.gateway.stream.event_frames import last_seq
 from hutch.gateway.stream.stream_grant import StreamGrant
 from hutch.gateway.stream.streams import COMPLETED, DAMAGED, Ending
 from hutch.sessions.interface import Update

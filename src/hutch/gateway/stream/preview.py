@@ -24,10 +24,10 @@ from hutch.flows.sessions import allowed
 from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of
 from hutch.gateway.auth.server_names import values
 from hutch.gateway.context import Server
-from hutch.gateway.problem import error_response
-from hutch.gateway.stream.preview_request import Target, answer, serve
+from hutch.gateway.problem_json import error_response
+from hutch.gateway.stream.preview_forwarding import Target, answer, serve
+from hutch.gateway.stream.preview_headers import COOKIE, cookie_of
 from hutch.gateway.stream.preview_tokens import STAY_S, PreviewToken, PreviewTokens
-from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
 from hutch.gateway.stream.stream_grant import grant_stream
 from hutch.gateway.stream.stream_quota import StreamQuota
 from hutch.gateway.stream.streams import Streams

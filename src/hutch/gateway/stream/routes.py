@@ -2,10 +2,10 @@
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from hutch.gateway.stream.event_socket import EventSocket
 from hutch.gateway.stream.preview import PreviewPath, Previews
-from hutch.gateway.stream.socket import EventSocket
 from hutch.gateway.stream.sse import EventStream
-from hutch.gateway.stream.terminal import TerminalSocket
+from hutch.gateway.stream.terminal_socket import TerminalSocket
 
 SESSION = "/api/v1/sessions/{session_id}"
 

@@ -14,7 +14,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.flows.services import Services
 from hutch.sessions.interface import Delta, Update
-from hutch.store.runs import Runs
+from hutch.store.run_queue import Runs
 
 END = "session.ended"
 POLL_INTERVAL_S = 0.5  # the row of a run is written a moment after the last event

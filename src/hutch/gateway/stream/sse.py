@@ -6,8 +6,8 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from hutch.gateway.stream.event_frames import HEARTBEAT, parse_position, sse, sse_control, sse_opening
 from hutch.gateway.stream.follower import Follower
-from hutch.gateway.stream.frames import HEARTBEAT, parse_position, sse, sse_control, sse_opening
 from hutch.gateway.stream.stream_grant import grant_stream
 from hutch.gateway.stream.streams import (
     CLOSING,

@@ -19,7 +19,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.context import Server
-from hutch.gateway.stream.websocket_protocol import abort_of
+from hutch.gateway.stream.uvicorn_protocols import abort_of
 from hutch.store.sessions import Sessions
 
 TICK_INTERVAL_S = 0.5

@@ -2,8 +2,8 @@
 
 from hutch.jail.egress.allow_list import AllowList, parse_allow_list
 from hutch.jail.egress.attempt import EgressAttempt, EgressLimits
-from hutch.jail.egress.server import Egress, environment, serve_egress
-from hutch.jail.egress.upstream import Resolve, check_reachable
+from hutch.jail.egress.host_checker import Resolve, check_reachable
+from hutch.jail.egress.proxy_server import Egress, environment, serve_egress
 
 __all__ = [
     "AllowList",

@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.egress.hosts import as_address, join_authority, parse_international_host, split_authority
+from hutch.jail.egress.host_parsing import (
+    as_address,
+    join_authority,
+    parse_international_host,
+    split_authority,
+)
 
 DEFAULT_PORTS = (80, 443)
 

@@ -14,10 +14,10 @@ import h11
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, Unavailable
 from hutch.jail.egress.attempt import EgressAttempt, Report
 from hutch.jail.egress.forward import run_forward
+from hutch.jail.egress.host_checker import HostChecker, Route, connect
 from hutch.jail.egress.streams import Side, open_side, run_while_active
 from hutch.jail.egress.target import Target, parse_target
 from hutch.jail.egress.tunnel import run_tunnel
-from hutch.jail.egress.upstream import HostChecker, Route, connect
 
 _HEAD_CHUNK_BYTES = 8 * 1024
 

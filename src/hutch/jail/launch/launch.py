@@ -23,9 +23,9 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.launch import seccomp
-from hutch.jail.launch.identity import KERNEL_ROOT, Identity
 from hutch.jail.launch.idmap import idmapped, in_mount_namespace
-from hutch.jail.launch.system import this_system
+from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
+from hutch.jail.launch.visible_system import this_system
 from hutch.jail.location import JailLocation, Namespaces
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.jail.policy import Limits
-from hutch.jail.scratch_space import is_left_over, own_mark
+from hutch.jail.process_owned_names import is_left_over, own_mark
 
 PREFIX = "hutch"
 LEAF = "hutch-self"  # for this process in version 2: a group whose children have limits has no processes

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hutch.jail.jail_processes import Member, read, tables
-from hutch.jail.limits.mappings import READ_CPU_S, read_mappings, run_in_thread
+from hutch.jail.limits.memory_maps import READ_CPU_S, read_mappings, run_in_thread
 
 SEARCH_TIMEOUT_S = 0.5  # of real time, however busy the machine is
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)

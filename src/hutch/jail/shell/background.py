@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.interface import StreamName
+from hutch.jail.output_buffer import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
 from hutch.jail.pipes import PipeWriter
-from hutch.jail.shell.job import Job
+from hutch.jail.shell.command_result import Ended, Result
 from hutch.jail.shell.pipes import discard
 from hutch.jail.shell.process import displayed_path
-from hutch.jail.shell.result import Ended, Result
-from hutch.jail.stream_output import CONTEXT_BYTES, NO_OUTPUT, StreamOutput
+from hutch.jail.shell.running_command import Job
 
 MAX_ENDED = 100  # that can still be queried
 MAX_WHOLE = 4  # the last of them, with all their output

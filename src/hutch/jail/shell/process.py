@@ -21,15 +21,23 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 
 from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.command_process import Command
 from hutch.jail.interface import SOCKET, Exit
-from hutch.jail.jailed import Jailed
+from hutch.jail.output_buffer import StreamOutput
 from hutch.jail.policy import WARDEN_PROGRAM
-from hutch.jail.process import Command
+from hutch.jail.running_jail import Jailed
+from hutch.jail.shell.command_result import (
+    EXITED,
+    KILLED,
+    REPLACED,
+    SIGNALLED,
+    CommandEnd,
+    Ended,
+    SharedTimer,
+)
 from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
 from hutch.jail.shell.protocol import NULL, ChatterFilter, Dialect, ReplyParser, dialect, remove_chatter
-from hutch.jail.shell.result import EXITED, KILLED, REPLACED, SIGNALLED, CommandEnd, Ended, SharedTimer
 from hutch.jail.shell.signal_scripts import KILL_SCRIPT, SIGNAL_SCRIPT
-from hutch.jail.stream_output import StreamOutput
 
 DELETED = " (deleted)"
 START_TIMEOUT_S = 10.0

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.request import check_text
+from hutch.jail.request_checks import check_text
 
 NULL = "/dev/null"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

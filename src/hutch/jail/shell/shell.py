@@ -13,15 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import OnOutput, Pipe, StreamName
-from hutch.jail.jailed import Jailed
-from hutch.jail.jobs import JobWatch
+from hutch.jail.leftover_jobs import JobWatch
 from hutch.jail.policy import MAX_TIMEOUT_S
-from hutch.jail.request import check_stdin, check_timeout
+from hutch.jail.request_checks import check_stdin, check_timeout
+from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.background import Background
-from hutch.jail.shell.job import Job
-from hutch.jail.shell.process import ShellProcess, displayed_path
-from hutch.jail.shell.protocol import check_command
-from hutch.jail.shell.result import (
+from hutch.jail.shell.command_result import (
     Chunk,
     CommandEnded,
     CommandStarted,
@@ -35,6 +32,9 @@ from hutch.jail.shell.result import (
     Result,
     ShellEvent,
 )
+from hutch.jail.shell.process import ShellProcess, displayed_path
+from hutch.jail.shell.protocol import check_command
+from hutch.jail.shell.running_command import Job
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
 MAX_BACKGROUND_S = 7 * 24 * 3600.0

@@ -16,12 +16,12 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
+from hutch.workspace.files.change_planning import PendingChange, hash_file, locate, make_step, read_file
+from hutch.workspace.files.change_steps import CannotRename, Step, display_path
 from hutch.workspace.files.journal import Journal, Staging
 from hutch.workspace.files.listing import KINDS, Entry, Page, Walk, list_page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines, read_lines, read_range
-from hutch.workspace.files.pending_change import PendingChange, hash_file, locate, make_step, read_file
-from hutch.workspace.files.steps import CannotRename, Step, display_path
 from hutch.workspace.files.syscalls import Syscalls
 
 MAX_ATTEMPTS = 20  # to write a file that another process keeps changing

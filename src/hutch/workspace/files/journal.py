@@ -26,8 +26,8 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
-from hutch.snapshots.directory import Directory, to_hutch_error
-from hutch.workspace.files.steps import Step, display_path, perform, revert, to_step_error
+from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.workspace.files.change_steps import Step, display_path, perform, revert, to_step_error
 from hutch.workspace.files.syscalls import Syscalls
 
 logger = structlog.get_logger()

@@ -18,10 +18,10 @@ from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.redaction import CUT_CONTEXT_CHARS
 from hutch.domain.surrogates import replace_surrogates
 from hutch.edit.encoding import decode
-from hutch.edit.text import Text, ending, split_lines
-from hutch.snapshots.directory import Directory, to_hutch_error
-from hutch.workspace.files.pending_change import open_file
-from hutch.workspace.files.steps import display_path
+from hutch.edit.file_text import Text, ending, split_lines
+from hutch.snapshots.confined_directory import Directory, to_hutch_error
+from hutch.workspace.files.change_planning import open_file
+from hutch.workspace.files.change_steps import display_path
 
 MAX_WHOLE_FILE_BYTES = 8 * 1024 * 1024  # above that, a file is large
 MAX_READ_BYTES = 1024 * 1024  # of one result, as lines or bytes

@@ -7,7 +7,7 @@ import ctypes
 import hashlib
 import os
 
-from hutch.snapshots.directory import remove_entry
+from hutch.snapshots.confined_directory import remove_entry
 from hutch.workspace.files.tree_move import copy_subtree, restore_missing, signature
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.forge.process_limits import limit_command, process_group
-from hutch.snapshots.directory import Directory, to_hutch_error
+from hutch.snapshots.confined_directory import Directory, to_hutch_error
 
 MAX_DEPTH = 400
 MAX_OPEN_LEVELS = 32  # levels of directories; each takes two descriptors

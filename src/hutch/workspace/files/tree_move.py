@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.listing import Walk
 from hutch.workspace.files.tree_copy import PERMISSIONS, READ, CopyResult, copy_entry, copy_tree
 

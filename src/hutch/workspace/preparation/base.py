@@ -21,14 +21,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Unavailable
-from hutch.forge.git import Git, GitFailed
-from hutch.forge.progress import OnProgress
+from hutch.forge.git_progress import OnProgress
+from hutch.forge.host_git import Git, GitFailed
 from hutch.snapshots.base_index import BaseIndex, index_base
-from hutch.snapshots.git_objects import EMPTY_TREE
-from hutch.system.uninterrupted import run_in_thread
+from hutch.snapshots.git_object_reader import EMPTY_TREE
+from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.preparation.commit_size import CommitSize, CommitTrees, check_size, read_trees
-from hutch.workspace.preparation.record import Home
 from hutch.workspace.preparation.removal import discard, temporary_name
+from hutch.workspace.preparation.workspace_record import Home
 
 FILE = "base.json"
 INDEX = "index"

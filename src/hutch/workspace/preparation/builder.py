@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.forge.git import Git
+from hutch.forge.git_progress import OnProgress, Progress
+from hutch.forge.host_git import Git
 from hutch.forge.mirror import check_revision, fetch, find_revision
-from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
 from hutch.workspace.preparation.base import Base, BaseRequest, base_key, find_base, lock_path, make_base
@@ -31,10 +31,10 @@ from hutch.workspace.preparation.filler import (
 )
 from hutch.workspace.preparation.jailed_repository import open_jailed_repository
 from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned, pin_path
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import discard, temporary_name
-from hutch.workspace.preparation.repository_layout import Layout, quick_head
+from hutch.workspace.preparation.repository_detection import Layout, quick_head
 from hutch.workspace.preparation.repository_settings import store_settings
+from hutch.workspace.preparation.workspace_record import Home, Record
 
 Files = Mapping[str, bytes]
 PinPath = Callable[[Path], PinnedDirectory]

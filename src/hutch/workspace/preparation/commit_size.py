@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import LimitReached
-from hutch.forge.git import Git
+from hutch.forge.host_git import Git
 from hutch.jail.limits.limit_hits import size
-from hutch.snapshots.git_objects import TREE, format_tree, object_name, parse_tree
+from hutch.snapshots.git_object_reader import TREE, format_tree, object_name, parse_tree
 
 MAX_TREE_BYTES = 192 * 1024 * 1024  # of all distinct trees together
 MAX_COUNT = 1 << 60  # larger numbers are capped

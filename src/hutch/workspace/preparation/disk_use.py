@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hutch.jail.limits.growth import measure
+from hutch.jail.limits.disk_growth import measure
 
 SIZE = "size"  # a file in a workspace's directory
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.progress import OnProgress, Progress
+from hutch.forge.git_progress import OnProgress, Progress
 from hutch.jail.limits.limit_hits import size
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.snapshot import Snapshots
-from hutch.system import uninterrupted
-from hutch.system.uninterrupted import run_in_thread
+from hutch.system import uncancellable_work
+from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
 from hutch.workspace.preparation.base import Base, open_index, tree_path
 from hutch.workspace.preparation.quota import Usage, quota_error
-from hutch.workspace.preparation.record import Home, Mode, Record, Storage
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.uncommitted_changes import copy_changes
 from hutch.workspace.preparation.workspace_mount import mount_directory
+from hutch.workspace.preparation.workspace_record import Home, Mode, Record, Storage
 
 ModeOption = Literal["auto", "copy", "reflink", "overlay"]
 SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # above this, layers are faster than a copy
@@ -125,7 +125,7 @@ async def finish_or_stop(work: Callable[[Callable[[], None]], Result]) -> Result
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         stopped.set()
-        await uninterrupted.wait_until_done(working)
+        await uncancellable_work.wait_until_done(working)
         raise
 
 

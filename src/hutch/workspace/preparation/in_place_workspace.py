@@ -8,12 +8,12 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.location import JailLocation
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
-from hutch.system.uninterrupted import wait_until_done
-from hutch.workspace.preparation.record import Home, Record
+from hutch.system.uncancellable_work import wait_until_done
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
+from hutch.workspace.preparation.workspace_record import Home, Record
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode_reason in its record

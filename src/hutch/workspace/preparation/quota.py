@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.interface import LimitHit
-from hutch.jail.limits.growth import measure
+from hutch.jail.limits.disk_growth import measure
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import Policy
-from hutch.workspace.preparation.record import Record
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
+from hutch.workspace.preparation.workspace_record import Record
 
 MAX_AGE_S = 5.0  # of a measurement, while there is enough space
 PLENTY = 2 / 3

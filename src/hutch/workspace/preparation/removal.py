@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.limits.growth import measure
-from hutch.jail.scratch_space import is_left_over, own_mark
-from hutch.snapshots.directory import remove_entry, to_hutch_error
+from hutch.jail.limits.disk_growth import measure
+from hutch.jail.process_owned_names import is_left_over, own_mark
+from hutch.snapshots.confined_directory import remove_entry, to_hutch_error
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_record import Home
 
 NEW, TRASH = ".new", ".trash"
 DAY_S = 86_400.0

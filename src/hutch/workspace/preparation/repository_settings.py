@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.preparation.base import tree_path
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.workspace_mount import mount_directory
+from hutch.workspace.preparation.workspace_record import Home, Record
 
 SETTINGS_FILE = ".hutch/config.toml"
 MAX_STORED_BYTES = 16 * 1024  # more than may be used, so that its reader can tell that it is too large

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.tree_copy import CopyResult, copy_entry, copy_tree
 
 OnCopied = Callable[[CopyResult], None]

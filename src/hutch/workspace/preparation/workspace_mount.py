@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
 from hutch.jail.launch.idmap import (
     STAGE,
     attach,
@@ -27,13 +26,14 @@ from hutch.jail.launch.idmap import (
     own_mount_namespace,
     user_namespace,
 )
+from hutch.jail.launch.jail_uid import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
 from hutch.jail.launch.launch import nsenter_prefix
 from hutch.jail.location import JailLocation, Namespaces
-from hutch.snapshots.directory import Directory
+from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
 from hutch.workspace.preparation.base import tree_path
-from hutch.workspace.preparation.record import Home, Record
 from hutch.workspace.preparation.removal import LOCK, discard
+from hutch.workspace.preparation.workspace_record import Home, Record
 
 UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.columns import texts
+from hutch.store.shared_columns import texts
 
 revision = "0002"
 down_revision = "0001"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from hutch.store.columns import numbers, texts
+from hutch.store.shared_columns import numbers, texts
 
 revision = "0007"
 down_revision = "0006"

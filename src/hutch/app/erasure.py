@@ -1,9 +1,0 @@
-"""The locations of an installation that an erasure does not reach."""
-
-from hutch.flows.erasure_report import OtherPlaces
-from hutch.settings import Paths
-from hutch.workspace.preparation.record import Home
-
-
-def other_places(paths: Paths) -> OtherPlaces:
-    return OtherPlaces(Home(paths.data), paths.server_files, paths.server_log)

@@ -1,0 +1,59 @@
+"""Sessions that run in the process of a command, beside a server if there is one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from hutch.app import models
+from hutch.app.file_retention import retention_of
+from hutch.app.repositories import repositories_of
+from hutch.app.session_host import local_host
+from hutch.domain.user import Caller, scopes_of
+from hutch.flows.approval_import import import_approvals
+from hutch.flows.services import Services
+from hutch.flows.system_user import system_user
+from hutch.flows.users import Accounts
+from hutch.forge.host_pinning import AllowedHosts
+from hutch.sessions.host import LocalHost
+from hutch.settings import LoadedSettings
+from hutch.store.event_log import SqlLog, open_log
+from hutch.store.run_reservation import reservation_name
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The services for sessions in the process of a command."""
+
+    loaded: LoadedSettings
+    log: SqlLog
+    services: Services
+    host: LocalHost
+    caller: Caller
+
+
+@asynccontextmanager
+async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
+    """Open a session host in this process; the caller is the installation's first owner."""
+    paths, redactor, name = loaded.paths, models.redactor(loaded), reservation_name()
+    log_bytes = loaded.settings.sessions.log_bytes
+    async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
+        owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
+        await import_approvals(log, paths.approvals)
+        hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs)
+        async with retention_of(loaded, log).removing_old_afterwards(), hosting as host:
+            services = Services(
+                log=log,
+                rows=log,
+                host=host,
+                redactor=redactor,
+                reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
+                find_repository=repositories_of(loaded).find,
+                check_model=partial(models.check_model, loaded),
+                networks=tuple(loaded.settings.jail.private_networks),
+                personas=paths.personas,
+                reserved_for=name,
+                addresses=host.addresses,
+            )
+            yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))

@@ -1,0 +1,9 @@
+"""The locations of an installation that an erasure does not reach."""
+
+from hutch.flows.unerased_data import OtherPlaces
+from hutch.settings import Paths
+from hutch.workspace.preparation.workspace_record import Home
+
+
+def other_places(paths: Paths) -> OtherPlaces:
+    return OtherPlaces(Home(paths.data), paths.server_files, paths.server_log)

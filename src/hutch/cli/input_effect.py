@@ -1,0 +1,116 @@
+"""Describes the effect of an input to a session: the run, the files, and whether the agent received it.
+
+When the server responds it has processed the input, or will later. The effect is in the log after the
+event that was the newest before.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hutch.cli.api_client import Client
+from hutch.cli.server_requests import short
+from hutch.domain.errors import HutchError
+from hutch.system.terminal_text import one_line, visible
+
+MAX_SHOWN_FILES = 5
+MAX_PROMPT_CHARS = 60
+MAX_INPUTS = 100  # counted before an input
+LATER = "Accepted; it takes effect when the session can process it"
+
+Event = dict[str, Any]
+
+
+async def describe_effect(
+    client: Client, before: dict[str, Any], accepted: dict[str, Any], *, newest: int | None = None
+) -> str:
+    """Describe an input's effect; `before` is the session before it, `newest` its newest snapshot then."""
+    id, kind = before["id"], accepted["input"]["type"]
+    after = (before["head"] or {}).get("seq", 0)
+    events = [each["event"] for each in (await client.get(f"/sessions/{id}/events", after=after))["items"]]
+    now = await client.get(f"/sessions/{id}")
+    if kind in ("message", "prompt"):
+        return await _sent(client, now, accepted["seq"], events)
+    if not any(each["type"] == "input.processed" and each["input"] == accepted["seq"] for each in events):
+        return f"{LATER}; {short(id)} is {now['state']}."
+    if kind == "cancel":
+        return await _cancelled(client, now, events)
+    if kind == "undo":
+        return await _undone(client, now, events, newest)
+    return f"{short(id)} is {now['state']}."
+
+
+async def newest_snapshot(client: Client, session_id: str) -> int | None:
+    """The number of the newest snapshot; query it before an undo."""
+    found = (await client.get(f"/sessions/{session_id}/snapshots", limit=1))["items"]
+    return int(found[0]["id"]) if found else None
+
+
+async def _cancelled(client: Client, now: dict[str, Any], events: Sequence[Event]) -> str:
+    ended = [each["run_id"] for each in events if each["type"] == "run.ended"]
+    state = f"{short(now['id'])} is {now['state']}."
+    if not ended:
+        return f"Nothing was cancelled: no run was active or queued. {state}"
+    run = await client.get(f"/runs/{ended[0]}")
+    back = f"Its work so far stays; to undo it: hutch undo {short(now['id'])}. "
+    return f"Cancelled: {_quoted(run['prompt'])} {back if run['started_ms'] else ''}{state}"
+
+
+async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event], newest: int | None) -> str:
+    rewound = next((each for each in events if each["type"] == "session.rewound"), None)
+    state = f"{short(now['id'])} is {now['state']}."
+    refused = next((each["refused"] for each in events if each.get("refused")), "")
+    if refused:
+        return f"{visible(refused)} {state}"
+    if rewound is None:
+        return f"There is no run to undo, so nothing was changed. {state}"
+    path = f"/sessions/{now['id']}"
+    first = (await client.get(f"{path}/events", after=rewound["to_seq"], limit=5))["items"]
+    prompt = next((each["event"]["prompt"] for each in first if each["event"]["type"] == "run.started"), "")
+    files = await _files(client, path, rewound["snapshot"], newest)
+    if count := rewound.get("discarded_count"):
+        names = ", ".join(visible(each) for each in rewound["discarded"][:MAX_SHOWN_FILES])
+        more = f" and {count - MAX_SHOWN_FILES} more" if count > MAX_SHOWN_FILES else ""
+        files += f" Changes by others in {names}{more} are in snapshot {rewound['before']}."
+    return f"Undone: {_quoted(prompt)} {files} {state}"
+
+
+async def _files(client: Client, path: str, snapshot: int, newest: int | None) -> str:
+    """Describe the files that the undo changed."""
+    back = f"as they were in snapshot {snapshot}"
+    if not snapshot or newest is None:
+        return "There were no files to restore."
+    try:
+        difference = await client.get(f"{path}/diff", old=newest, new=snapshot, limit=MAX_SHOWN_FILES)
+    except HutchError:  # the undo itself succeeded
+        return f"The files are {back}."
+    changed, total = difference["files"], difference["total"]
+    if not changed:
+        return f"No file had been changed; they are {back}."
+    names = [visible(each["path"]) for each in changed[:MAX_SHOWN_FILES]]
+    more = f" and {total - MAX_SHOWN_FILES} more" if total > MAX_SHOWN_FILES else ""
+    return f"Files are {back}: {', '.join(names)}{more}."
+
+
+async def _sent(client: Client, now: dict[str, Any], seq: int, events: Sequence[Event]) -> str:
+    path, name = f"/sessions/{now['id']}", short(now["id"])
+    if any(each["type"] == "message.sent" and each.get("input") == seq for each in events):
+        return f"Delivered: the agent of {name} has received it."
+    for run in (await client.get(f"{path}/runs", limit=50))["items"]:
+        if run["input"] != seq:
+            continue
+        if run["state"] != "queued":
+            return f"Delivered: {name} works on it as a prompt."
+        position = (
+            f"at position {now['queue_position']}"
+            if now["queue_position"]
+            else f"after the current work of {name}"
+        )
+        return f"Queued as a prompt, {position}."
+    listed = (await client.get(f"{path}/inputs", after=max(0, seq - MAX_INPUTS), limit=MAX_INPUTS))["items"]
+    waiting = [each for each in listed if not each["processed"] and each["seq"] <= seq]
+    position = f"at position {len(waiting)}" if waiting else "next"
+    return f"Queued, {position}: the agent of {name} is {now['state']} and gets it before its next step."
+
+
+def _quoted(prompt: str) -> str:
+    return f"the run of {one_line(prompt, MAX_PROMPT_CHARS)!r}." if prompt.strip() else "the last run."

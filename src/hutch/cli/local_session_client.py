@@ -1,0 +1,116 @@
+"""Sessions that run in this process."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import orjson
+
+from hutch.app.local_sessions import Local, open_local
+from hutch.cli.event_stream import IGNORE_CONNECTION, Update
+from hutch.cli.session_options import model_name, repository_address
+from hutch.domain.audience import WHOLE, entry_json
+from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import parse_input
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession, QueuedRun, Session
+from hutch.flows import redelivery, resume_request, sessions
+from hutch.flows.run_lookup import find_run_id
+from hutch.sessions.interface import Delta
+from hutch.sessions.requests import Diff
+from hutch.settings import LoadedSettings
+from hutch.store.changes import Changes
+
+DELTA = tuple(field.name for field in fields(Delta) if field.name != "audience")
+
+
+class LocalSessions:
+    """`SessionClient` without a server."""
+
+    def __init__(self, local: Local) -> None:
+        self.local = local
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator["LocalSessions"]:
+        async with open_local(loaded, jobs=jobs) as local:
+            yield cls(local)
+
+    async def create(self, new: NewSession) -> dict[str, Any]:
+        address, model = repository_address(new.repository, True), model_name(new.model, True)
+        new = replace(new, repository=address, model=model)
+        return self._to_json(await sessions.create(self.local.services, self.local.caller, new))
+
+    async def get(self, session_id: str) -> dict[str, Any]:
+        found = await sessions.show(self.local.services, self.local.caller, session_id)
+        return {
+            **self._to_json(found.session),
+            "head": {"seq": found.head.seq},
+            "queue_position": found.queue_position,
+        }
+
+    async def find_run(self, name: str) -> dict[str, Any]:
+        run_id = await find_run_id(self.local.services.rows, name)
+        try:
+            return await self.get_run(run_id)
+        except NotFound:
+            raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.") from None
+
+    async def resume(
+        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
+    ) -> dict[str, Any]:
+        model = model_name(model, True)
+        return _run(
+            await resume_request.resume(
+                self.local.services, self.local.caller, run_id, limits=limits, model=model, deliver=deliver
+            )
+        )
+
+    async def follow(
+        self, session_id: str, *, after: int = 0, on_connection: Callable[[bool], None] = IGNORE_CONNECTION
+    ) -> AsyncGenerator[Update]:
+        async with aclosing(self.local.host.follow(SessionId(session_id), WHOLE, after=after)) as updates:
+            async for update in updates:
+                if isinstance(update, Delta):  # there are many per second, and `asdict` is ten times slower
+                    yield Update(delta={name: getattr(update, name) for name in DELTA})
+                else:
+                    yield Update(entry=orjson.loads(entry_json(update)))
+
+    async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
+        parsed = parse_input.validate_python({"type": kind, **fields})
+        return asdict(await sessions.give(self.local.services, self.local.caller, session_id, parsed))
+
+    async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
+        found = await self.local.host.call(SessionId(session_id), Diff(old, new))
+        clean = self.local.services.redactor.redact
+        return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
+
+    async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
+        user = self.local.caller.user
+        return str(user.id), {user.id: user.name}
+
+    async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
+        return _run(await redelivery.deliver(self.local.services, self.local.caller, run_id, failing=failing))
+
+    async def get_run(self, run_id: str) -> dict[str, Any]:
+        return _run(await sessions.run(self.local.services, self.local.caller, run_id))
+
+    async def get_change(self, change_id: str) -> dict[str, Any]:
+        return asdict(await Changes(self.local.services.rows).find(change_id))
+
+    async def settle(self, run_id: str) -> None:
+        await self.local.host.worker.wait_for(run_id)
+
+    def _to_json(self, session: Session) -> dict[str, Any]:
+        return {
+            **asdict(session),
+            "owner_name": self.local.caller.user.name,
+            "head": None,
+            "queue_position": None,
+        }
+
+
+def _run(run: QueuedRun) -> dict[str, Any]:
+    return asdict(run)

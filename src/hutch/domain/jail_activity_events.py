@@ -1,0 +1,123 @@
+"""Events of a jail: commands, terminals, the network."""
+
+from typing import Literal
+
+from hutch.domain.base_event import Event
+
+
+class CommandStarted(Event):
+    """A command was given to a shell of the jail."""
+
+    type: Literal["command.started"] = "command.started"
+    shell: str
+    command: str
+    cwd: str
+
+
+class CommandYielded(Event):
+    """A command ran longer than its caller waits, and continues in the background under an id."""
+
+    type: Literal["command.yielded"] = "command.yielded"
+    shell: str
+    command: str
+    background_id: str
+
+
+class CommandSignalled(Event):
+    """A user sends a signal to a command in the background."""
+
+    type: Literal["command.signalled"] = "command.signalled"
+    background_id: str
+    signal: int
+    by: str = ""
+
+
+class CommandEnded(Event):
+    """A command ended by itself, by a signal, or at its timeout."""
+
+    type: Literal["command.ended"] = "command.ended"
+    shell: str
+    command: str
+    cwd: str
+    exit_code: int | None
+    signal: int | None = None
+    timed_out: bool = False
+    duration_s: float
+    background_id: str | None = None
+
+
+class JobsDetached(Event):
+    """Commands of a shell or a terminal have ended, but processes that they started still run."""
+
+    type: Literal["jobs.detached"] = "jobs.detached"
+    shell: str = ""
+    terminal: str = ""
+
+
+class JobsEnded(Event):
+    """The last process that commands of a shell or a terminal left running has ended.
+
+    Recorded at most a second later.
+    """
+
+    type: Literal["jobs.ended"] = "jobs.ended"
+    shell: str = ""
+    terminal: str = ""
+
+
+class ShellPrinted(Event):
+    """A command printed text; events of both streams come in the order in which they were read."""
+
+    type: Literal["shell.printed"] = "shell.printed"
+    shell: str
+    stream: Literal["stdout", "stderr"]
+    text: str
+    skipped_bytes: int = 0
+    background_id: str | None = None
+
+
+class TerminalOpened(Event):
+    """A person opened a terminal."""
+
+    type: Literal["terminal.opened"] = "terminal.opened"
+    terminal: str
+    columns: int
+    rows: int
+    by: str = ""
+
+
+class TerminalPrinted(Event):
+    """A terminal printed text, escape sequences included."""
+
+    type: Literal["terminal.printed"] = "terminal.printed"
+    terminal: str
+    text: str
+    skipped_bytes: int = 0
+
+
+class TerminalResized(Event):
+    """The size of a terminal changed."""
+
+    type: Literal["terminal.resized"] = "terminal.resized"
+    terminal: str
+    columns: int
+    rows: int
+
+
+class TerminalEnded(Event):
+    """The program of a terminal has ended, or was ended."""
+
+    type: Literal["terminal.ended"] = "terminal.ended"
+    terminal: str
+    exit_code: int | None = None
+
+
+class EgressAttempted(Event):
+    """A process in the jail tried to connect to a host."""
+
+    type: Literal["egress.attempted"] = "egress.attempted"
+    method: str
+    host: str
+    port: int
+    allowed: bool
+    reason: str = ""

@@ -1,0 +1,336 @@
+"""Performs and answers requests from a forge, each exactly once, even after a crash.
+
+A request is stored before the forge gets its response. Its session, or its input to a session, is
+written in the same transaction as the note that it has started. The progress comment is found
+again by a marker. So after a crash the next server knows how far a request got.
+"""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+
+import structlog
+
+from hutch.domain.audience import PUBLIC, filter_entry
+from hutch.domain.change import Change
+from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import Prompt
+from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
+from hutch.domain.user import Caller, User, name_key, scopes_of
+from hutch.flows import sessions
+from hutch.flows.forge_request_text import Progress, marker, prompt
+from hutch.flows.run_history import read_run_history
+from hutch.flows.run_lookup import read_log
+from hutch.flows.services import Services
+from hutch.forge.github_client import GitHub
+from hutch.forge.github_types import Posted
+from hutch.forge.interface import SETTLE_DELAY_S
+from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
+from hutch.store.changes import Changes
+from hutch.store.run_queue import Runs
+from hutch.store.sessions import Sessions
+from hutch.store.users import Users
+from hutch.store.webhook_inbox import MAX_WAIT_MS, StartedByInput, StartedInSession, WebhookInbox
+from hutch.system.clock import remaining_s, wall_ms
+
+MAY = frozenset({"write", "maintain", "admin"})
+TRIES = 12
+FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, MAX_WAIT_MS / 1000
+AT_ONCE = 16
+logger = structlog.get_logger()
+
+OpenGitHub = Callable[[str, str], GitHub]  # of a repository's address, for a user
+Find = Callable[[], Awaitable[Posted | None]]
+Post = Callable[[], Awaitable[Posted]]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerOptions:
+    """The options for requests from a forge."""
+
+    run_as: str = ""  # a user's name; empty: an owner
+    public_url: str = ""
+    look_s: float = 1.0  # how often a run is polled
+    edit_s: float = 10.0  # between two edits of a comment, except for the last
+    settle_s: float = SETTLE_DELAY_S
+
+
+class RequestIgnored(Exception):
+    """The request is ignored; the reason is recorded but not posted."""
+
+
+class NotPossible(Exception):
+    """The request cannot be performed; the reason is posted."""
+
+
+@dataclass(slots=True)
+class Triggers:
+    """Performs requests in parallel."""
+
+    services: Services
+    open_github: OpenGitHub
+    manners: TriggerOptions = field(default_factory=TriggerOptions)
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+
+    async def take(self, id: str, digest: str, event: str, wish: ForgeRequest) -> bool:
+        """Store a request, to be performed at once; False when it is known already."""
+
+        def clean(value: object) -> object:
+            return self.services.redactor.redact(value) if isinstance(value, str) else value
+
+        wish = replace(wish, mark=secrets.token_hex(16))
+        told = WebhookDelivery(
+            id=id,
+            digest=digest,
+            at_ms=wall_ms(),
+            event=event,
+            request=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
+        )
+        is_new = await WebhookInbox(self.services.rows).add(told)
+        self._bell.set()
+        return is_new
+
+    async def run(self) -> None:
+        """Run until cancelled. The next call resumes the requests in progress."""
+        try:
+            while True:
+                self._bell.clear()
+                try:
+                    await self._look()
+                except HutchError as error:
+                    logger.warning("triggers.not_read", problem=str(error))
+                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the event.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(FIRST_WAIT_S):
+                        await self._bell.wait()
+        finally:
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look(self) -> None:
+        for told in await WebhookInbox(self.services.rows).list_open():
+            if len(self._tasks) >= AT_ONCE:
+                return
+            if told.id not in self._tasks:
+                task = asyncio.get_running_loop().create_task(self._see_through(told))
+                self._tasks[told.id] = task
+                task.add_done_callback(partial(self._over, told.id))
+
+    def _over(self, id: str, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(id, None)
+        if task.cancelled():
+            return
+        if error := task.exception():  # its result could not even be recorded: no immediate retry
+            logger.warning("trigger.not_noted", delivery=id, problem=str(error))
+            return
+        self._bell.set()
+
+    async def _see_through(self, told: WebhookDelivery) -> None:
+        """Perform one request, from its current state."""
+        notes = WebhookInbox(self.services.rows)
+        try:
+            now = await notes.get(told.id)  # the list may be outdated
+            if now is None or now.state not in ("queued", "working"):
+                return
+            told = now
+            wish = ForgeRequest(**json.loads(told.request))
+            who = await self._caller()
+            forge = self.open_github(wish.repository, who.user.id)
+            try:
+                if told.state == "queued":
+                    told = await self._begin(told, wish, who, forge)
+                await self._follow(told, wish, forge)
+            except NotPossible as why:  # failures to post this are handled below
+                await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
+                await notes.update(told.id, state="ended", reason=str(why))
+        except RequestIgnored as why:
+            await notes.update(told.id, state="ignored", reason=str(why))
+        except Unavailable as error:  # the forge is down: later
+            attempts = told.attempts + 1
+            wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
+            over = {"state": "ended"} if attempts >= TRIES else {}
+            wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
+            next_ms = wall_ms() + int(wait_s * 1000)
+            reason = self.services.redactor.redact(str(error))
+            await notes.update(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
+            if told.state == "working":
+                await asyncio.sleep(wait_s)
+        except HutchError as error:
+            logger.info("trigger.ended", delivery=told.id, problem=str(error))
+            await notes.update(told.id, state="ended", reason=self.services.redactor.redact(str(error)))
+        except Exception:
+            logger.exception("trigger.failed", delivery=told.id)
+            await notes.update(told.id, state="ended", reason="Hutch itself failed.")
+
+    async def _caller(self) -> Caller:
+        """The user on whose behalf requests are performed."""
+        users: list[User] = [user for user in await Users(self.services.rows).list() if not user.disabled]
+        name = name_key(self.manners.run_as)
+        found = [user for user in users if (name_key(user.name) == name if name else user.role == "owner")]
+        if not found:
+            raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
+        user = min(found, key=lambda each: each.id)  # the oldest user
+        return Caller(user, scopes_of(user.role), "local", "github")
+
+    async def _begin(
+        self, told: WebhookDelivery, wish: ForgeRequest, who: Caller, forge: GitHub
+    ) -> WebhookDelivery:
+        """Check the permission and pass the request to a session, in one transaction with that note."""
+        change = await self._change(wish)
+        if not wish.mentioned and wish.kind != "issue" and change is None:
+            raise RequestIgnored("Hutch was not mentioned, and it is not a pull request of Hutch.")
+        allowed = await forge.permission(wish.by)
+        if allowed not in MAY:
+            raise RequestIgnored(f"{wish.by} has the permission {allowed!r} there, but needs write access.")
+        trusted = wish.author == wish.by or (bool(wish.author) and await forge.permission(wish.author) in MAY)
+        text = prompt(wish, trusted_author=trusted)
+        if change is not None and (going := await self._go_on(told, who, change, text)):
+            return going
+        revision = ""
+        if wish.on_pull:
+            pull = await forge.pull(wish.number)
+            if pull.state != "open":
+                raise NotPossible("The pull request is not open.")
+            if pull.head_owner.lower() != wish.repository.split("/")[-2].lower():
+                raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
+            revision = pull.branch
+        new = NewSession(
+            purpose=f"{self.services.redactor.redact(wish.title)[:150]} (#{wish.number})",
+            repository=wish.repository,
+            revision=revision,
+            deliver=True,
+            delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision, titled=True),
+            prompt=text,
+        )
+        session = await sessions.create(self.services, who, new, also=StartedInSession(told.id))
+        return replace(told, state="working", session_id=session.id)
+
+    async def _change(self, wish: ForgeRequest) -> Change | None:
+        """The open change of Hutch behind a pull request."""
+        if not wish.on_pull:
+            return None
+        found = await Changes(self.services.rows).pull(wish.repository, wish.number)
+        return found if found is not None and found.state == "open" else None
+
+    async def _go_on(
+        self, told: WebhookDelivery, who: Caller, change: Change, text: str
+    ) -> WebhookDelivery | None:
+        """Pass the request to the session of the change; None when that has ended or is another user's."""
+        asked = Prompt(text=text[:200_000])
+        try:
+            given = await sessions.give(
+                self.services, who, change.session_id, asked, also=StartedByInput(told.id)
+            )
+        except (NotFound, Conflict, Denied):
+            return None
+        return replace(told, state="working", session_id=change.session_id, input=given.seq)
+
+    # --- progress ---
+
+    async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
+        """Update one comment until the run has ended, then answer."""
+        notes, log = WebhookInbox(self.services.rows), self.services.log
+        session = await Sessions(self.services.rows).get(told.session_id)
+        link = (
+            f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
+        )
+        progress, seen, shown, edited = Progress(""), 0, "", float("-inf")
+        comment_id = told.comment_id
+        while True:
+            run = await self._run_of(told)
+            if run is not None and not progress.run_id:
+                progress.run_id, told = run.id, replace(told, run_id=run.id)
+                await notes.update(told.id, run_id=run.id)
+            session = await Sessions(self.services.rows).get(told.session_id)
+            over = session.state == "ended" if run is None else run.state == "ended"
+            if run is not None:
+                while entries := await log.read(SessionId(session.id), after=seen):
+                    progress.apply(filter_entry(entry, PUBLIC).event for entry in entries)
+                    seen = entries[-1].seq
+                places = await Runs(self.services.rows).queue_positions([run.id])
+                progress.queue_position = places.get(run.id)
+            said = await self._said(session, progress) if over else ""
+            text = progress.text(id=told.id, by=wish.by, link=link, said=said)
+            if text != shown and (over or time.monotonic() - edited >= self.manners.edit_s):
+                comment_id = await self._comment(forge, wish, told, comment_id, text)
+                shown, edited = text, time.monotonic()
+            if over:
+                break
+            await asyncio.sleep(self.manners.look_s)
+        if wish.comment_id:
+            mark = f"<!-- hutch-answer {wish.mark or told.id} -->"
+            answer = f"{shown.partition(OWN_MARKER)[0]}{OWN_MARKER}{mark}"
+            await self._once(
+                told,
+                lambda: forge.find(wish.number, mark, among="lines"),
+                lambda: forge.reply(wish.number, wish.comment_id, answer),
+            )
+        await notes.update(told.id, state="ended", reason="")
+
+    async def _comment(
+        self, forge: GitHub, wish: ForgeRequest, told: WebhookDelivery, comment_id: int, text: str
+    ) -> int:
+        """Create or update the comment. A comment whose id was not recorded is searched for."""
+        if comment_id:
+            posted = await forge.comment(wish.number, text, id=comment_id)
+        else:
+            posted, is_new = await self._once(
+                told,
+                lambda: forge.find(wish.number, marker(told.id)),
+                lambda: forge.comment(wish.number, text),
+            )
+            if not is_new:
+                posted = await forge.comment(wish.number, text, id=posted.id)
+        if posted.id != comment_id:
+            await WebhookInbox(self.services.rows).update(told.id, comment_id=posted.id)
+        return posted.id
+
+    async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
+        """Post a text unless it is posted already. Returns it, and whether it is new.
+
+        A post by a killed process, or one whose response got lost, may appear a little later. So before each
+        post the latest time for that is recorded, and the search waits until then.
+        """
+        notes = WebhookInbox(self.services.rows)
+        noted = await notes.get(told.id)
+        if noted is not None:
+            settle_s = self.manners.settle_s
+            await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, wall_ms()))
+        if found := await find():
+            return found, False
+        await notes.update(told.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
+        posted = await post()
+        await notes.update(told.id, next_ms=0)
+        return posted, True
+
+    async def _run_of(self, told: WebhookDelivery) -> QueuedRun | None:
+        if told.run_id:
+            return await Runs(self.services.rows).get(told.run_id)
+        found = await Runs(self.services.rows).page(session_ids=[told.session_id], limit=200)
+        return next((run for run in reversed(found) if run.input == told.input), None)
+
+    async def _said(self, session: Session, progress: Progress) -> str:
+        """The agent's final title and summary, for users."""
+        if not progress.run_id:
+            return "The session ended before this request was started."
+        if not progress.started or progress.no_model:
+            return ""
+        title, summary = read_run_history(
+            await read_log(self.services.log, SessionId(session.id)), progress.run_id
+        ).said
+        clean = self.services.redactor.redact
+        return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
+
+
+def _issue_url(wish: ForgeRequest) -> str:
+    return wish.url.partition("#")[0]

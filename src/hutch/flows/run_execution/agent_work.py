@@ -1,0 +1,193 @@
+"""Turns a prompt into a tested change: the agent works in the workspace, then the tests decide.
+
+A first attempt and one that resumes after a crash or an interruption work the same way: the log
+says how far the run got, and all state is rebuilt from the log.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.agent.conversation import Conversation
+from hutch.agent.limit_check import Spent, spent_before
+from hutch.agent.loop import Run
+from hutch.agent.preload import warm_up
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.system_prompt import repository_notes, system_prompt
+from hutch.agent.testing.report import NOT_THERE, Report
+from hutch.agent.tools.run_tests import find_runner
+from hutch.agent.tools.run_tests import run as run_tests
+from hutch.domain.change_title import first_line
+from hutch.domain.errors import NotFound
+from hutch.domain.events import (
+    Entry,
+    Event,
+    MessageSent,
+    RunEnded,
+    RunStarted,
+    StepReached,
+)
+from hutch.flows.repository_summary import describe_structure
+from hutch.flows.run_execution.run_options import DEFAULT_OPTIONS, RunOptions
+from hutch.flows.run_history import BEFORE, read_run_history
+from hutch.snapshots.storage import Snapshot
+
+REOPENED = "The shell is new, and no earlier command runs in the background."
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run."""
+
+    ended: RunEnded
+    title: str
+    summary: str
+    first: Snapshot  # before it started
+    last: Snapshot
+    tests: Report | None = None  # the final result, when something was changed and there are tests
+
+    @property
+    def changed(self) -> bool:
+        return self.first.tree != self.last.tree
+
+
+async def begin(
+    setup: RunSetup,
+    run_id: str,
+    prompt: str,
+    entries: Sequence[Entry] = (),
+    *,
+    options: RunOptions = DEFAULT_OPTIONS,
+    reopened: bool = False,
+) -> RunResult:
+    """Start a run for a prompt, after the existing entries of the session's log.
+
+    `reopened`: the shells are not those of the previous runs.
+    """
+    async with warm_up(setup):
+        return await _begin(setup, run_id, prompt, entries, options, reopened=reopened)
+
+
+async def _begin(
+    setup: RunSetup,
+    run_id: str,
+    prompt: str,
+    entries: Sequence[Entry],
+    options: RunOptions,
+    *,
+    reopened: bool,
+) -> RunResult:
+    conversation = Conversation.of(entries)
+    notes = _notes(entries) if setup.notes is None else setup.notes
+    if notes is None:
+        notes = await repository_notes(setup.context.workspace, setup.redactor.redact)
+    first = await setup.context.workspace.snapshot(BEFORE)
+    looked = await _looked(setup, run_id, first) if not conversation.messages else []
+    started = RunStarted(
+        run_id=run_id,
+        prompt=setup.redactor.redact(prompt),
+        persona=setup.persona.name,
+        model=setup.model.name,
+        workspace=setup.context.workspace.record.id,
+        notes=notes,
+        **options.fields(),
+    )
+    setup.context.workspace.pin(first.id)
+    taken = setup.recorder.snapshot_taken(first)
+    note = MessageSent(author="hutch", text=REOPENED)
+    told = [note] if reopened and conversation.messages else []
+    # Calls that an earlier run left open are closed in the same append: no result may follow the prompt.
+    events = [*conversation.interrupted_results(), taken, *looked, started, *told]
+    last_seq = await setup.recorder.append(events)
+    for seq, event in enumerate(events, start=last_seq - len(events) + 1):
+        conversation.apply(event, seq)
+    return await _work(setup, started, conversation, Spent(), first, resumed=False)
+
+
+async def resume_run(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> RunResult:
+    """Resume a run at the end of its log. A run that was done is only delivered."""
+    before = read_run_history(entries, run_id)
+    snapshots = setup.context.workspace.snapshots
+    first = snapshots.get(before.first)
+    setup.context.workspace.pin(first.id)
+    if before.ended and before.ended.outcome == "done":
+        return RunResult(before.ended, *before.said, first, snapshots.get(before.last))
+    spent = spent_before(entries)
+    async with warm_up(setup):
+        return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
+
+
+async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
+    """Describe the repository for the followers of its first run."""
+    if not first.files:
+        return []
+    message = setup.redactor.redact(await describe_structure(setup.context, first))
+    return [StepReached(step="inspecting", message=message, run_id=run_id)]
+
+
+def _notes(entries: Sequence[Entry]) -> str | None:
+    """The repository's notes for agents at the start of the session, if a run has recorded them."""
+    told = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
+    return next(told, None)
+
+
+async def _work(
+    setup: RunSetup,
+    started: RunStarted,
+    conversation: Conversation,
+    spent: Spent,
+    first: Snapshot,
+    *,
+    resumed: bool,
+) -> RunResult:
+    context, run_id = setup.context, started.run_id
+    notes = started.notes
+    if notes is None:  # a run of an older version of Hutch
+        notes = await repository_notes(context.workspace, setup.redactor.redact)
+    system = system_prompt(
+        setup.persona,
+        context.workspace,
+        jail_path=context.jail.workspace,
+        network=context.jail.policy.network,
+        notes=notes,
+        brief=setup.brief,
+        delivers=started.deliver and context.workspace.record.commit is not None,
+    )
+    run = Run(
+        run_id,
+        setup,
+        setup.redactor.redact(system),
+        conversation=conversation,
+        spent=spent,
+        verify=lambda: _verified(setup, run_id, first),
+        snapshot=first.id,
+        resumed=resumed,
+    )
+    ended = await run.execute()
+    last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
+    if last.id != run.execution.snapshot:
+        await setup.recorder.append([setup.recorder.snapshot_taken(last)])
+    conclusion = run.execution.conclusion
+    data = conclusion.data if conclusion else {}
+    text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
+    title = str(data.get("title") or first_line(conversation.task))
+    return RunResult(ended, title, text, first, last, run.verdict)
+
+
+async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:
+    """Run the tests again, unless the agent ran them after its last change or changed nothing."""
+    now = await setup.context.workspace.snapshot("when the agent was done")
+    if now.tree == first.tree:
+        return None
+    try:
+        runner = await find_runner(setup.context)
+    except NotFound:
+        return None  # there are none
+    try:
+        report = await run_tests(setup.context, [])
+    except NotFound as error:  # the test runner is missing: the result is unknown, and that is recorded
+        reason = setup.redactor.redact(f"{error} {NOT_THERE}")
+        told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
+        await setup.recorder.append([setup.recorder.tests_run(run_id, told)])
+        return None
+    await setup.recorder.append([setup.recorder.tests_run(run_id, report.data())])
+    return report

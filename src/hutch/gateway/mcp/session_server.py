@@ -1,0 +1,78 @@
+"""The tools on sessions as an MCP server, for clients of /mcp."""
+
+from typing import Any
+
+import orjson
+from mcp.server import Server as McpServer
+from mcp.server import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+import hutch
+from hutch.domain.errors import HutchError
+from hutch.gateway.context import Server
+from hutch.gateway.http_errors import error_status
+from hutch.gateway.mcp.session_tools import TOOLS, Call, use
+from hutch.gateway.responses import to_json
+
+SESSION_HEADER = "Hutch-Session"
+CALLER = "hutch.caller"  # in the scope of a request
+INSTRUCTIONS = (
+    "Tools on the sessions of a Hutch server. A session is a workspace in a jail with a log of all "
+    "events. list_sessions returns their ids; every other tool takes one as session_id. Paths are relative "
+    "to the session's workspace."
+)
+
+
+def make_manager(server: Server) -> StreamableHTTPSessionManager:
+    """The session manager. Requests are stateless: each one is authenticated."""
+    return StreamableHTTPSessionManager(
+        make_server(server),
+        stateless=True,
+        max_request_body_size=int(server.loaded.settings.server.body_bytes),
+    )
+
+
+def make_server(server: Server) -> McpServer[Any]:
+    listed = [
+        Tool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.arguments.model_json_schema(),
+            annotations=ToolAnnotations(read_only_hint=tool.reads),
+        )
+        for tool in TOOLS.values()
+    ]
+
+    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=listed)
+
+    async def call_tool(request: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        http_request: Any = request.request
+        call = Call(server, http_request.scope[CALLER])
+        session_id = http_request.headers.get(SESSION_HEADER, "")[:80]
+        try:
+            answer, failed = await use(call, params.name, params.arguments or {}, session_id), False
+        except HutchError as error:
+            answer, failed = {"error": error_status(error).code, "detail": str(error)}, True
+        text = server.redactor.redact(to_json(answer).decode())
+        data: dict[str, Any] = orjson.loads(text)
+        return CallToolResult(
+            content=[TextContent(type="text", text=text)], structured_content=data, is_error=failed
+        )
+
+    return McpServer(
+        "hutch",
+        version=hutch.__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )

@@ -1,0 +1,194 @@
+"""Enforces a jail's limits with the best means of this machine.
+
+A cgroup where there is one, rlimits in the jail in any case, and a watcher for the
+rest. The jail itself survives, whatever is stopped in it.
+"""
+
+import asyncio
+import contextlib
+import os
+import resource
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.jail.interface import LimitHit
+from hutch.jail.jail_processes import below
+from hutch.jail.limits import cgroup
+from hutch.jail.limits.inspection import TMPFS, Inspector
+from hutch.jail.limits.limit_hits import Cause, Suspect, now
+from hutch.jail.limits.limit_watcher import Watch
+from hutch.jail.location import OpenLocation
+from hutch.jail.policy import WORKSPACE, Limits
+
+SPARE_PROCESSES = 64
+NICENESS = 5  # the same as in the warden
+# The kernel counts a writable mapping against RLIMIT_DATA before any page of it is used, and V8 (Node 24)
+# maps 512 MiB for code when it starts.
+RESERVED_BYTES = 512 * 1024**2
+
+_parents: cgroup.ParentGroups | None = None
+_swept = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The number of limit hits at one moment."""
+
+    hits: int
+    at: float  # on the clock of `limit_hits.now`
+
+
+class Meter:
+    """Sets one jail's limits and notes which were hit."""
+
+    def __init__(self, limits: Limits, group: cgroup.Cgroup | None, location: OpenLocation) -> None:
+        self.limits = limits
+        self._location = location  # until the jail has started
+        self.has_cgroup = group is not None
+        self.watch: Watch | None = None  # set when the jail has started
+        self._group = group
+
+    def rlimits(self, limits: Limits, *, unsafe: bool = False) -> str:
+        """The limits of one command's processes, in the warden's format."""
+        values = {
+            resource.RLIMIT_CORE: (1, 1),  # with 0 the kernel still starts the host's handler of core dumps
+            resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
+            resource.RLIMIT_FSIZE: (limits.file_bytes, limits.file_bytes),
+        }
+        if limits.cpu_s is not None:
+            values[resource.RLIMIT_CPU] = (limits.cpu_s, limits.cpu_s + 1)
+        if not unsafe:
+            # With a cgroup this limit is higher than the cgroup's, since only the cgroup reports refusals.
+            processes = limits.processes + (SPARE_PROCESSES if self.has_cgroup else 0)
+            values[resource.RLIMIT_NPROC] = (processes, processes)
+            if not self.has_cgroup:  # a process that allocates all at once is faster than the watcher
+                values[resource.RLIMIT_DATA] = (2 * limits.memory_bytes, 2 * limits.memory_bytes)
+        if limits.memory_bytes < self.limits.memory_bytes:
+            data_bytes = limits.memory_bytes + RESERVED_BYTES
+            values[resource.RLIMIT_DATA] = (data_bytes, data_bytes)
+        return " ".join(f"{kind}:{soft}:{hard}" for kind, (soft, hard) in values.items())
+
+    def start(
+        self,
+        pids: tuple[int, int],
+        *,
+        clear: Callable[[], Awaitable[None]],
+        end_commands: Callable[[frozenset[int]], Awaitable[bool]],
+    ) -> None:
+        """Take over the jail's first processes (outer, warden) while they are still trusted."""
+        _, warden = pids
+        root = Path(f"/proc/{warden}/root")
+        self._location.check(Path(f"{root}{WORKSPACE}"), root)
+        inspector = Inspector(self.limits, self._group, warden=warden, workspace=self._location.written())
+        if self._group is not None:
+            self._group.add(pids)
+            for pid in below(warden):  # the reaper that waits for the first command exists already
+                with contextlib.suppress(ProcessLookupError):
+                    self._group.add([pid])
+        with contextlib.suppress(PermissionError):  # only root can; else commands run a little slower
+            os.setpriority(os.PRIO_PROCESS, warden, -NICENESS)
+            for pid in below(warden):
+                with contextlib.suppress(ProcessLookupError):
+                    os.setpriority(os.PRIO_PROCESS, pid, 0)
+        self.watch = Watch(
+            inspector,
+            memory_bytes=self.limits.memory_bytes,
+            has_cgroup=self.has_cgroup,
+            clear=clear,
+            end_commands=end_commands,
+        )
+
+    async def wait_until_startable(self) -> None:
+        """Wait until a command may start."""
+        if self.watch is not None:
+            await self.watch.wait_until_startable()
+
+    async def linked_outside(self) -> int:
+        """How many files of the workspace also had names outside of it when the jail was opened."""
+        await self.wait_until_startable()
+        return self.watch.inspector.growth.linked_outside if self.watch is not None else 0
+
+    def set_running(self, running: int) -> None:
+        """Set the number of running commands."""
+        if self.watch is not None:
+            self.watch.set_running(running)
+
+    def mark(self, *, inspect_soon: bool = True) -> Mark:
+        if self.watch is None:
+            return Mark(0, now())
+        if inspect_soon:
+            self.watch.inspect_soon()  # the caller is about to start a command
+        self.watch.inspector.count()
+        self.watch.inspector.hits.start_window()
+        return Mark(len(self.watch.inspector.hits.noted), now())
+
+    async def find_causes(self) -> None:
+        """Find out which commands hit the limits that the kernel enforces, while their processes may still
+        exist."""
+        if self.watch is not None and self.watch.inspector.has_counted():
+            await asyncio.to_thread(self.watch.inspector.count, closely=True)
+
+    def hit_since(self, mark: Mark, suspect: Suspect | None = None) -> LimitHit | None:
+        """The first limit that was hit after the mark, by the given command if there is one. One that stops
+        commands comes before a full tmpfs, after which they may continue."""
+        own = [hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause)]
+        return next(iter(sorted(own, key=lambda hit: hit.limit in TMPFS.values())), None)
+
+    def full_tmpfs(self) -> LimitHit | None:
+        """The limit of a tmpfs that is full now."""
+        return self.watch.inspector.full_tmpfs() if self.watch is not None else None
+
+    def hits_since(self, mark: Mark, *, closely: bool = False) -> list[LimitHit]:
+        """Every limit that was hit after the mark, each once; `closely` adds those that are used up now."""
+        hits = [hit for hit, _ in self._noted(mark)]
+        if closely and self.watch is not None:
+            hits += self.watch.inspector.used_up()
+        return list(dict.fromkeys(hits))
+
+    def kills(self) -> int:
+        """How many processes the kernel has killed because memory ran out."""
+        return self._group.kills() if self._group is not None else 0
+
+    async def stop(self) -> None:
+        if self.watch is not None:
+            await self.watch.stop()
+
+    async def remove(self) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            await asyncio.to_thread(group.remove)
+
+    def _noted(self, mark: Mark) -> list[tuple[LimitHit, Cause]]:
+        if self.watch is None:
+            return []
+        self.watch.inspector.count()
+        return self.watch.inspector.hits.noted[mark.hits :]
+
+
+def make_group(limits: Limits) -> cgroup.Cgroup | None:
+    """Make a cgroup for a jail, where possible. Blocks the thread."""
+    parents = _parent_groups()
+    return cgroup.make(parents, limits) if parents is not None else None
+
+
+@contextlib.contextmanager
+def preferring_self() -> Iterator[None]:
+    """Give this process a larger share of the processor than a jail while the block runs, where possible."""
+    parents = _parent_groups()
+    group = cgroup.prefer_self(parents) if parents is not None else None
+    try:
+        yield
+    finally:
+        if parents is not None and group is not None:
+            cgroup.stop_preferring(parents, group)
+
+
+def _parent_groups() -> cgroup.ParentGroups | None:
+    global _parents, _swept
+    if not _swept:
+        _parents = cgroup.find_parent_groups()
+        if _parents is not None:
+            cgroup.sweep(_parents)
+        _swept = True
+    return _parents

@@ -1,0 +1,387 @@
+"""An open jail: starts commands, watches them, and ends them when it closes.
+
+All processes inside are in one pid namespace whose first process is the warden. Closing
+the jail kills the warden, and so all others within milliseconds, however they were
+daemonised.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
+from hutch.jail.command_output import MAX_FULL_FILES, Capture, OutputFiles, run_to_end
+from hutch.jail.command_process import KILL_TIMEOUT_S, SIGKILL, Command
+from hutch.jail.egress_startup import EgressProxy, Outside, open_egress
+from hutch.jail.interface import Exit, Finished, LimitHit, OnOutput, Pipe, Size
+from hutch.jail.jail_processes import number_inside
+from hutch.jail.launch.jail_uid import Identity
+from hutch.jail.launch.launch import Launched
+from hutch.jail.launch.teardown import Teardown
+from hutch.jail.launch.warden_control import Control, connected
+from hutch.jail.limits.enforcement import Mark, Meter
+from hutch.jail.limits.limit_hits import Suspect, hit_by_signal, size
+from hutch.jail.limits.oom_scores import prefer_commands
+from hutch.jail.machine_checks import jail_fix
+from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
+from hutch.jail.process_owned_names import make_directory
+from hutch.jail.pty import open_terminal
+from hutch.jail.request_checks import check_address, check_size, check_stdin, check_timeout, check_words
+
+CLOSE_TIMEOUT_S = 5.0
+NO_SPACE = b"No space left on device"
+
+_closing: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but a process inside has not died yet
+
+
+class Jailed:
+    """An open jail; see `interface.Jail`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        launched: Launched,
+        identity: Identity,
+        meter: Meter,
+        directory: Path,
+        unsafe: bool,
+    ) -> None:
+        self.policy = policy
+        self.unsafe = unsafe
+        self.workspace = str(directory) if unsafe else WORKSPACE
+        self._directory = directory
+        self._launched = launched
+        self._identity = identity
+        self._meter = meter
+        self._loop = asyncio.get_running_loop()
+        self._scratch: Path | None = None
+        self._egress: EgressProxy | None = None
+        self.outputs = OutputFiles(self._own_directory, MAX_FULL_FILES * policy.limits.output_file_bytes)
+        self._commands: set[Command] = set()  # with processes that remain
+        self._ending: set[Command] = set()  # those of them that are being ended for memory
+        self._starts = 0  # of commands, so far
+        self._pts = self._proc = -1
+        self._warden = -1
+        self._closed = False
+        self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
+
+    async def ready(self, outside: Outside) -> None:
+        """Wait for the warden. From then on commands may start, and the inside is not trusted."""
+        try:
+            pid = await self._control.ready()
+        except (Unavailable, TimeoutError) as error:
+            reason = self._startup_error() or str(error) or "no answer"
+            raise Unavailable(f"The jail did not start: {reason}. Try: {jail_fix(reason)}") from None
+        finally:
+            os.close(self._launched.stderr_fd)
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
+        self._proc = os.open("/proc" if self.unsafe else f"/proc/{pid}/root/proc", flags)
+        if not self.unsafe:
+            self._warden = os.pidfd_open(pid)
+            self._meter.start(
+                (self._launched.process.pid, pid), clear=self.clear, end_commands=self._end_commands
+            )
+            await self._prefer_commands(pid)
+            if self.policy.network or outside.always:
+                self._egress = await open_egress(self, outside)
+
+    @property
+    def warden_pid(self) -> int:
+        """The host's pid of the jail's first process."""
+        return self._control.warden_pid
+
+    @property
+    def warden_pidfd(self) -> int:
+        return self._warden
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Finished:
+        self._check_allowed(argv)
+        limits = limits or self.policy.limits
+        timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
+        check_timeout(timeout_s)
+        began = time.monotonic()
+        timeout_hit = LimitHit("command_timeout_s", f"{timeout_s:g} s")
+        try:
+            async with asyncio.timeout(timeout_s):
+                # Before the mark: limits hit until then belong to other commands.
+                await self._wait_until_startable()
+                mark, starts = self._meter.mark(), self._starts
+                is_first = not any(command.is_active for command in self._commands)
+                process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
+        except TimeoutError:  # no reaper takes the command
+            return Finished(
+                exit_code=None,
+                signal=SIGKILL,
+                timed_out=True,
+                duration_s=time.monotonic() - began,
+                limit_hit=timeout_hit,
+            )
+        capture = Capture(
+            max_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=self.outputs
+        )
+        remaining_s = max(0.0, began + timeout_s - time.monotonic())
+        exit_, timed_out = await run_to_end(process, capture, timeout_s=remaining_s, on_output=on_output)
+        hit = timeout_hit if timed_out else None
+        await self._meter.find_causes()
+        suspect = Suspect(
+            process.reaper,
+            mark.at,
+            has_failed=exit_.code != 0,
+            was_alone=is_first and self._starts == starts + 1,
+        )
+        hit = self._meter.hit_since(mark, suspect) or hit or hit_by_signal(exit_, limits)
+        return Finished(
+            exit_code=exit_.code,
+            signal=exit_.signal,
+            stdout_output=capture.output("stdout"),
+            stderr_output=capture.output("stderr"),
+            timed_out=timed_out,
+            truncated=capture.truncated,
+            output_path=capture.path,
+            output_cut=capture.cut,
+            duration_s=time.monotonic() - began,
+            cpu_s=exit_.cpu_s,
+            peak_bytes=exit_.peak_bytes,
+            limit_hit=hit or self.full_tmpfs(bytes(capture.output("stderr")), exit_.code),
+        )
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | Pipe | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        limits: Limits | None = None,
+        terminal: Size | None = None,
+    ) -> Command:
+        full = {**self._environment(), **(env or {})}
+        check_words(argv, full, cwd or "")
+        check_stdin(stdin)
+        if terminal is not None:
+            check_size(terminal)
+        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside the jail)
+        await self._wait_until_startable()
+        if self._closed:
+            raise Unavailable("The jail is closed.")
+        command = Command(self._control, lambda: self._proc, argv, where)
+        await command.start(
+            argv,
+            stdin=stdin,
+            env=full,
+            rlimits=self._own_rlimits(limits),
+            pty=open_terminal(self._pts, terminal, self._identity) if terminal else None,
+            uid=self._identity.uid if self._identity.claim else None,
+        )
+        self._commands.add(command)
+        self._starts += 1
+        self._meter.set_running(len(self._commands))
+        command.on_gone(lambda: self._forget(command))
+        return command
+
+    async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
+        check_address(host, port)
+        sock: socket.socket | None = None
+        try:
+            sock = await self._control.tcp(b"connect", host, port)
+            await connected(sock)
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            reason = error.strerror or "the connection timed out"
+            raise NotFound(
+                f"Nothing answers on port {port} in the jail: {reason}. Start the server first."
+            ) from None
+        return sock
+
+    async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
+        check_address(host, port, min_port=0)
+        try:
+            sock = await self._control.tcp(b"listen", host, port)
+        except OSError as error:
+            raise Conflict(
+                f"Cannot listen on port {port} in the jail: {error.strerror}. Choose another."
+            ) from None
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            sock.close()
+            raise Unavailable("The jail returned a socket that does not listen. Close the jail.")
+        sock.setblocking(False)
+        return sock
+
+    def proc(self, pid: int) -> int:
+        """A descriptor of a process's directory in the jail's /proc; -1 when it has ended."""
+        try:
+            return os.open(str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
+        except OSError:
+            return -1
+
+    def mark(self, *, inspect_soon: bool = True) -> Mark:
+        """This moment, for `limit_hit`. `inspect_soon` makes the watcher inspect the jail soon."""
+        return self._meter.mark(inspect_soon=inspect_soon)
+
+    def limit_hit(self, since: Mark, ended: Exit, suspect: Suspect | None = None) -> LimitHit | None:
+        """The limit that was hit since the mark, by the given command if there is one, or that ended a
+        command just now."""
+        return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
+
+    def full_tmpfs(self, stderr: bytes, exit_code: int | None) -> LimitHit | None:
+        """The limit of a tmpfs that an earlier command has filled, if a failed command reports no space."""
+        return self._meter.full_tmpfs() if exit_code != 0 and NO_SPACE in stderr else None
+
+    def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
+        """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""
+        hits = self._meter.hits_since(since, closely=ended is not None)
+        own = hit_by_signal(ended, self.policy.limits) if ended else None
+        return [*hits, own] if own and own not in hits else hits
+
+    async def linked_outside(self) -> int:
+        """How many files of the workspace also have names outside: writing to one here changes it there,
+        without leaving the jail."""
+        return await self._meter.linked_outside()
+
+    async def clear(self) -> None:
+        commands = list(self._commands)
+        with contextlib.suppress(TimeoutError):  # if it does not read, it will not answer either
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                for command in commands:
+                    if not command.has_started:  # there is no process to kill yet
+                        await command.request_kill()
+        await self._control.clear()
+        # Killed processes count towards the limit until they are reaped; the next command might not start.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_TIMEOUT_S):
+                for command in commands:
+                    await command.wait_gone()
+
+    async def _wait_until_startable(self) -> None:
+        """Wait until a command may start, and until the processes being ended have made space for it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_TIMEOUT_S):
+                for command in list(self._ending):
+                    await command.wait_gone()
+        await self._meter.wait_until_startable()
+
+    async def _end_commands(self, reapers: frozenset[int]) -> bool:
+        """End the commands of these reapers, given by their pid on the host.
+
+        False if the jail must be cleared instead: no other commands run, or one of these has ended or is
+        unknown. Other commands may allocate memory at this moment, so the watcher does not wait until the
+        ended ones are gone.
+        """
+        numbers = {number_inside(pid) for pid in reapers}  # 0 for one that has ended
+        ending = [command for command in self._commands if command.reaper in numbers]
+        if 0 in numbers or len(ending) < len(numbers) or len(ending) == len(self._commands):
+            return False
+        self._ending.update(ending)
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                for command in ending:
+                    await command.request_kill()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End all processes inside and release everything. Safe to call again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._control.close()
+        if not self.unsafe:  # the unsafe warden ends its children itself, now that its socket is closed
+            self._end("closed")
+        await self._meter.stop()
+        if self._egress is not None:
+            await self._egress.close()
+        teardown = Teardown(self._warden, self._launched.process)
+        if await teardown.wait(CLOSE_TIMEOUT_S, warden_pid=self._inside()):
+            await self._release()
+        else:
+            _closing[self] = self._loop.create_task(self._finish_closing(teardown))
+
+    async def _prefer_commands(self, warden: int) -> None:
+        scores = prefer_commands(warden, memory_bytes=self.policy.limits.memory_bytes)
+        if scores is not None:
+            try:
+                await self._control.send_scores(scores)
+            finally:
+                os.close(scores.fd)
+
+    def _end(self, reason: str) -> str:
+        """Kill the first process of the pid namespace, and so all others. Returns the reason, with the
+        limit if known."""
+        Teardown(self._warden, self._launched.process).kill()
+        kills = self._meter.kills()
+        if kills:
+            max_memory = size(self.policy.limits.memory_bytes)
+            reason += f" The kernel killed {kills} of its processes: memory_bytes is {max_memory}. Raise it."
+        return reason
+
+    async def _release(self) -> None:
+        """Release the user id and the cgroup. All processes have ended; until then no other jail may have
+        them."""
+        for fd in (self._warden, self._pts, self._proc):
+            if fd >= 0:
+                os.close(fd)
+        self._warden = self._pts = self._proc = -1
+        await self._meter.remove()
+        self._identity.release()
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    async def _finish_closing(self, teardown: Teardown) -> None:
+        while not await teardown.wait(CLOSE_TIMEOUT_S, warden_pid=self._inside()):
+            teardown.kill()
+        await self._release()
+        _closing.pop(self, None)
+
+    def _inside(self) -> int:
+        return 0 if self.unsafe else self.warden_pid
+
+    def _own_rlimits(self, limits: Limits | None) -> str:
+        if limits is None or limits == self.policy.limits:
+            return ""  # the jail's own, which reapers have already
+        return self._meter.rlimits(limits, unsafe=self.unsafe)
+
+    def _forget(self, command: Command) -> None:
+        self._commands.discard(command)
+        self._ending.discard(command)
+        self._meter.set_running(len(self._commands))
+
+    def _environment(self) -> dict[str, str]:
+        if not self.unsafe:
+            return {**(self._egress.environment if self._egress else {}), **environment(self.policy)}
+        return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
+
+    def _own_directory(self) -> Path:
+        if self._scratch is None:
+            self._scratch = make_directory()
+        return self._scratch
+
+    def _check_allowed(self, argv: Sequence[str]) -> None:
+        allowed = self.policy.commands
+        if allowed is not None and argv and argv[0] not in allowed:
+            raise Denied(f"'{argv[0]}' is not among the allowed commands: {', '.join(allowed) or 'none'}.")
+
+    def _startup_error(self) -> str:
+        try:
+            lines = os.read(self._launched.stderr_fd, 65536).decode(errors="replace").strip().splitlines()
+        except BlockingIOError:
+            return ""
+        return lines[-1] if lines else ""

@@ -1,0 +1,71 @@
+"""The shared dependencies of live sessions, and the callbacks that prepare, open and run them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hutch.agent.recorder import Recorder
+from hutch.domain.redaction import Redactor
+from hutch.domain.session import QueuedRun, Session
+from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.update_channel import Channels
+from hutch.store.interface import EventLog
+from hutch.store.table_access import Rows
+
+if TYPE_CHECKING:
+    from hutch.sessions.live_session import LiveSession
+
+MAX_CONCURRENT_HASHES = 2  # files, of all sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workspace that is ready for use."""
+
+    workspace_id: str
+    source: str = ""
+    commit: str = ""
+    warnings: tuple[str, ...] = ()  # about parts of the repository that are not used
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of a run."""
+
+    outcome: str
+    reason: str = ""
+    code: str = ""  # of the error that it failed with
+
+
+@dataclass(frozen=True, slots=True)
+class HostCallbacks:
+    """The functions of the flows that a live session calls."""
+
+    prepare: Callable[[Session, Recorder], Awaitable[Prepared]]
+    open_sandbox: Callable[[Session, Recorder], AbstractAsyncContextManager[Sandbox]]
+    perform: Callable[["LiveSession", QueuedRun], Awaitable[Done]]
+
+
+@dataclass(frozen=True, slots=True)
+class HostDependencies:
+    """Shared by all live sessions of a host."""
+
+    log: EventLog
+    rows: Rows
+    redactor: Redactor
+    channels: Channels
+    callbacks: HostCallbacks
+    reserved_for: str = ""  # the only worker that may claim runs of these sessions; empty: any worker
+    addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_HASHES))
+
+    @property
+    def guarded(self) -> bool:
+        """Whether sessions come from requests: then they reach only addresses that requests may name."""
+        return not self.reserved_for
+
+    def address_of(self, session: Session) -> str:
+        """The address of its repository, with the credentials that are not stored in its row."""
+        return self.addresses.get(session.id, session.repository)

@@ -1,0 +1,288 @@
+"""All settings: names, types, defaults, and what a repository may set.
+
+Values are read in `layers.py`; `docs/settings.md` is generated from this module. Sizes
+and times have their unit in the name.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ByteSize, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+from hutch.settings.repository_file import RepositoryAccess
+from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
+from hutch.settings.value_types import (
+    GIB,
+    MIB,
+    Address,
+    Author,
+    Command,
+    Count,
+    Hosts,
+    ModelName,
+    Networks,
+    Persona,
+    Prices,
+    Section,
+    Size,
+    Texts,
+)
+
+
+class Log(Section):
+    """The log of Hutch itself: on standard error, and in `server.log` for a server."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The lowest level that is written."
+    )
+    format: Literal["auto", "json", "human"] = Field(
+        "auto",
+        description="The format on standard error; `auto` is `human` on a terminal, else `json`. "
+        "`server.log` is always JSON.",
+    )
+
+
+class Models(Section):
+    """The addresses of model providers, retries and timeouts."""
+
+    anthropic_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
+        None, description="The address of Anthropic's API; Anthropic itself when not set."
+    )
+    openai_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
+        None, description="The address of OpenAI's API, with `/v1`; OpenAI itself when not set."
+    )
+    gemini_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
+        None, description="The address of Gemini's API; Google itself when not set."
+    )
+    ollama_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
+        None, description="The address of Ollama; `http://127.0.0.1:11434` when not set."
+    )
+    openai_compatible_base_url: Annotated[Address | None, RepositoryAccess.NEVER] = Field(
+        None, description="The address for models named `openai-compatible:`, such as a vLLM or llama.cpp."
+    )
+    openai_protocol: Annotated[Literal["responses", "chat"], RepositoryAccess.NEVER] = Field(
+        "responses",
+        description="The API of `openai:` models. Choose `chat` if the server at `openai_base_url` "
+        "does not support `responses`.",
+    )
+    attempts: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        6,
+        ge=1,
+        le=100,
+        description="Maximum attempts of a request to a model that fails with a temporary error.",
+    )
+    max_retry_wait_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        60,
+        ge=0,
+        le=3600,
+        description="Maximum seconds to wait before a retry. When the provider asks for more, "
+        "the request fails.",
+    )
+    idle_timeout_s: Annotated[Count, RepositoryAccess.NEVER] = Field(
+        300, ge=5, le=3600, description="Seconds without data after which a reply counts as failed."
+    )
+    prices: Annotated[Prices, RepositoryAccess.NEVER] = Field(
+        (),
+        description="Your own prices, as `MODEL=INPUT/CACHED/OUTPUT` in dollars per million tokens: "
+        "`openai-compatible:qwen3=0.25/0.025/1.5`. They override those that Hutch knows.",
+    )
+
+
+class Tests(Section):
+    """How a repository is tested."""
+
+    command: Annotated[Command | None, RepositoryAccess.FREE] = Field(
+        None, description="The command that runs the tests, inside the jail. Detected when not set."
+    )
+    timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        30,
+        ge=1,
+        le=600,
+        description="Seconds that a test run may take, unless the agent sets another timeout.",
+    )
+    memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(512 * MIB),
+        ge=64 * MIB,
+        description="Memory of each process of a test run; all together may use `jail.memory_bytes`.",
+    )
+
+
+class Delivery(Section):
+    """How a change is delivered."""
+
+    author: Annotated[Author | None, RepositoryAccess.NEVER] = Field(
+        None,
+        description="The author of commits, as `Name <address>`. When not set, the author in your "
+        "git settings.",
+    )
+
+
+class Retention(Section):
+    """How long the content of sessions is kept."""
+
+    days: Annotated[Count | None, RepositoryAccess.NEVER] = Field(
+        None,
+        ge=1,
+        le=36_500,
+        description="`hutch prune` erases the payloads of sessions that ended longer ago than this. "
+        "Kept forever when not set.",
+    )
+
+
+class Jail(Section):
+    """What commands inside a session's jail may use."""
+
+    processes: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        512, ge=16, le=1_000_000, description="Processes and threads at one time."
+    )
+    memory_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(2 * GIB), ge=64 * MIB, description="Memory of all processes together."
+    )
+    open_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        4096, ge=64, le=1_000_000, description="Open files of one process."
+    )
+    tmp_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(GIB), ge=MIB, description="Size of `/tmp`."
+    )
+    shm_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(64 * MIB), ge=MIB, description="Size of `/dev/shm`."
+    )
+    home_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
+    )
+    workspace_growth_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(2 * GIB),
+        ge=MIB,
+        description="Maximum growth of the workspace while a jail is open. "
+        "`workspace.quota_bytes` applies too.",
+    )
+    command_timeout_s: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        30,
+        ge=1,
+        le=600,
+        description="Seconds that a command may take. In the agent's shell, seconds that a command may print "
+        "nothing, unless the agent sets a timeout for it.",
+    )
+    output_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(MIB),
+        ge=4096,
+        description="Output of one command that is kept; of longer output, the middle is omitted.",
+    )
+    network: Annotated[Hosts, RepositoryAccess.TIGHTEN] = Field(
+        (),
+        description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all "
+        "its subdomains.",
+    )
+    private_networks: Annotated[Networks, RepositoryAccess.NEVER] = Field(
+        (),
+        description="Private or local networks that allowed hosts may resolve to: `10.1.2.0/24`.",
+    )
+
+
+class Workspace(Section):
+    """How repositories become workspaces, and how much space these may take."""
+
+    mode: Literal["auto", "copy", "reflink", "overlay"] = Field(
+        "auto",
+        description="How a repository becomes a workspace: `copy` copies it, `reflink` copies it but shares "
+        "unchanged blocks, `overlay` mounts a layer for changes over a shared checkout. `auto` uses an "
+        "overlay for large repositories, otherwise a copy.",
+    )
+    storage: Literal["disk", "memory"] = Field(
+        "disk",
+        description="Where the changes of an open workspace are. `memory` needs an overlay and lets the "
+        "kernel enforce the quota; changes are written to disk when the workspace is closed, and are lost in "
+        "a crash.",
+    )
+    quota_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(5 * GIB),
+        ge=MIB,
+        description="Maximum size of a workspace: all files of a copy, or the changes in an overlay.",
+    )
+    quota_files: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
+    )
+    snapshots: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
+        1000, ge=2, le=100_000, description="Maximum snapshots of a workspace; the oldest are removed first."
+    )
+    snapshots_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
+        ByteSize(5 * GIB),
+        ge=MIB,
+        description="Maximum size of the snapshots of a workspace; the oldest are removed first, "
+        "the newest never.",
+    )
+    bases_bytes: Size = Field(ByteSize(20 * GIB), description="Maximum size of the cached repositories.")
+    bases_days: Count = Field(
+        30, ge=0, le=36_500, description="Days after which an unused cached repository is removed."
+    )
+
+
+class Settings(BaseModel):
+    """All settings. `load` creates them; created directly, unset fields have their defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    persona: Annotated[Persona, RepositoryAccess.FREE] = Field(
+        "engineer", description="The persona of a session's agent."
+    )
+    model: Annotated[ModelName | None, RepositoryAccess.NEVER] = Field(
+        None, description="The language model, as `provider:name`."
+    )
+    ignore: Annotated[Texts, RepositoryAccess.FREE] = Field(
+        (), description="Patterns of files that the agent ignores, as in `.gitignore`."
+    )
+    models: Models = Models()
+    log: Log = Log()
+    tests: Tests = Tests()
+    delivery: Delivery = Delivery()
+    retention: Retention = Retention()
+    jail: Jail = Jail()
+    workspace: Workspace = Workspace()
+    server: Server = Server()
+    sessions: Sessions = Sessions()
+    oidc: Oidc = Oidc()
+    github: Github = Github()
+    telemetry: Telemetry = Telemetry()
+
+
+def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _walk(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+FIELDS: dict[str, FieldInfo] = dict(_walk(Settings))
+SECTIONS = frozenset(name.rpartition(".")[0] for name in FIELDS) - {""}
+RENAMED = {
+    "github.longest_wait_s": "github.max_retry_wait_s",
+    "jail.network_also": "jail.private_networks",
+    "models.longest_wait_s": "models.max_retry_wait_s",
+    "models.silence_s": "models.idle_timeout_s",
+    "server.allowed_hosts": "server.repository_hosts",
+    "sessions.keep_code_hours": "sessions.code_retention_hours",
+    "sessions.keep_days": "sessions.file_retention_days",
+}
+"""Settings by a name that they no longer have; their use is an error that gives the new name."""
+
+
+def environment_variable(name: str) -> str:
+    """The environment variable of a setting: `jail.processes` is `HUTCH_JAIL__PROCESSES`."""
+    return f"HUTCH_{name.replace('.', '__').upper()}"
+
+
+def repository_access(name: str) -> RepositoryAccess:
+    """Whether and how a repository may set a setting."""
+    return next(
+        (mark for mark in FIELDS[name].metadata if isinstance(mark, RepositoryAccess)), RepositoryAccess.NEVER
+    )
+
+
+def size_text(size_bytes: int) -> str:
+    """A size as people write it, and exact: `2GiB`, or the plain number when no unit fits."""
+    for unit, power in (("EiB", 6), ("PiB", 5), ("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
+        if size_bytes and size_bytes % 1024**power == 0:
+            return f"{size_bytes // 1024**power}{unit}"
+    return str(int(size_bytes))

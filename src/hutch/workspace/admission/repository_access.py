@@ -1,0 +1,88 @@
+"""Decides which repositories on this machine a user may use.
+
+Directories of Hutch, system directories and home directories are refused. Members may
+use only what is below `server.repository_roots`. A directory without git is accepted
+only if the user allows copying it whole.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Denied, NotARepository, NotFound
+from hutch.forge.repo_url import parse_repo_url
+from hutch.workspace.admission.directory_checks import OwnDirectories, check_source
+from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned
+from hutch.workspace.preparation.plain_directory_summary import summarize_directory
+
+PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
+PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to users
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """The repositories that users may name. `roots`, without links, apply to members."""
+
+    own: OwnDirectories
+    roots: tuple[Path, ...] = ()
+
+    def find(self, path: Path, unrestricted: bool, plain: bool) -> Path:
+        """The directory at a path, with links resolved once. Refuses what may not be used. Blocks the thread.
+
+        `unrestricted` is for owners. `plain` accepts a directory without git.
+        """
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError):  # a loop of links
+            raise BadRequest(f"There is no directory {path} on the server's machine.") from None
+        self._check_roots(real, unrestricted)
+        try:
+            self.pin(real, unrestricted=unrestricted, plain=plain).close()
+        except NotFound:
+            raise BadRequest(
+                f"There is no directory {path} on the server's machine. Name one, or an address."
+            ) from None
+        return real
+
+    def pin(self, path: Path, *, unrestricted: bool, plain: bool = True) -> PinnedDirectory:
+        """Open a path that `find` returned, without following links. Blocks the thread."""
+
+        def check(each: Path, fd: int) -> None:
+            self._check_roots(each, unrestricted)
+            check_source(each, fd, self.own)
+
+        self._check_roots(path, unrestricted)
+        pinned = PinnedDirectory(path, check)
+        if pinned.layout is None and not plain:
+            with pinned:
+                reason = PLAIN.format(path=path, contents=summarize_directory(pinned.directory))
+                raise NotARepository(reason, option=PLAIN_OPTION)
+        return pinned
+
+    @asynccontextmanager
+    async def open(self, path: Path, *, unrestricted: bool) -> AsyncIterator[PinnedDirectory]:
+        """A repository, until the block ends."""
+        async with open_pinned(partial(self.pin, path, unrestricted=unrestricted)) as pinned:
+            yield pinned
+
+    def _check_roots(self, path: Path, unrestricted: bool) -> None:
+        if not unrestricted and not any(path.is_relative_to(root) for root in self.roots):
+            raise Denied(f"{path} is on this machine. Only an owner may work on a repository there.")
+
+
+async def describe_plain_directory(repositories: Repositories, repository: str) -> str:
+    """A summary of a directory without git, before it is copied; empty for anything else.
+
+    For the command line, so links are followed.
+    """
+    path = parse_repo_url(repository).path
+
+    def summarize() -> str:
+        assert path is not None
+        with repositories.pin(path.resolve(), unrestricted=True) as pinned:
+            return "" if pinned.layout else str(summarize_directory(pinned.directory))
+
+    return await asyncio.to_thread(summarize) if path else ""

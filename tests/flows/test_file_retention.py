@@ -1,0 +1,124 @@
+"""The files of sessions are kept as long as the settings say, and no longer."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.app.file_retention import retention_of
+from hutch.domain.errors import NotFound
+from hutch.domain.session import NewSession
+from hutch.domain.user import Caller
+from hutch.flows import redelivery, sessions
+from hutch.flows.code_submission import submit
+from hutch.flows.file_retention import DAY_MS, HOUR_MS
+from hutch.gateway.context import Server
+from hutch.sessions.requests import ReadFile
+from hutch.store.event_log import SqlLog
+from hutch.store.run_queue import Runs
+from hutch.store.sessions import Sessions
+from hutch.system.clock import wall_ms
+from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+
+pytestmark = pytest.mark.anyio
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+DONE = call("finish", title="Lower case")
+
+
+def used_bytes(place: Path) -> int:
+    return sum(path.lstat().st_size for path in place.rglob("*") if not path.is_dir())
+
+
+async def swept(server: Server, later_ms: int, *, dry_run: bool = False) -> list[str]:
+    assert isinstance(server.log, SqlLog)
+    gone = await retention_of(server.loaded, server.log).sweep(at_ms=wall_ms() + later_ms, dry_run=dry_run)
+    return [each.session_id for each in gone]
+
+
+async def asked(server: Server, who: Caller, repo: Path) -> str:
+    session, _ = await submit(
+        server.services, who, NewSession(repository=str(repo), prompt="Make slugs lower case.")
+    )
+    await until(server, session.id, "delivery.ended")
+    await state(server, who, session.id, "parked")
+    return session.id
+
+
+async def test_what_requests_leave_is_gone_after_their_hours(tmp_path: Path) -> None:
+    repo, model = repository(tmp_path / "repo"), cassette(tmp_path / "c.json", [FIX, DONE])
+    async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
+        who = await owner(server)
+        data = server.loaded.paths.data
+        await asked(server, who, repo)  # the repository is known from now on
+        first = await swept(server, 25 * HOUR_MS)
+        assert len(first) == 1
+        before = used_bytes(data / "workspaces") + used_bytes(data / "bases")
+        ids = [await asked(server, who, repo) for _ in range(3)]
+        assert len(list((data / "workspaces").iterdir())) == 3
+        assert await swept(server, 23 * HOUR_MS) == []
+        assert sorted(await swept(server, 25 * HOUR_MS, dry_run=True)) == sorted(ids)
+        assert len(list((data / "workspaces").iterdir())) == 3
+        assert sorted(await swept(server, 25 * HOUR_MS)) == sorted(ids)
+        assert list((data / "workspaces").iterdir()) == []
+        assert used_bytes(data / "workspaces") + used_bytes(data / "bases") == before
+        assert await swept(server, 25 * HOUR_MS) == []
+
+
+async def test_a_session_says_why_its_files_are_gone_and_keeps_its_log(tmp_path: Path) -> None:
+    repo, model = repository(tmp_path / "repo"), cassette(tmp_path / "c.json", [FIX, DONE])
+    async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
+        who = await owner(server)
+        id = await asked(server, who, repo)
+        await swept(server, 25 * HOUR_MS)
+        session = (await sessions.show(server.services, who, id)).session
+        assert (session.state, session.reason) == ("ended", "Its workspace was removed after 24 hours.")
+        with pytest.raises(NotFound, match="has no files: Its workspace was removed after 24 hours"):
+            await server.host.call(session.id, ReadFile("slug.py"))
+        events = await until(server, session.id, "session.ended")
+        assert "change.proposed" in [event.type for event in events]
+
+
+async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path) -> None:
+    repo, model = repository(tmp_path / "repo"), cassette(tmp_path / "c.json", [FIX, DONE])
+    async with serving(tmp_path / "home", sessions__idle_s=1, model=model) as server:
+        who = await owner(server)
+        new = NewSession(repository=str(repo), prompt="Make slugs lower case.")
+        session, run = await submit(server.services, who, new)
+        await until(server, session.id, "session.prepared")
+        (repo / ".git").rename(repo / "gone")  # there is nowhere to deliver to
+        ended = (await until(server, session.id, "delivery.ended"))[-1]
+        assert getattr(ended, "outcome", "") == "failed"
+        await state(server, who, session.id, "parked")
+        assert await swept(server, 25 * HOUR_MS) == []
+        (repo / "gone").rename(repo / ".git")
+        await redelivery.deliver(server.services, who, run.id)
+        await until(server, session.id, "change.proposed")
+        await state(server, who, session.id, "parked")
+        assert await swept(server, 25 * HOUR_MS) == [session.id]
+
+
+async def test_any_other_session_is_kept_for_days_and_what_waits_is_never_removed(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", sessions__idle_s=1) as server:
+        who = await owner(server)
+        one = await sessions.create(server.services, who, NewSession(purpose="one"))
+        two = await sessions.create(server.services, who, NewSession(purpose="two"))
+        for each in (one, two):
+            await state(server, who, each.id, "parked")
+        run = (await Runs(server.rows).page(session_ids=[two.id], preparing=True))[0]
+        await Sessions(server.rows).set(two.id, state="paused")
+        await Runs(server.rows).requeue_ended(run.id)
+        assert await swept(server, 29 * DAY_MS) == []
+        assert await swept(server, 31 * DAY_MS) == [one.id]
+        assert (await Sessions(server.rows).get(two.id)).workspace_id != ""
+
+
+async def test_zero_keeps_them_for_good(tmp_path: Path) -> None:
+    async with serving(
+        tmp_path / "home",
+        sessions__idle_s=1,
+        sessions__file_retention_days=0,
+        sessions__code_retention_hours=0,
+    ) as server:
+        who = await owner(server)
+        one = await sessions.create(server.services, who, NewSession(purpose="one"))
+        await state(server, who, one.id, "parked")
+        assert await swept(server, 10_000 * DAY_MS) == []

@@ -1,0 +1,47 @@
+"""Lists of mappings are read up to a time limit."""
+
+import mmap
+import os
+import threading
+
+from hutch.jail.jail_processes import Member
+from hutch.jail.limits.memory_maps import measure_shared_memory, read_mappings, run_in_thread
+from hutch.jail.limits.resource_usage import shared_memory_device
+
+ME = Member(os.getpid(), (os.getpid(),), trusted=False, reaper=0)
+DEVICE = shared_memory_device()
+MIB = 1 << 20
+
+
+def test_shared_memory_counts_by_its_mappings() -> None:
+    before = measure_shared_memory([(ME, 1 << 40)], device=DEVICE, max_mappings=10**6)
+    with mmap.mmap(-1, 30 * MIB):
+        after = measure_shared_memory([(ME, 1 << 40)], device=DEVICE, max_mappings=10**6)
+    assert after.bytes - before.bytes == 30 * MIB
+    assert after.mappings > 10
+
+
+def test_a_process_that_cannot_be_read_counts_in_full() -> None:
+    nobody = Member(2**22 + 1, (2**22 + 1,), trusted=False, reaper=0)
+    assert measure_shared_memory([(nobody, 7)], device=DEVICE, max_mappings=10**6).bytes == 7
+
+
+def test_reading_ends_when_there_are_too_many() -> None:
+    found = measure_shared_memory([(ME, 5 << 40), (ME, 4 << 40)], device=DEVICE, max_mappings=10)
+    assert found.mappings > 10
+    assert found.bytes >= 4 << 40
+
+
+def test_parts_are_whole_lines_and_all_of_them() -> None:
+    pages = mmap.mmap(-1, 4096 * 2)  # keeps the list as it is
+    told = b"".join(read_mappings("/proc/self"))
+    assert told.endswith(b"\n") and b"/dev/zero (deleted)" in told
+    assert all(b"-" in line.split()[0] for line in told.splitlines())
+    pages.close()
+
+
+def test_slow_work_is_not_waited_for() -> None:
+    never = threading.Event()
+    assert not run_in_thread(never.wait, 0.01)
+    never.set()
+    assert run_in_thread(lambda: None, 60)
