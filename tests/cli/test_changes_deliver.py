@@ -55,8 +55,8 @@ def test_a_run_opens_a_pull_request_and_retries_after_an_outage(told: Story) -> 
     assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"
     assert "**Session:**" in pull["body"] and "As they should be" in pull["body"]
     shown = hutch(told, "changes", "deliver", "last")
-    look = f"review it: hutch changes show {change['id']}"
-    assert shown.stdout.splitlines()[1:] == [change["web_url"], look]
+    steps = [f"review it: hutch changes diff {change['id']}", f"merge it: hutch changes merge {change['id']}"]
+    assert shown.stdout.splitlines()[1:] == [change["web_url"], *steps]
 
 
 def test_the_address_of_the_pull_request_is_printed(told: Story) -> None:

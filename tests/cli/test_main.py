@@ -210,6 +210,15 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (exit_codes.BROKEN_PIPE, b"")
 
 
+@pytest.mark.parametrize("redirected", ["2>&1 | true", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_an_error_that_nobody_reads_has_its_exit_code(redirected: str) -> None:
+    for _ in range(3):  # `true` may end before or after the message is written
+        ran = subprocess.run(
+            ["/bin/bash", "-o", "pipefail", "-c", f"{HUTCH} vrify {redirected}"], capture_output=True
+        )
+        assert (ran.returncode, ran.stdout, ran.stderr) == (exit_codes.BAD_REQUEST, b"", b"")
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -46,7 +46,7 @@ def test_failing_tests_are_reported_and_proposed_on_request(house: House) -> Non
     [branch] = [each for each in branches(repo) if each != "main"]
     change, told_branch, title = proposed.stdout.splitlines()[0].split(maxsplit=2)
     assert (told_branch, title) == (branch, "Nearly")
-    assert f"review it: hutch changes show {change}\n" in proposed.stdout
+    assert f"review it: hutch changes diff {change}\n" in proposed.stdout
     again = house.json("changes", "propose", run)
     assert (again["delivered"]["change_id"], len(branches(repo))) == (change, 2)
     assert f"delivered      {change} {repo}#{branch}\n" in house.hutch("sessions", "show", "last").stdout

@@ -831,3 +831,21 @@ def test_sessions_of_runs_are_in_the_list_of_logs_and_in_the_list_of_sessions(de
     assert (row.split()[0], row.split()[-4:]) == (listed["id"][-6:], ["work", "Fix", "the", "sum"])
     assert desk.hutch("sessions", "list").stdout.splitlines()[1].endswith("Fix the sum")
     assert desk.hutch("sessions", "list", "--state", "running").stdout == ""
+
+
+def test_a_change_to_a_detached_head_has_no_command_that_merges_it(desk: Desk) -> None:
+    git(desk.work, "checkout", "-q", "--detach")
+    ran = desk.run()
+    assert ran.returncode == exit_codes.OK, ran.stderr
+    assert "\nreview it: hutch changes diff chg_" in ran.stdout and "merge it" not in ran.stdout
+
+
+def test_work_on_a_directory_without_git_can_be_applied_to_it(desk: Desk) -> None:
+    shutil.rmtree(desk.work / ".git")
+    ran = desk.run("--plain-directory")
+    assert ran.returncode == exit_codes.OK, ran.stderr
+    assert (desk.work / "adding.py").read_text().endswith("a - b\n")
+    found = re.search(r"^apply it: hutch (.*)$", ran.stdout, re.M)
+    assert found, ran.stdout
+    subprocess.run(f"{HUTCH} {found[1]}", shell=True, check=True, env=desk.environment(), cwd="/")
+    assert (desk.work / "adding.py").read_text().endswith("a + b\n")

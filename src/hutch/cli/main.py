@@ -19,7 +19,7 @@ from hutch.cli import exit_codes, top_level_help
 from hutch.cli.command_table import BY_NAME, Command
 from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.system.terminal_text import printable
+from hutch.system.terminal_text import printable, visible
 
 GC_THRESHOLD = 100_000  # new objects between two collections: loading modules produces no garbage
 
@@ -58,8 +58,11 @@ def _restrict_umask() -> None:
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
     """Run a command line; every exception becomes an exit code."""
     words = list(args)
-    if sys.stdout is None:  # closed by the parent process
+    # Closed by the parent process. An opened file would take the number of a closed stream.
+    if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     debug = bool(words) and words[0] == "--debug"
     try:
         code = _run_words(words[1:] if debug else words, commands)
@@ -69,7 +72,7 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
         _silence_stdout()
         return exit_codes.BROKEN_PIPE
     except KeyboardInterrupt:
-        sys.stderr.write("hutch: interrupted\n")
+        _write_error("hutch: interrupted\n")
         return exit_codes.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last handler
         if debug:
@@ -125,18 +128,27 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _write_error(text: str) -> None:
+    """Write to stderr. If nobody reads it (`2>&1 | head`), only the exit code tells of the error."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def _report(error: Exception) -> int:
     code = exit_codes.code_of(error)
-    message = printable(str(error), keep="\n")  # it may quote untrusted text
+    message = visible(str(error), lines=True)  # it may quote untrusted text
     if isinstance(error, HutchError) and code != exit_codes.BUG:
-        sys.stderr.write(f"hutch: {message}\n")
+        _write_error(f"hutch: {message}\n")
     elif isinstance(error, OSError):
         if not error.filename:
             _silence_stdout()
         subject = f"{error.filename}: " if error.filename else "The output could not be written: "
-        sys.stderr.write(f"hutch: {printable(subject)}{error.strerror or error}. Fix this and try again.\n")
+        _write_error(f"hutch: {printable(subject)}{error.strerror or error}. Fix this and try again.\n")
     else:
-        sys.stderr.write(
+        _write_error(
             f"hutch: {type(error).__name__}: {message}\n"
             "This is a bug in Hutch. For a traceback, put --debug before the command: hutch --debug …\n"
         )

@@ -9,7 +9,7 @@ import typer
 from hutch.app import event_log
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.render.delivery import NOTHING, delivery_lines
+from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.run_session import Where, open_and
 from hutch.cli.server_requests import find_session
 from hutch.cli.session_client import SessionClient
@@ -68,9 +68,10 @@ def redeliver(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int
 
 def _show(change: dict[str, Any], delivery: dict[str, Any]) -> None:
     typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
-    if str(delivery["url"]).startswith("http"):
-        typer.echo(visible(delivery["url"]))
-    typer.echo(f"review it: hutch changes show {change['id']}")
+    if page := page_of(delivery):
+        typer.echo(visible(page))
+    for name, command in next_steps({**change, "url": delivery["url"]}):
+        typer.echo(visible(f"{name}: {command}"))
     if delivery.get("reason"):
         typer.echo(f"note: {visible(delivery['reason'])}", err=True)
 

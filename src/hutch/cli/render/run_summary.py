@@ -1,11 +1,12 @@
 """Collects a run's events into the summary shown at its end. Does no input or output."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hutch.cli.render.delivery import NOTHING, delivery_lines
+from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
 from hutch.cli.render.transcript import Line
 from hutch.domain.change_title import first_line
 from hutch.system.terminal_text import visible
@@ -34,12 +35,14 @@ class RunSummary:
     title: str = ""
     summary: str = ""
     last_reply: str = ""
+    is_plain_directory: bool = False  # the repository is a directory without git
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Process the next event."""
         match event.get("type"):
             case "session.prepared":
                 self.workspace = str(event.get("workspace"))
+                self.is_plain_directory = bool(event.get("source")) and not event.get("commit")
             case "snapshot.taken":
                 self.last = int(event.get("snapshot") or 0)
                 self.first = self.first if self.started else self.last
@@ -127,15 +130,13 @@ class RunSummary:
     def _delivery_lines(self, changed: bool) -> list[Line]:
         change, delivery = self.change, self.delivery or {}
         if change:
-            force = " --force" if self.outcome == "tests_failing" else ""
-            url = str(change.get("url") or "")
-            web = [Line(visible(url), "strong")] if url.startswith("http") else []
+            page = page_of(change)
+            steps = next_steps(change, force=self.outcome == "tests_failing")
             return [
                 Line(visible(str(change["title"])), "strong", f"pull request {change['change_id']}: "),
                 Line(visible(f"branch {change['branch']} of {self.repository}")),
-                *web,
-                Line(f"hutch changes diff {change['change_id']}", lead="review it: "),
-                Line(f"hutch changes merge {change['change_id']}{force}", lead="merge it:  "),
+                *([Line(visible(page), "strong")] if page else []),
+                *(Line(visible(command), lead=f"{name}: ".ljust(11)) for name, command in steps),
             ]
         if not changed:
             return [Line(NOTHING)]
@@ -151,7 +152,14 @@ class RunSummary:
             later = [Line(f"hutch changes deliver {self.run_id}", lead="deliver it: ")]
         else:
             later = again if delivery.get("failing") else []
-        return [Line(visible(note)), review, *later]
+        return [Line(visible(note)), review, *self._apply_lines(), *later]
+
+    def _apply_lines(self) -> list[Line]:
+        """How to apply the work to a directory without git, which has no branches."""
+        if not self.is_plain_directory:
+            return []
+        patch = f"hutch workspace diff {self.workspace} {self.first} {self.last}"
+        return [Line(visible(f"{patch} | git -C {shlex.quote(self.repository)} apply"), lead="apply it: ")]
 
     def _cost_line(self) -> str:
         ended = self.ended

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hutch.cli.render.command_output import LiveOutput
-from hutch.cli.render.delivery import NOTHING, delivery_lines
+from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
 from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
@@ -221,7 +221,8 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
             yield Line(f"{who} requested delivery{known}", "dim")
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
-            yield Line(f"branch {text('branch')}; review it: hutch changes diff {text('change_id')}", "dim")
+            (name, command), *_ = next_steps(event)
+            yield Line(visible(f"branch {event.get('branch')}; {name}: {command}"), "dim")
         case "delivery.ended" if event.get("outcome") == "failed":
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
         case "delivery.ended" if event.get("outcome") == "nothing":
@@ -229,8 +230,8 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
         case "delivery.ended" if event.get("outcome") == "proposed":
             if text("reason"):
                 yield Line(text("reason"), lead="note: ")
-            if text("url").startswith("http"):
-                yield Line(text("url"), "strong", "pull request: ")
+            if page := page_of(event):
+                yield Line(visible(page), "strong", "pull request: ")
         case "file.changed" if not event.get("call_id"):
             yield Line(f"{who} {text('kind')} {text('path')}", "dim")
         case "egress.attempted" if not event.get("allowed"):
