@@ -317,6 +317,19 @@ async def test_without_a_token_a_member_is_told_who_sets_which(told: Story) -> N
     assert told.hub.repository("acme/project").branches() == ["main"]
 
 
+async def test_the_token_in_a_servers_environment_opens_pull_requests(
+    told: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told.forget()
+    monkeypatch.setenv("GITHUB_ENTERPRISE_TOKEN", TOKEN)
+    async with told.server(model=told.model()) as api:
+        bob = await api.as_user("bob")
+        asked = {"repoUrl": told.hub.url("acme/project"), "prompt": "Make slugs lower case."}
+        answered = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"})
+        assert answered.json()["outcome"] == "done", answered.json()["message"]
+    assert len(told.pulls()) == 1
+
+
 async def test_a_long_limit_is_told_with_its_end(told: Story) -> None:
     spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4102444800"}
     told.hub.fault("GET /repos", 403, headers=spent, message="API rate limit exceeded for user")
