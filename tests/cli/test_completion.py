@@ -92,6 +92,11 @@ def test_unset_secret_completes_existing_names(home: Path) -> None:
     assert candidates(BY_NAME["config"], ["unset-secret"], "o") == [("openai_api_key", "")]
 
 
+def test_set_secret_completes_the_names_that_hutch_uses(home: Path) -> None:
+    assert candidates(BY_NAME["config"], ["set-secret"], "github_t") == [("github_token", "")]
+    assert ("anthropic_api_key", "") in candidates(BY_NAME["config"], ["set-secret"], "")
+
+
 @pytest.mark.parametrize(
     ("name", "args"),
     [

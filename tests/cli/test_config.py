@@ -261,6 +261,13 @@ def test_a_secret_is_never_an_argument(home: Home) -> None:
     assert home.vault.names() == []
 
 
+def test_a_stored_name_that_hutch_does_not_use_is_reported(home: Home) -> None:
+    home.vault.set("antropic_api_key", SECRET)
+    listed = home.run("secrets")
+    assert listed.stdout == "antropic_api_key\n"
+    assert listed.stderr == "warning: Hutch uses no secret named antropic_api_key. Is it misspelt?\n"
+
+
 def test_secrets_lists_names_only(home: Home) -> None:
     nothing = home.run("secrets")
     assert (nothing.stdout, nothing.stderr) == (

@@ -139,7 +139,8 @@ def test_a_command_on_this_machines_data_says_so_after_a_login(elsewhere: House,
     kept = elsewhere.place / "home" / "login.json"
     kept.parent.mkdir(exist_ok=True)
     kept.write_text(json.dumps({"url": "https://hutch.example.com", "token": "x"}))
-    text = f"hutch: `hutch {words[0]}` uses this machine; you are logged in to https://hutch.example.com.\n"
+    name = " ".join(words[:2]) if words[0] == "sessions" else words[0]
+    text = f"hutch: `hutch {name}` uses this machine; you are logged in to https://hutch.example.com.\n"
     assert elsewhere.hutch(*words).stderr.startswith(text)
     kept.unlink()
     assert "uses this machine" not in elsewhere.hutch(*words).stderr

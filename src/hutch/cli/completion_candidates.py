@@ -12,6 +12,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
+from hutch.domain.secret_names import SECRETS
 from hutch.settings import find_paths, named_server
 from hutch.store.read_only_queries import newest_logs, newest_sessions
 from hutch.system.terminal_text import one_line
@@ -123,6 +124,11 @@ def _secrets() -> Candidates:
         return []
 
 
+def _known_secrets() -> Candidates:
+    """The names that a secret can have."""
+    return [(name, "") for name in SECRETS]
+
+
 def _commands() -> Candidates:
     return [(command.name, command.help) for command in COMMANDS]
 
@@ -134,6 +140,7 @@ def _files() -> Candidates:
 VALUES: dict[str, Callable[[], Candidates]] = {
     "SESSION": _sessions,
     "NAME": _secrets,
+    "SECRET": _known_secrets,
     "COMMAND": _commands,
     **dict.fromkeys(("FILE", "DIR", "RECORD"), _files),
 }

@@ -33,7 +33,8 @@ def warn_if_local(name: str, args: Sequence[str]) -> None:
     if address is not None:
         how = "HUTCH_SERVER names" if address.kind == "environment" else "you are logged in to"
         there = f" To run there: hutch {name} --server" if name == "run" else ""
-        sys.stderr.write(f"hutch: `hutch {name}` uses this machine; {how} {address.url}.{there}\n")
+        words = " ".join(below) if (below := _below(name, args)) in LOCAL_BELOW else name
+        sys.stderr.write(f"hutch: `hutch {words}` uses this machine; {how} {address.url}.{there}\n")
 
 
 def other_server() -> Address | None:
@@ -49,7 +50,12 @@ def other_server() -> Address | None:
 
 
 def _is_local(name: str, args: Sequence[str]) -> bool:
-    below = (name, next(iter(args), ""))
+    below = _below(name, args)
     if any(word in HELP for word in args) or "--server" in args:
         return False
     return below in LOCAL_BELOW or (name in LOCAL and below not in FOLLOWING_BELOW)
+
+
+def _below(name: str, args: Sequence[str]) -> tuple[str, str]:
+    """The command and its subcommand."""
+    return name, next(iter(args), "")

@@ -21,9 +21,14 @@ SECRETS = (
 _OF_USER = re.compile(rf"({'|'.join(OF_USERS)})_usr_[0-9a-z]{{26}}")
 
 
+def is_known(name: str) -> bool:
+    """Whether any part of Hutch uses a secret of this name."""
+    return name in SECRETS or _OF_USER.fullmatch(name) is not None
+
+
 def check_known(name: str) -> None:
     """Refuse a name that no part of Hutch uses."""
-    if name in SECRETS or _OF_USER.fullmatch(name):
+    if is_known(name):
         return
     near = difflib.get_close_matches(name.lower().replace("-", "_"), SECRETS, 1)
     hint = f" Did you mean {near[0]}?" if near else ""

@@ -16,7 +16,7 @@ from pydantic import ByteSize
 from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
-from hutch.domain.secret_names import check_known
+from hutch.domain.secret_names import check_known, is_known
 from hutch.settings.schema import FIELDS, environment_variable, size_text
 from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
@@ -112,7 +112,7 @@ def path(
 
 @app.command()
 def set_secret(
-    name: SecretName,
+    name: Annotated[str, typer.Argument(metavar="SECRET", help="Such as anthropic_api_key or github_token.")],
     from_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the value from this file.")
     ] = None,
@@ -144,6 +144,8 @@ def secrets(as_json: Json = False) -> None:
         return
     for name in names:
         typer.echo(name)
+        if not is_known(name):
+            typer.echo(f"warning: Hutch uses no secret named {name}. Is it misspelt?", err=True)
     if not names:
         typer.echo("There are no secrets. Set one with: hutch config set-secret NAME", err=True)
 
