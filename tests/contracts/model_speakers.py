@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import FinishReason, Model, Usage
-from hutch.llm.recording import RecordingModel
+from hutch.llm.recording_model import RecordingModel
 from hutch.llm.retry import RetryingModel
 from hutch.llm.scripted import ScriptedModel
 from tests.llm import dialects

@@ -10,7 +10,7 @@ import pytest
 from hutch.domain.ids import new_session_id
 from hutch.domain.session import Session
 from hutch.flows.users import LOCAL
-from hutch.gateway.rest import login, shares, tokens, users
+from hutch.gateway.rest import login, session_shares, tokens, users
 from hutch.store.sessions import add_session
 from tests.gateway.answering import Answering, answering, bearer
 
@@ -20,7 +20,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Answering]:
-    routers = (login.routes, tokens.routes, users.routes, shares.routes)
+    routers = (login.routes, tokens.routes, users.routes, session_shares.routes)
     async with answering(tmp_path, *routers) as made:
         yield made
 

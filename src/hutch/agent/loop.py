@@ -18,10 +18,10 @@ import structlog
 from hutch.agent.approval import Approvals
 from hutch.agent.compaction import can_compact, needs_compaction, summarise
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.limit_check import Spent, too_long
 from hutch.agent.model_reply import ask, replied
 from hutch.agent.persona import LimitSetter
 from hutch.agent.run_setup import RunSetup, UserMessage
+from hutch.agent.run_spending import Spent, too_long
 from hutch.agent.testing.report import Report
 from hutch.agent.text_for_model import without_surrogates
 from hutch.agent.tool_execution import ToolExecution

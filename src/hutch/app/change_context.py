@@ -9,14 +9,14 @@ from pathlib import Path
 from hutch.agent.tools.interface import Context
 from hutch.app import models
 from hutch.app.forges import forges_of
-from hutch.app.member_network_hosts import network_cap
-from hutch.app.sandboxes import open_sandbox
+from hutch.app.member_network_cap import network_cap
+from hutch.app.workspace_jails import open_sandbox
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.baseline_tests import Scratch
 from hutch.flows.delivery.driver import DeliveryContext
-from hutch.flows.member_network_hosts import session_network
+from hutch.flows.member_network_cap import session_network
 from hutch.settings import LoadedSettings
 from hutch.store.table_access import Rows
 from hutch.system.file_lock import locked_async

@@ -12,7 +12,7 @@ from hutch.jail.jail_startup import Jailed
 from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
-from hutch.workspace.admission.checked_jail import open_checked_jail
+from hutch.workspace.admission.checked_directory_jail import open_checked_jail
 
 NETWORK_SETTINGS = ("network", "private_networks")  # the other settings of a jail are limits
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it

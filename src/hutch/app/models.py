@@ -12,7 +12,7 @@ from hutch.flows.personas import find_persona
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
 from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model_name
-from hutch.llm.recording import RecordingModel
+from hutch.llm.recording_model import RecordingModel
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, user_environment

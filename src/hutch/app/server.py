@@ -11,7 +11,7 @@ from hutch.app.change_context import change_context
 from hutch.app.file_retention import retention_of
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
-from hutch.app.member_network_hosts import network_cap
+from hutch.app.member_network_cap import network_cap
 from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.session_host import local_host
 from hutch.flows.approval_import import import_approvals

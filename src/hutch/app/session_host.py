@@ -10,13 +10,13 @@ from hutch.agent.recorder import Recorder
 from hutch.app import models
 from hutch.app.change_context import delivery_context
 from hutch.app.forges import forges_of
-from hutch.app.member_network_hosts import network_cap
+from hutch.app.member_network_cap import network_cap
 from hutch.app.personas import load_for_run
-from hutch.app.sandboxes import open_sandbox
+from hutch.app.workspace_jails import open_sandbox
 from hutch.app.workspaces import settings_for, workspaces_of
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.member_network_hosts import session_network
+from hutch.flows.member_network_cap import session_network
 from hutch.flows.personas import find_persona
 from hutch.flows.run_execution.performer import Performer
 from hutch.flows.run_execution.setup_builder import RunDefaults

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
-from hutch.flows.member_network_hosts import NetworkCap
+from hutch.flows.member_network_cap import NetworkCap
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.interface import SessionHost
 from hutch.store.interface import EventLog

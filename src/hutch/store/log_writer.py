@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.append_batch import Append, AppendBatch
+from hutch.store.batch_linking import Append, AppendBatch
 from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, translate_errors
 from hutch.store.database_files import DatabaseFiles

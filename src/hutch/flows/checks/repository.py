@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hutch.agent.testing.runner_detection import NO_TESTS, Runner, detect_all
-from hutch.agent.testing.runner_probe import Probed, probe
+from hutch.agent.testing.runner_start_check import Probed, probe
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.forge.github_tokens import Tokens

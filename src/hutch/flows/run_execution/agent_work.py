@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.agent.conversation import Conversation
-from hutch.agent.limit_check import Spent, spent_before
 from hutch.agent.loop import Run
 from hutch.agent.preload import warm_up
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.run_spending import Spent, spent_before
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.testing.report import NOT_THERE, Report
 from hutch.agent.tools.run_tests import find_runner

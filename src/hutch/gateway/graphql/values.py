@@ -23,8 +23,8 @@ from hutch.gateway.rest.login import UserOut
 from hutch.gateway.rest.models import ModelsOut, ProviderOut
 from hutch.gateway.rest.personas import PersonaOut
 from hutch.gateway.rest.runs import RunOut
+from hutch.gateway.rest.session_shares import ShareOut
 from hutch.gateway.rest.sessions import HeadOut, LimitsOut
-from hutch.gateway.rest.shares import ShareOut
 from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
 from hutch.sessions.interface import Delta as SessionDelta
 

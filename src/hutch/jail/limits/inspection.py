@@ -24,9 +24,9 @@ from hutch.jail.limits.activity import ThreadActivity
 from hutch.jail.limits.cgroup import Cgroup
 from hutch.jail.limits.disk_growth import Growth
 from hutch.jail.limits.file_locks import count_locks, list_locks
-from hutch.jail.limits.freeze import freeze
 from hutch.jail.limits.limit_hits import UNKNOWN, Cause, LimitHits, size
 from hutch.jail.limits.oom_scores import ScoreRaiser
+from hutch.jail.limits.process_freeze import freeze
 from hutch.jail.limits.resource_usage import Usage, shared_memory_device, tmpfs_use, usage
 from hutch.jail.limits.unlinked_files import UnlinkedFiles, find_unlinked_files
 from hutch.jail.policy import HOME, Limits

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.flows.member_network_hosts import parse_network_cap
+from hutch.flows.member_network_cap import parse_network_cap
 
 CAP = parse_network_cap(
     ["*.example.org", "example.com:8443", "files.example.net"], always=["docs.example.net"]

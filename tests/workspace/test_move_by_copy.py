@@ -12,8 +12,8 @@ import pytest
 from hutch.domain.errors import Conflict, HutchError
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.files.files import Files
+from hutch.workspace.files.move_by_copy import copy_subtree, restore_missing, signature
 from hutch.workspace.files.syscalls import Syscalls
-from hutch.workspace.files.tree_move import copy_subtree, restore_missing, signature
 from tests.workspace.changing import (
     WHEN_NS,
     Failing,

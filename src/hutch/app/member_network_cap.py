@@ -1,6 +1,6 @@
 """The hosts that members' sessions may reach, from the settings."""
 
-from hutch.flows.member_network_hosts import NetworkCap, parse_network_cap
+from hutch.flows.member_network_cap import NetworkCap, parse_network_cap
 from hutch.settings import Settings
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.llm.interface import Call, FromTool, Usage
-from hutch.llm.recording import RecordingModel, as_scripted
+from hutch.llm.recording_model import RecordingModel, as_scripted
 from hutch.llm.reply import Reply
 from hutch.llm.scripted import ScriptedModel
 from tests.llm.dialects import DIALECTS, Dialect, as_message
