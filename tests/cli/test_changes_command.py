@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import BREAKS, FIXES, Desk, lines
-from tests.forge.repositories import commit, git
+from tests.cli.running import BREAKS, FILES, FIXES, Desk, lines
+from tests.cli.visiting import open_house
+from tests.deadline import DEADLINE_S
+from tests.forge.repositories import commit, git, make_repository
+from tests.forked import HUTCH, run
 from tests.saved import Saved, saved
 
 
@@ -233,3 +236,64 @@ def test_a_reviewer_who_requested_changes_must_approve_first(proposed: Proposed)
     assert desk.hutch("changes", "merge").returncode == 2
     assert desk.hutch("changes", "approve").returncode == 0
     assert desk.hutch("changes", "merge").returncode == 0
+
+
+def test_changes_of_the_current_repository_come_first(proposed: Proposed) -> None:
+    desk, change = proposed.desk, proposed.change
+    other = desk.place / "other"
+    shutil.copytree(desk.work, other)
+    git(other, "branch", "-D", change["branch"])
+    ran = desk.hutch("run", "Mend add", "--repo", str(other), "--model", desk.cassette(*FIXES), "--json")
+    assert ran.returncode == 0, ran.stderr
+    newest = lines(ran.stdout)[-1]["change"]
+    listed = desk.hutch("changes", "list")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [change["id"]]
+    assert listed.stderr == "Not shown: 1 of other repositories. See all: hutch changes list --all\n"
+    everything = desk.hutch("changes", "list", "--all").stdout.splitlines()
+    assert [line.split()[0] for line in everything] == [newest["id"], change["id"]]
+    assert json.loads(desk.hutch("changes", "show", "last", "--json").stdout)["id"] == change["id"]
+    elsewhere = run(
+        [HUTCH, "changes", "show", "--json"],
+        cwd=desk.place,
+        env=desk.environment(),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert json.loads(elsewhere.stdout)["id"] == newest["id"]
+
+
+def test_verdicts_and_comments_are_shown_with_the_change(proposed: Proposed) -> None:
+    desk, change = proposed.desk, proposed.change
+    assert desk.hutch("changes", "request-changes", "last", "--body", "Add a test.").returncode == 0
+    assert desk.hutch("changes", "comment", "last", "adding.py:2", "Why?").returncode == 0
+    assert desk.hutch("changes", "list").stdout.endswith("  (changes requested, 1 comment)\n")
+    shown = desk.hutch("changes", "show").stdout
+    said = r"\nchanges requested by .* at \w{12}\n    Add a test\.\nadding\.py:2  cmt_\w+\n    Why\?\n$"
+    assert re.search(said, shown)
+    assert desk.hutch("changes", "approve").returncode == 0
+    (row,) = lines_of(desk.hutch("changes", "list", "--json").stdout)
+    assert (row["verdict"], row["comments"], row["undone"]) == ("approved", 1, False)
+    told = json.loads(desk.hutch("changes", "show", change["id"], "--json").stdout)
+    assert [each["verdict"] for each in told["reviews"]] == ["changes_requested", "approved"]
+    assert [each["body"] for each in told["comments"]] == ["Why?"]
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_change_whose_run_was_undone_is_marked() -> None:
+    with open_house() as house:
+        make_repository(house.place / "project", FILES)
+        words = ["--repo", str(house.place / "project"), "--prompt", "Mend add", "--deliver"]
+        words += ["--model", house.model(*FIXES)]
+        id = house.json("sessions", "new", *words)["id"]
+        house.until(id, "idle", "parked")
+        before = house.json("changes", "show")
+        undone = house.hutch("undo", id)
+        assert undone.returncode == 0, undone.stderr
+        (row,) = lines_of(house.hutch("changes", "list", "--json").stdout)
+        assert (before["undone"], row["undone"], row["state"]) == (False, True, "open")
+        assert house.hutch("changes", "list").stdout.endswith("  (undone)\n")
+        assert "\nundone     its run was undone in the session\n" in house.hutch("changes", "show").stdout

@@ -9,9 +9,10 @@ import structlog
 from hutch.domain.change import Change
 from hutch.domain.commit_text import one_line
 from hutch.domain.errors import Conflict, HutchError
-from hutch.domain.review import AGENT, Review
+from hutch.domain.review import AGENT
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.change_lock import hold_open, recording_closure
+from hutch.flows.change_reports import last_verdicts
 from hutch.flows.decision_audit import Decider
 from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.changes import Changes
@@ -115,11 +116,8 @@ async def objections(rows: Rows, change: Change, there: Collection[str] = ()) ->
     the forge instead of here, because their authors may withdraw them there.
     """
     found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
-    last: dict[str, Review] = {}
-    for given in await Reviews(rows).of_change(change.id):
-        if given.verdict != "commented" or given.author == AGENT:
-            last[given.author] = given
-    asked = [given for given in last.values() if given.verdict == "changes_requested"]
+    last = last_verdicts(await Reviews(rows).of_change(change.id))
+    asked = [given for given in last if given.verdict == "changes_requested"]
     asked = [given for given in asked if given.author == AGENT or given.url not in there]
     names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
     for given in asked:

@@ -1,6 +1,6 @@
 """The changes of an installation, as rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Select, insert, or_, select, update
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.events import SessionRewound
 from hutch.domain.ids import ambiguous_id, resolve_id
-from hutch.store.schema import changes, sessions, shares, users
+from hutch.store.schema import changes, events, logs, sessions, shares, users
 from hutch.store.table_access import Rows
 
 
@@ -114,6 +115,14 @@ class Changes:
         same = _place(repository)
         found = await self.of_number(number)
         return next((each for each in found if _place(each.repository) == same), None)
+
+    async def rewound_sessions(self, session_ids: Collection[str]) -> set[str]:
+        """Those sessions in which something was undone."""
+        statement = select(logs.c.session_id).join(events, events.c.log_id == logs.c.id).distinct()
+        statement = statement.where(
+            logs.c.session_id.in_(session_ids), events.c.type == SessionRewound.model_fields["type"].default
+        )
+        return await self._rows.fetch(lambda connection: set(connection.scalars(statement)))
 
     async def of_run(self, run_id: str) -> Change | None:
         """The change that a run has proposed, if any."""

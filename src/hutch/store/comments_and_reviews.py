@@ -1,7 +1,7 @@
 """Comments on lines of changes, and reviews, as rows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -40,6 +40,13 @@ class Comments:
                 comments.c.resolved_ms > 0 if resolved else comments.c.resolved_ms == 0
             )
         statement = statement.order_by(comments.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
+        return [Comment(**row) for row in found]
+
+    async def of_changes(self, change_ids: Collection[str]) -> list[Comment]:
+        """The unresolved comments of several changes."""
+        statement = select(comments).where(comments.c.change_id.in_(change_ids), comments.c.resolved_ms == 0)
+        statement = statement.order_by(comments.c.path, comments.c.line, comments.c.id)
         found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [Comment(**row) for row in found]
 
@@ -116,6 +123,12 @@ class Reviews:
     async def of_change(self, change_id: str) -> list[Review]:
         """Oldest first."""
         statement = select(reviews).where(reviews.c.change_id == change_id).order_by(reviews.c.id)
+        found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
+        return [Review(**row) for row in found]
+
+    async def of_changes(self, change_ids: Collection[str]) -> list[Review]:
+        """Those of several changes, oldest first."""
+        statement = select(reviews).where(reviews.c.change_id.in_(change_ids)).order_by(reviews.c.id)
         found = await self._rows.fetch(lambda connection: connection.execute(statement).mappings().all())
         return [Review(**row) for row in found]
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import event_log
 from hutch.app.change_context import change_context
+from hutch.cli.current_repository import find_current_repository
 from hutch.cli.git_author import signature
 from hutch.cli.redelivery import named_run, redeliver
 from hutch.cli.render import change as change_lines
@@ -22,12 +24,14 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import change_merge
+from hutch.flows import change_merge, change_reports
+from hutch.flows.change_reports import ChangeReport
 from hutch.flows.reviews import user_reviews
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.store.changes import Changes
 from hutch.store.comments_and_reviews import Comments, Reviews
+from hutch.store.table_access import Rows
 from hutch.system.terminal_text import visible
 
 app = typer.Typer(
@@ -44,48 +48,59 @@ Name = Annotated[
 @app.command("list")
 @report_errors
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help="Include merged and closed changes.")] = False,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Include merged and closed changes, and other repositories."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """List changes, newest first."""
+    """List changes, newest first; in a repository that has open changes, only those of it."""
     loaded = _load()
 
-    async def work() -> list[Change]:
-        async with event_log.event_log(loaded.paths) as rows:
-            return await Changes(rows).list(limit=MAX_COUNT)
+    async def work() -> tuple[list[Change], list[Change], dict[str, ChangeReport]]:
+        async with event_log.event_log(loaded.paths) as log:
+            found = await Changes(log).list(limit=MAX_COUNT)
+            shown = [each for each in found if everything or each.state == "open"]
+            if not everything and not as_json:
+                shown = _of_this_repository(shown) or shown
+            return found, shown, await change_reports.report(log, shown)
 
-    found = asyncio.run(work())
-    shown = [each for each in found if everything or each.state == "open"]
+    found, shown, reports = asyncio.run(work())
     if not found and not as_json:
         typer.echo("There are no changes. Create one: hutch run PROMPT --repo DIR", err=True)
     where = {each.id: _where(each) for each in shown}
     width = max(map(len, where.values()), default=0)
     for change in shown:
+        report = reports[change.id]
         if as_json:
-            typer.echo(json.dumps(asdict(change)))
+            said = {"verdict": report.verdict, "comments": len(report.comments), "undone": report.is_undone}
+            typer.echo(json.dumps({**asdict(change), **said}))
         else:
             when = datetime.fromtimestamp(change.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
             row = (change.id, when, f"{change.state:<6}", f"{where[change.id]:<{width}}", change.branch)
-            typer.echo(visible("  ".join((*row, change.title))))
-    if not everything and not as_json and (hidden := _hidden([each.state for each in found])):
+            typer.echo(visible("  ".join((*row, change.title + change_lines.marks(report)))))
+    if not everything and not as_json and (hidden := _hidden(found, shown)):
         typer.echo(hidden, err=True)
 
 
 @app.command()
 @report_errors
 def show(name: Name = "last", as_json: Json = False) -> None:
-    """Show a change: its purpose, its description and its test results."""
+    """Show a change: its purpose, its description, its test results, its verdicts and open comments."""
     loaded = _load()
 
-    async def work() -> Change:
-        async with event_log.event_log(loaded.paths) as rows:
-            return await change_merge.refresh(change_context(loaded, rows), await Changes(rows).find(name))
+    async def work() -> tuple[Change, ChangeReport]:
+        async with event_log.event_log(loaded.paths) as log:
+            change = await change_merge.refresh(change_context(loaded, log), await _find(log, name))
+            return change, (await change_reports.report(log, [change]))[change.id]
 
-    change = asyncio.run(work())
+    change, report = asyncio.run(work())
     if as_json:
-        typer.echo(json.dumps(asdict(change)))
+        reviews, comments = map(asdict, report.reviews), map(asdict, report.comments)
+        said = {"undone": report.is_undone, "reviews": [*reviews], "comments": [*comments]}
+        typer.echo(json.dumps({**asdict(change), **said}))
         return
-    change_lines.show(change)
+    change_lines.show(change, report)
 
 
 @app.command()
@@ -127,7 +142,7 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         async with event_log.event_log(loaded.paths) as rows:
-            return await change_merge.diff(change_context(loaded, rows), await Changes(rows).find(name))
+            return await change_merge.diff(change_context(loaded, rows), await _find(rows, name))
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -144,26 +159,18 @@ def comments_(
 
     async def work() -> tuple[list[Review], list[Comment]]:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await Changes(rows).find(name)
+            change = await _find(rows, name)
             about = await Comments(rows).of_change(change.id, resolved=None if everything else False)
             return await Reviews(rows).of_change(change.id), about
 
     reviews, found = asyncio.run(work())
-    for review in reviews:
-        if as_json:
+    if as_json:
+        for review in reviews:
             typer.echo(json.dumps({"type": "review", **asdict(review)}))
-            continue
-        typer.echo(visible(f"{review.verdict.replace('_', ' ')} by {review.author} at {review.commit[:12]}"))
-        typer.echo(_indented(f"{review.title}\n{review.body}".strip()))
-    for each in found:
-        if as_json:
+        for each in found:
             typer.echo(json.dumps({"type": "comment", **asdict(each)}))
-            continue
-        side = " (old)" if each.side == "old" else ""
-        done = "  (resolved)" if each.resolved_ms else ""
-        severity = f"  {each.severity}" if each.severity else ""
-        typer.echo(visible(f"{each.path}:{each.line}{side}{severity}  {each.id}{done}"))
-        typer.echo(_indented(each.body))
+    else:
+        change_lines.show_reviews(reviews, found)
     if not as_json and not reviews and not found:
         typer.echo("There are no comments.", err=True)
 
@@ -195,7 +202,7 @@ def comment(
 
     async def work() -> tuple[Comment, str]:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await Changes(rows).find(name)
+            change = await _find(rows, name)
             return await user_reviews.comment(
                 change_context(loaded, rows), change, remark, author=_me(loaded)
             )
@@ -215,7 +222,7 @@ def resolve(
 
     async def work() -> None:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await Changes(rows).find(name)
+            change = await _find(rows, name)
             await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
             typer.echo(
@@ -252,7 +259,7 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
 
     async def work() -> Review:
         async with event_log.event_log(loaded.paths) as rows:
-            change = await Changes(rows).find(name)
+            change = await _find(rows, name)
             return await user_reviews.judge(
                 change_context(loaded, rows), change, verdict, author=_me(loaded), body=body
             )
@@ -297,7 +304,7 @@ def merge(
     async def work() -> change_merge.MergedChange:
         by = signature(loaded.settings.delivery.author) or DEFAULT_AUTHOR
         async with event_log.event_log(loaded.paths) as rows:
-            found = await Changes(rows).find(name)
+            found = await _find(rows, name)
             return await change_merge.merge(
                 change_context(loaded, rows), found, strategy=how, force=force, author=by
             )
@@ -324,7 +331,7 @@ def close(name: Name = "last") -> None:
 
     async def work() -> tuple[str, str]:
         async with event_log.event_log(loaded.paths) as rows:
-            found = await Changes(rows).find(name)
+            found = await _find(rows, name)
             return found.id, await change_merge.close(change_context(loaded, rows), found)
 
     closed, stays = asyncio.run(work())
@@ -345,13 +352,24 @@ def _me(loaded: settings.LoadedSettings) -> str:
     return signature(loaded.settings.delivery.author) or "local"
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"    {visible(line)}" for line in text.splitlines())
+async def _find(rows: Rows, name: str) -> Change:
+    """Find a change by name; `last` is the newest one of the current repository, if that has any."""
+    if name == "last" and (mine := _of_this_repository(await Changes(rows).list(limit=MAX_COUNT))):
+        return mine[0]
+    return await Changes(rows).find(name)
 
 
-def _hidden(states: Sequence[str]) -> str:
+def _of_this_repository(changes: Sequence[Change]) -> list[Change]:
+    here = find_current_repository(Path.cwd())
+    return [each for each in changes if here.is_at(each.repository)] if here else []
+
+
+def _hidden(found: Sequence[Change], shown: Sequence[Change]) -> str:
     """A note on how many changes a list omits and how to see them; empty when it omits none."""
+    states = [each.state for each in found]
     counts = [f"{states.count(state)} {state}" for state in ("merged", "closed") if state in states]
+    others = states.count("open") - len(shown)
+    counts += [f"{others} of other repositories"] if others else []
     return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
 
 

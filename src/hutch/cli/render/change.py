@@ -5,14 +5,26 @@ Titles, branches, addresses and patches are untrusted: nothing in them may contr
 
 import os
 import sys
+from collections.abc import Sequence
 
 import typer
 
 from hutch.domain.change import Change
+from hutch.domain.review import Comment, Review
+from hutch.flows.change_reports import ChangeReport
 from hutch.system.terminal_text import visible
 
 
-def show(change: Change) -> None:
+def marks(report: ChangeReport) -> str:
+    """The verdict, open comments and undoing of a change, for its row in a list."""
+    count = len(report.comments)
+    found = [report.verdict.replace("_", " ")] if report.verdict else []
+    found += [f"{count} comment{'' if count == 1 else 's'}"] if count else []
+    found += ["undone"] if report.is_undone else []
+    return f"  ({', '.join(found)})" if found else ""
+
+
+def show(change: Change, report: ChangeReport) -> None:
     body = change.body.strip()
     typer.echo(visible(change.title))
     typer.echo(f"\n{visible(body, lines=True)}\n" if body else "")
@@ -26,8 +38,31 @@ def show(change: Change) -> None:
         "session": change.session_id,
     }
     rows |= {"pull": change.web_url} if change.web_url else {}
+    if report.is_undone:
+        rows["undone"] = "its run was undone in the session"
     for key, value in rows.items():
         typer.echo(f"{key:<11}{visible(value)}")
+    if report.reviews or report.comments:
+        typer.echo("")
+        show_reviews(report.reviews, report.comments)
+
+
+def show_reviews(reviews: Sequence[Review], comments: Sequence[Comment]) -> None:
+    """Print verdicts, and comments on lines."""
+    for review in reviews:
+        typer.echo(visible(f"{review.verdict.replace('_', ' ')} by {review.author} at {review.commit[:12]}"))
+        if text := f"{review.title}\n{review.body}".strip():
+            typer.echo(_indented(text))
+    for each in comments:
+        side = " (old)" if each.side == "old" else ""
+        done = "  (resolved)" if each.resolved_ms else ""
+        severity = f"  {each.severity}" if each.severity else ""
+        typer.echo(visible(f"{each.path}:{each.line}{side}{severity}  {each.id}{done}"))
+        typer.echo(_indented(each.body))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {visible(line)}" for line in text.splitlines())
 
 
 def write_patch(patch: bytes) -> None:

@@ -1,0 +1,52 @@
+"""The repository of the working directory, for commands that prefer its changes."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.domain.errors import HutchError
+from hutch.forge.repo_url import parse_repo_url
+
+MAX_CONFIG_BYTES = 1024 * 1024
+URL = re.compile(r"^\s*url\s*=\s*(\S+)\s*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentRepository:
+    """A repository by its directory and the addresses of its remotes."""
+
+    root: Path
+    remotes: frozenset[str]
+
+    def is_at(self, repository: str) -> bool:
+        """Whether an address, or a directory of this machine, is this repository or a part of it."""
+        if repository.startswith("/"):
+            return Path(repository).is_relative_to(self.root)
+        return _normalised(repository) in self.remotes
+
+
+def find_current_repository(start: Path) -> CurrentRepository | None:
+    """The repository that contains a directory; None when there is none."""
+    for directory in (start, *start.parents):
+        if (directory / ".git").exists():
+            return CurrentRepository(directory, _remotes(directory / ".git" / "config"))
+    return None
+
+
+def _remotes(config: Path) -> frozenset[str]:
+    """The addresses of all remotes. Git does not read its settings for this: they can name programs."""
+    try:
+        with config.open("rb") as file:
+            text = file.read(MAX_CONFIG_BYTES).decode(errors="replace")
+    except OSError:  # a linked worktree has its settings elsewhere
+        return frozenset()
+    return frozenset(_normalised(address) for address in URL.findall(text))
+
+
+def _normalised(address: str) -> str:
+    """An address without the differences between the protocols of one host."""
+    try:
+        url = parse_repo_url(address)
+    except HutchError:
+        return address
+    return "/".join((url.host, *url.slug)).lower() if url.slug else str(url).removesuffix(".git")
