@@ -15,11 +15,21 @@ SUITES = (
         "jail/test_jail_processes.py",
         "jail/test_oom_scores.py",
     ),
-    tuple(
-        f"jail/test_{name}.py"
-        for name in ("control", "walls", "warden", "launch", "location", "unlinked_files")
+    (
+        "jail/test_warden_control.py",
+        "jail/test_walls.py",
+        "jail/test_warden.py",
+        "jail/test_launch.py",
+        "jail/test_location.py",
+        "jail/test_unlinked_files.py",
     ),
-    tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "inspection", "usage", "watch")),
+    (
+        "jail/test_limits.py",
+        "jail/test_limits_hidden.py",
+        "jail/test_inspection.py",
+        "jail/test_resource_usage.py",
+        "jail/test_limit_watcher.py",
+    ),
     # Commands inside a shell do not depend on the user; the contract tests the rest.
     pytest.param(("jail/test_shell.py", "jail/test_background.py"), marks=pytest.mark.soak),
 )

@@ -9,8 +9,20 @@ from tests.ordinary import pytest_as
 UID = 54398
 # A few together: to load Hutch and pytest anew takes longer than most of them.
 SUITES = (
-    ("prepare", "source", "uncommitted"),
-    ("base", "copy", "fill", "local", "overlay", "quota", "removal"),
+    (
+        "workspace/test_builder.py",
+        "workspace/test_repository_detection.py",
+        "workspace/test_uncommitted_changes.py",
+    ),
+    (
+        "workspace/test_base.py",
+        "workspace/test_tree_copy.py",
+        "workspace/test_filler.py",
+        "workspace/test_jailed_repository.py",
+        "workspace/test_workspace_mount.py",
+        "workspace/test_quota.py",
+        "workspace/test_removal.py",
+    ),
 )
 
 
@@ -18,4 +30,4 @@ SUITES = (
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
 @pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
 def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
-    pytest_as(UID, *(f"workspace/test_{suite}.py" for suite in suites))
+    pytest_as(UID, *suites)
