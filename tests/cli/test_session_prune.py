@@ -8,7 +8,7 @@ import pytest
 from hutch import settings
 from hutch.app.file_retention import retention_of
 from hutch.cli import exit_codes
-from hutch.flows.file_retention import DAY_MS, HOUR_MS
+from hutch.flows.file_retention import DAY_MS
 from hutch.store.event_log import open_log
 from hutch.system.clock import wall_ms
 from tests.cli.running import Desk
@@ -63,15 +63,15 @@ def test_runs_remove_the_files_of_finished_ones_beyond_the_size(desk: Desk) -> N
     assert workspaces(desk) == []
 
 
-def test_a_failed_run_is_kept_for_minutes_and_undelivered_work_for_a_day(desk: Desk) -> None:
+def test_a_failed_run_is_kept_for_minutes_and_undelivered_work_for_days(desk: Desk) -> None:
     assert desk.run(replies=FAILS, **SMALL).returncode != 0
     (failed,) = workspaces(desk)
     assert desk.run("--no-pr", **SMALL).returncode == 0
     (worked,) = set(workspaces(desk)) - {failed}
     assert asyncio.run(later(desk, 9 * MINUTE_MS, **SMALL)) == []
     assert asyncio.run(later(desk, 11 * MINUTE_MS, **SMALL)) == [failed]
-    assert asyncio.run(later(desk, 23 * HOUR_MS, **SMALL)) == []
-    assert asyncio.run(later(desk, 25 * HOUR_MS, **SMALL)) == [worked]
+    assert asyncio.run(later(desk, 29 * DAY_MS, **SMALL)) == []
+    assert asyncio.run(later(desk, 31 * DAY_MS, **SMALL)) == [worked]
     assert workspaces(desk) == []
 
 

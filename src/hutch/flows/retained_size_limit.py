@@ -1,14 +1,14 @@
 """Limits the disk space that the files of idle sessions take together.
 
-Sessions that have ended go first, then those that can be resumed but changed nothing, then those
-with work that was not delivered. Of each kind, the ones unused for longest go first. The last two
-kinds are kept for a while, so that a run that has just failed can be resumed.
+Sessions that have ended go first, then those whose runs ended before they changed anything, such as a
+run with a rejected key. Of each kind, the ones unused for longest go first. Files that a user or an
+agent may have changed are never removed because of their size: they may be all there is of that work.
 """
 
 from dataclasses import dataclass
 
 from hutch.domain.errors import EventsMissing, NotFound
-from hutch.domain.events import SnapshotTaken
+from hutch.domain.events import CommandStarted, Event, FileChanged, RunEnded, TerminalOpened, ToolCalled
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.store.interface import EventLog
@@ -16,7 +16,8 @@ from hutch.store.session_expiry import SessionExpiry
 from hutch.store.table_access import Rows
 from hutch.workspace.workspaces import Workspaces
 
-KEPT_MS = (0, 10 * 60 * 1000, 24 * 3600 * 1000)  # since the last use, for each rank
+KEPT_MS = 10 * 60 * 1000  # a run that has just failed can be resumed
+MAY_CHANGE_FILES = (CommandStarted, FileChanged, TerminalOpened, ToolCalled)
 PAGE = 100
 
 
@@ -38,12 +39,12 @@ async def excess_sessions(
     excess = sum(each.bytes for each in stored) - max_bytes
     if excess <= 0:
         return []
-    ranked = [(await _rank(log, each.session), each) for each in stored]
     found = []
-    for rank, each in sorted(ranked, key=lambda pair: (pair[0], pair[1].session.updated_ms)):
+    for each in sorted(stored, key=lambda one: (one.session.state != "ended", one.session.updated_ms)):
         if excess <= 0:
             break
-        if at_ms - each.session.updated_ms >= KEPT_MS[rank]:
+        is_recent = at_ms - each.session.updated_ms < KEPT_MS
+        if each.session.state == "ended" or (not is_recent and await _changed_nothing(log, each.session)):
             found.append(each.session)
             excess -= each.bytes
     return found
@@ -65,17 +66,16 @@ async def _disk_bytes(workspaces: Workspaces, session: Session) -> int:
         return 0
 
 
-async def _rank(log: EventLog, session: Session) -> int:
-    """0 if a session has ended, 1 if it changed nothing, 2 if its work may be all there is of it."""
-    if session.state == "ended":
-        return 0
-    after, snapshots = 0, 0
+async def _changed_nothing(log: EventLog, session: Session) -> bool:
+    """Whether a session had a run, and neither it nor a user did anything that could change a file."""
+    after, has_run = 0, False
     try:
         while page := await log.read(SessionId(session.id), after=after):
-            snapshots += sum(isinstance(entry.event, SnapshotTaken) for entry in page)
-            if snapshots > 1:  # the first one is of the files before the work
-                return 2
+            events = [entry.event for entry in page]
+            if any(isinstance(event, MAY_CHANGE_FILES) or not isinstance(event, Event) for event in events):
+                return False
+            has_run = has_run or any(isinstance(event, RunEnded) for event in events)
             after = page[-1].seq
     except EventsMissing:
-        return 2
-    return 1
+        return False
+    return has_run

@@ -208,8 +208,8 @@ class Sessions(Section):
     )
     file_retention_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(2 * GIB),
-        description="Maximum size of the files of all parked and ended sessions. Beyond it, the files of "
-        "those unused for longest are removed, of ended sessions first. 0 means no maximum.",
+        description="Size of the files of all parked and ended sessions beyond which the files of ended "
+        "sessions, and of runs that failed before they changed anything, are removed. 0 means no limit.",
     )
     log_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(256 * MIB),
