@@ -849,3 +849,23 @@ def test_work_on_a_directory_without_git_can_be_applied_to_it(desk: Desk) -> Non
     assert found, ran.stdout
     subprocess.run(f"{HUTCH} {found[1]}", shell=True, check=True, env=desk.environment(), cwd="/")
     assert (desk.work / "adding.py").read_text().endswith("a + b\n")
+
+
+@pytest.mark.parametrize("count", [1, 5, 12])
+def test_a_reader_that_leaves_ends_the_run_without_a_message(desk: Desk, count: int) -> None:
+    """As in `hutch run … | head`."""
+    words = ["run", "Mend add", "--model", desk.cassette(*FIXES)]
+    with subprocess.Popen(
+        [HUTCH, *words],
+        cwd=desk.work,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        read = [process.stdout.readline() for _ in range(count)]
+        process.stdout.close()
+        errors = process.stderr.read()
+        code = process.wait(DEADLINE_S)
+    assert (code, errors) == (exit_codes.BROKEN_PIPE, b"") and all(read)
