@@ -24,7 +24,7 @@ from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Context, Tool, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.run_limits import DEFAULT_LIMITS
-from hutch.flows.run_execution.agent_work import begin, go_on
+from hutch.flows.run_execution.agent_work import begin, resume_run
 from hutch.llm.interface import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
 from tests.agent.run_setups import SetupOptions, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
@@ -203,7 +203,7 @@ async def resumed(place: Path, turns: int) -> tuple[float, int]:
         options = SetupOptions(FILES, "", model=model, limits=LIMITS)
         async with open_setup(place, options, setup.recorder.session_id) as again:
             log = await entries(again.recorder)
-            await go_on(again, "run_1", log[:events])  # without the events of earlier rounds
+            await resume_run(again, "run_1", log[:events])  # without the events of earlier rounds
         took.append((model.requested_at[0] - began) * 1e3)
     return min(took), events
 
