@@ -190,7 +190,7 @@ async def test_a_path_with_a_line_break_is_shown_on_one_line(place: Path) -> Non
             assert all(line.isprintable() for line in f"{check.found}\n{check.fix}".split("\n"))
             assert "\nfix" not in check.found + check.fix
     delivery, _ = await check_repository(loaded(place), repo / "below" / "deeper")
-    assert delivery.found.startswith(f"`hutch run --repo '{place}/a\\nfix: rm -rf ~\\x1b[2J/below' …` puts")
+    assert delivery.found.startswith("`hutch run …` puts")
 
 
 @pytest.mark.parametrize("directory", ["/", "/etc", "/usr/lib", str(Path.home())])

@@ -289,7 +289,7 @@ async def test_submodules_and_lfs_pointers_are_left_as_they_are(home: Home, proj
     git(project, "commit", "--quiet", "-m", "sub")
     record = await prepare(home, "w", project, git=HOST)
     assert record.notes == (
-        "Submodules are empty: vendor/lib.",
+        "Submodules are empty, because Hutch does not fetch them: vendor/lib.",
         "Files in git-lfs are pointers only: model.bin.",
     )
     assert (tree(home, "w") / "model.bin").read_text() == pointer

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hutch.app.repositories import own_directories
-from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.errors import BadRequest, Denied, NotARepository
 from hutch.settings import find_paths
 from hutch.workspace.admission.repository_access import Repositories
+from tests.forge.repositories import git
 from tests.forked import PLAIN, run
 from tests.sessions.hosting import repository
 
@@ -85,8 +86,8 @@ def test_members_name_what_is_below_the_roots_by_its_real_path(tmp_path: Path) -
     (tmp_path / "git/in").symlink_to(inside)
     (tmp_path / "git/round").symlink_to(tmp_path / "git/round")
     may = Repositories(own, (tmp_path / "git",))
-    assert may.find(tmp_path / "git/in", False, False) == inside
-    assert may.find(outside, True, False) == outside
+    assert may.find(tmp_path / "git/in", False, False) == (inside, "")
+    assert may.find(outside, True, False).root == outside
     for path in (outside, tmp_path / "git/out", tmp_path / "git/../private", tmp_path / "private/none"):
         with pytest.raises(Denied, match="Only an owner"):
             may.find(path, False, False)
@@ -101,7 +102,7 @@ def test_other_peoples_homes_and_keys_are_no_projects(tmp_path: Path) -> None:
     for path in (home, home.parent, Path("/etc/ssh"), Path("/var/log"), Path("/usr")):
         with pytest.raises(Denied):
             Repositories(own).find(path, True, True)
-    assert Repositories(own).find(tmp_path / "project", True, True) == tmp_path / "project"
+    assert Repositories(own).find(tmp_path / "project", True, True) == (tmp_path / "project", "")
 
 
 @pytest.mark.parametrize(
@@ -212,3 +213,27 @@ def test_directories_that_hold_credentials_are_no_projects_wherever_they_are(
     for near in ("gcloud", ".config/nvim", "mozilla"):
         (tmp_path / "disk" / near).mkdir(parents=True)
         assert Repositories(own).find(tmp_path / "disk" / near, True, True)
+
+
+def test_a_directory_in_a_repository_leads_to_its_root(tmp_path: Path) -> None:
+    own = own_directories(find_paths({"HUTCH_HOME": str(tmp_path / "home")}))
+    root, bare = repository(tmp_path / "git/x"), tmp_path / "git/bare.git"
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    (root / "lib/deep").mkdir(parents=True)
+    (root / "plain").mkdir()
+    every, members = Repositories(own), Repositories(own, (root / "lib",))
+    assert every.find(root / "lib/deep", True, False) == (root, "lib/deep")
+    assert every.find(root / "lib/deep", True, True) == (root / "lib/deep", ""), "as it was asked for"
+    for inside in (root / ".git/objects", bare / "refs"):
+        with pytest.raises(NotARepository):  # no files of the repository
+            every.find(inside, True, False)
+    with pytest.raises(NotARepository):  # its root is not theirs
+        members.find(root / "lib/deep", False, False)
+
+
+def test_a_home_that_is_a_repository_is_no_root_of_the_projects_in_it(tmp_path: Path) -> None:
+    own = own_directories(find_paths({"HUTCH_HOME": str(tmp_path / "x/home")}))
+    outer = repository(tmp_path / "x")  # it contains the data of Hutch, and may not be used
+    (outer / "project").mkdir()
+    with pytest.raises(NotARepository):
+        Repositories(own).find(outer / "project", True, False)

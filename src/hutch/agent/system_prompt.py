@@ -35,6 +35,7 @@ def system_prompt(
     notes: str,
     brief: str = "",
     delivers: bool = False,
+    start_in: str = "",
 ) -> str:
     """The system prompt of a run, with the notes that the repository had when the session began.
 
@@ -42,6 +43,8 @@ def system_prompt(
     session as its user described it; `delivers`: the changes become a commit when the run ends.
     """
     parts = [persona.prompt, _where(workspace, jail_path, network, delivers=delivers)]
+    if PLAIN_PATH.fullmatch(start_in):
+        parts[-1] += f" The user works in the directory {start_in}: the shell starts there."
     if brief:
         parts.append(brief)
     if notes:

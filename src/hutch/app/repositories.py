@@ -6,7 +6,7 @@ from pathlib import Path
 from hutch.settings import LoadedSettings, Paths
 from hutch.workspace.admission.client_directory import check_client_directory
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.admission.repository_access import Repositories
+from hutch.workspace.admission.repository_access import Repositories, find_settings_root
 
 
 def own_directories(paths: Paths) -> OwnDirectories:
@@ -17,6 +17,12 @@ def check_directory(loaded: LoadedSettings, directory: Path, *, plain: bool, uns
     """Refuse a directory that a client must not work in. Blocks."""
     if not unsafe:
         check_client_directory(directory, own_directories(loaded.paths), plain)
+
+
+def settings_root(paths: Paths, directory: Path) -> Path:
+    """The directory whose settings file counts for a directory: the root of its repository. Blocks the
+    thread."""
+    return find_settings_root(directory, own_directories(paths))
 
 
 def repositories_of(loaded: LoadedSettings) -> Repositories:

@@ -54,7 +54,10 @@ async def local_host(
     @asynccontextmanager
     async def sandbox_of(session: Session, workspace_id: str, recorder: Recorder) -> AsyncIterator[Sandbox]:
         network = await session_network(network_cap(loaded.settings), log, session)
-        async with open_sandbox(loaded, workspace_id, network=network, recorder=recorder) as sandbox:
+        start_in = session.delivery.start_in
+        async with open_sandbox(
+            loaded, workspace_id, network=network, start_in=start_in, recorder=recorder
+        ) as sandbox:
             yield sandbox
 
     async def prepare(session: Session, recorder: Recorder) -> Prepared:

@@ -22,11 +22,13 @@ async def open_sandbox(
     workspace_id: str,
     *,
     network: Sequence[str] = (),
+    start_in: str = "",
     recorder: Recorder | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Open a workspace with its jail and shells; no process runs there after the block.
 
-    The jail reports commands and connections to the `recorder`, if there is one.
+    Shells start in the directory `start_in` if it exists. The jail reports commands and connections to the
+    `recorder`, if there is one.
     """
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(open_workspace(loaded, workspace_id))
@@ -44,7 +46,8 @@ async def open_sandbox(
             also_allow_networks=loaded.settings.jail.private_networks,
         )
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
-        shells = Shells(jail, on_event=report)
+        is_there = await workspace.work(workspace.files.is_directory, start_in)  # it may not be committed
+        shells = Shells(jail, on_event=report, start_in=start_in if is_there else "")
         if recorder is not None:
             shells.admit = recorder.append
         stack.push_async_callback(_close, jail, shells)

@@ -29,6 +29,7 @@ class Delivery:
     unattended: bool = False  # no user answers: approvals are denied at once
     author: str = ""  # `Name <address>`; empty: from the settings
     uncommitted: bool = False  # include uncommitted changes
+    start_in: str = ""  # the directory of the repository in which shells start; empty: its root
     record: str = ""  # a cassette file that records the model's replies
     titled: bool = False  # the purpose is only a title for lists, which Hutch made
     review: str = ""  # the change id or pull request URL to review; then nothing is delivered

@@ -11,12 +11,13 @@ from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.interface import SessionHost
 from hutch.store.interface import EventLog
 from hutch.store.table_access import Rows
+from hutch.workspace.admission.repository_access import FoundRepository
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it
 
 # Resolves a directory of this machine. The flags: whether it may be anywhere, as for owners; and whether it
 # may be without git. Blocks, and refuses directories that no user may use.
-FindRepository = Callable[[Path, bool, bool], Path]
+FindRepository = Callable[[Path, bool, bool], FoundRepository]
 
 # Refuses a model that cannot be used, such as one without a key. Takes a model and a persona; if the model is
 # "", that of the persona or of the settings is checked. Blocks the thread.

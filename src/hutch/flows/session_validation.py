@@ -6,6 +6,7 @@ Requests that no worker could perform, or that this user may not make, are refus
 import asyncio
 import os
 import re
+from dataclasses import replace
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.session import NewSession
@@ -23,8 +24,8 @@ def is_script(model: str) -> bool:
     return bool(model) and parse_model_name(model).provider == "scripted"
 
 
-async def check_request(services: Services, who: Caller, new: NewSession) -> str:
-    """Refuse an invalid request; return the repository's resolved address."""
+async def check_request(services: Services, who: Caller, new: NewSession) -> NewSession:
+    """Refuse an invalid request; return it with the resolved address of its repository."""
     check_reachable(new.network, services.networks)
     if not who.is_owner:
         services.network_cap.check(new.network)
@@ -35,7 +36,7 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> str
     elif new.model or new.prompt:
         await asyncio.to_thread(services.check_model, new.model, new.persona)
     if not new.repository:
-        return ""
+        return new
     address = parse_repo_url(new.repository)
     if address.credentials is not None:
         raise BadRequest(
@@ -44,10 +45,10 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> str
         )
     if address.path is None:
         await services.reach.check(address)
-        return new.repository
+        return new
     # Links are followed only here; later uses of the path follow none.
     found = await asyncio.to_thread(services.find_repository, address.path, who.is_owner, new.plain_directory)
-    return str(found)
+    return replace(new, repository=str(found.root), delivery=replace(new.delivery, start_in=found.start_in))
 
 
 def _check_persona(services: Services, new: NewSession) -> None:

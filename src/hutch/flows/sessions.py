@@ -130,7 +130,7 @@ async def create_with_run(
         user, password = url.credentials
         services.redactor.add_values([password or user])
     if not forked_from:
-        new = replace(new, repository=await check_request(services, who, new))
+        new = await check_request(services, who, new)
     session = _session_of(new, who, services.redactor.redact, forked_from)
     run = QueuedRun(
         id=new_run_id(),

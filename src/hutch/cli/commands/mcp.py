@@ -13,7 +13,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.repositories import check_directory
+from hutch.app.repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
@@ -84,7 +84,7 @@ def serve(
     if not workspace.is_dir():
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
-    loaded = settings.load(repo=workspace)
+    loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
     check_directory(loaded, workspace, plain=plain, unsafe=unsafe_workspace)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")

@@ -18,6 +18,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app import jails
+from hutch.app.repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
 from hutch.cli.git_author import author
@@ -145,7 +146,7 @@ def _here(
     if not workspace.is_dir():
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
-    loaded = settings.load(repo=workspace)
+    loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
     app.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")

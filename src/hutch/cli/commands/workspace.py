@@ -14,6 +14,7 @@ import typer
 
 from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
+from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import workspaces_of
 from hutch.cli.age_parsing import parse_age_ms
 from hutch.cli.commands import workspace_files
@@ -36,6 +37,7 @@ from hutch.domain.errors import BadRequest
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
+from hutch.forge.repo_url import from_path
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.preparation.workspace_record import Record
@@ -65,6 +67,9 @@ def prepare(
 
     async def work() -> Record:
         url = await forges_of(loaded).resolve_url(source, COMMAND_LINE)
+        if url.path is not None and not plain:
+            root = await asyncio.to_thread(repositories_of(loaded).find_root, url.path, unrestricted=True)
+            url = replace(from_path(root), account=url.account)
         return await workspaces_of(loaded).prepare(
             url,
             id=id,

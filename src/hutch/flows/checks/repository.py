@@ -67,7 +67,7 @@ async def check_repository(
             policy = replace(here.policy, network=())
             async with asyncio.timeout(timeout_s), open_jailed_repository(layout, scratch, policy) as local:
                 return [
-                    await _attempt("delivery", _delivery(here.tokens, found, layout, local)),
+                    await _attempt("delivery", _delivery(here.tokens, local)),
                     await _attempt("tests", _tests(local, here.test_command, timeout_s, clean)),
                 ]
         finally:
@@ -87,11 +87,9 @@ def _find(directory: Path) -> tuple[Path, Layout | None]:
     return here, None
 
 
-async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: JailedRepository) -> Check:
+async def _delivery(tokens: Tokens, local: JailedRepository) -> Check:
     """Where a change goes: to the repository that a run names, which need not be its origin."""
-    # A run in a subdirectory would see only that directory, and no repository.
-    run = "hutch run" if here == layout.root else f"hutch run --repo {shlex.quote(str(layout.root))}"
-    lines = [f"`{run} …` puts its change on a branch of this repository"]
+    lines = ["`hutch run …` puts its change on a branch of this repository"]
     origin = await local.origin()
     if origin is None:
         lines.append("there is no remote `origin` that Hutch could push to")

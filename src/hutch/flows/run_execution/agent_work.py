@@ -150,6 +150,7 @@ async def _work(
         network=context.jail.policy.network,
         notes=notes,
         brief=setup.brief,
+        start_in=context.shells.start_in,
         delivers=started.deliver and context.workspace.record.commit is not None,
     )
     run = Run(

@@ -36,6 +36,7 @@ from hutch.workspace.preparation.workspace_record import Record
 
 logger = structlog.get_logger()
 
+START_MISSING = "The directory '{directory}' is not committed: the agent starts at the repository's root."
 ChooseModel = Callable[[str | None, Path | None], Awaitable[tuple[Model, Choice]]]
 
 
@@ -77,6 +78,10 @@ class Performer:
         is_begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if session.deliver and not is_begun:
             await self._check_deliverable(live, session)
+        start_in = session.delivery.start_in
+        if start_in and not live.sandbox.shells.start_in and not is_begun:
+            missing = f"warning: {START_MISSING.format(directory=start_in)}"
+            await live.append([StepReached(step="inspecting", message=missing)])
         defaults = self.defaults(live.sandbox.workspace.record)
         persona = self._load_persona(live, session, entries, defaults)
         name, reason = self._name_model(session, persona)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import OnOutput, Pipe, StreamName
@@ -51,6 +52,7 @@ class Shell:
         *,
         name: str,
         program: str,
+        start_in: str = "",
         background: Background,
         listeners: Sequence[OnEvent],
         admit: Admit,
@@ -65,7 +67,7 @@ class Shell:
         self._process: ShellProcess | None = None
         self._job: Job | None = None
         self._abandoning: asyncio.Future[None] | None = None
-        self._cwd = jail.workspace
+        self._cwd = str(PurePosixPath(jail.workspace, start_in))
         self._exports = b""
         self._pending: deque[tuple[StreamName, bytes]] = deque()
         self._pending_bytes = 0

@@ -36,8 +36,10 @@ class Shells:
         *,
         on_event: OnEvent | None = None,
         on_background_end: Callable[[str, Result], None] | None = None,
+        start_in: str = "",
     ) -> None:
         self.jail = jail
+        self.start_in = start_in  # a directory of the workspace, which must exist
         self.background = Background(max_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
         self.listeners: list[OnEvent] = [on_event] if on_event else []
         self.admit: Admit = _admit_immediately  # called after the listeners, before a command runs
@@ -51,6 +53,7 @@ class Shells:
                 self.jail,
                 name=name,
                 program=program or "/bin/sh",
+                start_in=self.start_in,
                 background=self.background,
                 listeners=self.listeners,
                 admit=lambda: self.admit(),

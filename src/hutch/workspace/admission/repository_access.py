@@ -11,15 +11,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from hutch.domain.errors import BadRequest, Denied, NotARepository, NotFound
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
-from hutch.workspace.admission.directory_checks import OwnDirectories, check_source
+from hutch.workspace.admission.directory_checks import OwnDirectories, check_source, refusal
 from hutch.workspace.preparation.pinned_directory import PinnedDirectory, open_pinned
 from hutch.workspace.preparation.plain_directory_summary import summarize_directory
+from hutch.workspace.preparation.repository_detection import enclosing_repository
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
 PLAIN_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to users
+
+
+class FoundRepository(NamedTuple):
+    """A directory that a user named: the root of its repository, and the path from there."""
+
+    root: Path
+    start_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +38,32 @@ class Repositories:
     own: OwnDirectories
     roots: tuple[Path, ...] = ()
 
-    def find(self, path: Path, unrestricted: bool, plain: bool) -> Path:
-        """The directory at a path, with links resolved once. Refuses what may not be used. Blocks the thread.
+    def find(self, path: Path, unrestricted: bool, plain: bool) -> FoundRepository:
+        """The repository of a directory, with links resolved once. Refuses what may not be used. Blocks the
+        thread.
 
-        `unrestricted` is for owners. `plain` accepts a directory without git.
+        `unrestricted` is for owners. `plain` accepts a directory without git, and takes it as it is even if
+        it is in a repository.
         """
         try:
             real = path.resolve()
         except (OSError, RuntimeError):  # a loop of links
             raise BadRequest(f"There is no directory {path} on the server's machine.") from None
         self._check_roots(real, unrestricted)
+        root = real if plain else self.find_root(real, unrestricted)
         try:
-            self.pin(real, unrestricted=unrestricted, plain=plain).close()
+            self.pin(root, unrestricted=unrestricted, plain=plain).close()
         except NotFound:
             raise BadRequest(
                 f"There is no directory {path} on the server's machine. Name one, or an address."
             ) from None
-        return real
+        return FoundRepository(root, "" if root == real else str(real.relative_to(root)))
+
+    def find_root(self, path: Path, unrestricted: bool) -> Path:
+        """The root of the repository that a directory is in; the directory itself if that may not be used,
+        or there is none. Blocks the thread."""
+        root = enclosing_repository(path, lambda each: unrestricted or self._is_below_roots(each))
+        return path if root is None or refusal(root, self.own) else root
 
     def pin(self, path: Path, *, unrestricted: bool, plain: bool = True) -> PinnedDirectory:
         """Open a path that `find` returned, without following links. Blocks the thread."""
@@ -69,8 +87,20 @@ class Repositories:
             yield pinned
 
     def _check_roots(self, path: Path, unrestricted: bool) -> None:
-        if not unrestricted and not any(path.is_relative_to(root) for root in self.roots):
+        if not unrestricted and not self._is_below_roots(path):
             raise Denied(f"{path} is on this machine. Only an owner may work on a repository there.")
+
+    def _is_below_roots(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self.roots)
+
+
+def find_settings_root(directory: Path, own: OwnDirectories) -> Path:
+    """The root of the repository that a directory is in; the directory itself if there is none. Blocks the
+    thread."""
+    try:
+        return Repositories(own).find_root(directory.resolve(), unrestricted=True)
+    except HutchError:  # it is in a submodule, or `.git` is a link
+        return directory
 
 
 async def describe_plain_directory(repositories: Repositories, repository: str) -> str:
@@ -82,7 +112,8 @@ async def describe_plain_directory(repositories: Repositories, repository: str) 
 
     def summarize() -> str:
         assert path is not None
-        with repositories.pin(path.resolve(), unrestricted=True) as pinned:
+        root = repositories.find_root(path.resolve(), unrestricted=True)
+        with repositories.pin(root, unrestricted=True) as pinned:
             return "" if pinned.layout else str(summarize_directory(pinned.directory))
 
     return await asyncio.to_thread(summarize) if path else ""

@@ -72,6 +72,12 @@ class Files:
             is_hidden=self.journal.is_hidden,
         )
 
+    def is_directory(self, path: str) -> bool:
+        try:
+            return self.stat(path).entry.kind == "directory"
+        except HutchError:
+            return False
+
     def stat(self, path: str, *, hashed: bool = False) -> PathStatus:
         """The status of a path, without following a link."""
         found = self.tree.stat(path)

@@ -270,7 +270,7 @@ async def _submodules(git: Git, git_dir: Path) -> list[str]:
 
 def _note_submodules(paths: list[str]) -> Iterable[str]:
     if paths:
-        yield f"Submodules are empty: {_names(paths)}."
+        yield f"Submodules are empty, because Hutch does not fetch them: {_names(paths)}."
 
 
 def _note_pointers(paths: list[str]) -> Iterable[str]:

@@ -10,11 +10,12 @@ import fcntl
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest, Denied, HutchError
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.snapshots.confined_directory import Directory
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -58,6 +59,19 @@ def find_layout(root: Path, directory: Directory) -> tuple[Layout | None, list[D
     return None, []
 
 
+def enclosing_repository(path: Path, is_allowed: Callable[[Path], bool] = lambda path: True) -> Path | None:
+    """The root of the repository whose files include a directory; None if there is none that is allowed.
+    `path` has no links. Blocks the thread."""
+    for each in filter(is_allowed, (path, *path.parents)):
+        try:
+            layout = find_repository(each)
+        except (NotFound, Denied):  # it does not exist, or cannot be read
+            continue
+        if layout is not None:
+            return each if each == path or not layout.bare else None
+    return None
+
+
 def _kind(directory: Directory, name: str) -> int | None:
     try:
         return directory.stat(name).st_mode
@@ -79,6 +93,11 @@ def _find_main_repository(root: Path, directory: Directory) -> tuple[Directory, 
     try:
         own = (root / line).resolve()
         path = own.parent.parent
+        if (outer := _outer_repository(own)) is not None:
+            refusal = BadRequest(
+                f"'{root}' is a submodule: its commits are in '{outer}'. Hutch works on repositories that "
+                f"contain their own: use '{outer}', or clone it (git clone '{root}' DIR) and use the clone."
+            )
         if own.parent.name != "worktrees":
             raise refusal
         # By descriptor from here on: what is checked is what is used.
@@ -92,6 +111,13 @@ def _find_main_repository(root: Path, directory: Directory) -> tuple[Directory, 
         return common, path
     except (HutchError, OSError, ValueError):
         raise refusal from None
+
+
+def _outer_repository(git_dir: Path) -> Path | None:
+    """The repository that contains a submodule, by the path of the submodule's git directory."""
+    parts = git_dir.parts
+    found = [at for at in range(1, len(parts) - 2) if parts[at : at + 2] == (".git", "modules")]
+    return Path(*parts[: found[0]]) if found else None
 
 
 def _line(directory: Directory, path: str) -> str:
