@@ -181,7 +181,7 @@ def test_a_check_that_raises_counts_as_failed() -> None:
     check = attempt("disk", broken)
     assert (check.name, check.status) == ("disk", "fail")
     assert check.found.startswith(
-        "the check itself failed: PermissionError: not for you (test_probe.py line "
+        "the check itself failed: PermissionError: not for you (test_machine_checks.py line "
     )
 
 

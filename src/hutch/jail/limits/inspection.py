@@ -132,9 +132,9 @@ class Inspector:
         """Note each tmpfs that has become full since the last call. Called at the start and at the end of
         each command, so that no other command is blamed for it."""
         with self._counting:
-            full = {hit for hit, is_full in self._tmpfs_full() if is_full}
-            self.hits.note(sorted(full - self._full, key=str))
-            self._full = full
+            full = [hit for hit, is_full in self._tmpfs_full() if is_full]
+            self.hits.note([hit for hit in full if hit not in self._full])
+            self._full = set(full)
 
     def full_tmpfs(self) -> LimitHit | None:
         """The limit of a tmpfs that is full now, if there is one."""
