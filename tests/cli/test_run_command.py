@@ -43,6 +43,25 @@ def branches(desk: Desk) -> list[str]:
     return git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
+COMMITS = (
+    {"calls": [call("bash", command="git commit -q --allow-empty -m x && git log -1 '--format=%an <%ae>'")]},
+    {
+        "calls": [
+            call("bash", command="git -c user.name=Me -c user.email=me@b commit -q --allow-empty -m y"),
+            call("bash", command="git log -1 '--format=%an <%ae>'"),
+        ]
+    },
+    {"text": "That is all."},
+)
+
+
+def test_the_agent_can_commit_by_the_author_of_the_run(desk: Desk) -> None:
+    ran = desk.run("--no-pr", replies=COMMITS)
+    assert "  Hutch <hutch@localhost>\n" in ran.stdout, ran.stdout
+    ran = desk.run("--no-pr", replies=COMMITS, HUTCH_DELIVERY__AUTHOR="Ada Lovelace <ada@example.org>")
+    assert "  Ada Lovelace <ada@example.org>\n" in ran.stdout and "  Me <me@b>\n" in ran.stdout, ran.stdout
+
+
 # --- output ---
 
 

@@ -120,3 +120,6 @@ def test_the_environment_is_made_up_and_not_the_hosts() -> None:
 
 def test_the_jails_user_has_a_name() -> None:
     assert "hutch:x:1000:1001:hutch:/home/hutch:/bin/bash" in etc_files(1000, 1001)["/etc/passwd"]
+    assert etc_files(1, 1, 'A "B" \\ C; #x <a@b>')["/etc/gitconfig"] == (
+        '[user]\n\tname = "A \\"B\\" \\\\ C; #x"\n\temail = "a@b"\n'
+    )

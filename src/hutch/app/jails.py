@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.app.repositories import own_directories
+from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.jail.egress.attempt import Report
 from hutch.jail.egress_startup import Outside
 from hutch.jail.jail_startup import Jailed
@@ -18,7 +19,9 @@ NETWORK_SETTINGS = ("network", "private_networks")  # the other settings of a ja
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs could use all of it
 
 
-def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = ()) -> Policy:
+def jail_policy(
+    settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = (), author: str = ""
+) -> Policy:
     """The policy of a jail: the settings for agents; other profiles take the lower of their limits and these.
 
     Files in /tmp, /dev/shm and home use memory: limits that would allow all of it are reduced to a share.
@@ -37,6 +40,7 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
         known,
         limits=replace(known.limits, **limits),
         network=tuple(dict.fromkeys((*settings.jail.network, *network))),
+        git_author=author or settings.delivery.author or DEFAULT_AUTHOR,
     )
 
 

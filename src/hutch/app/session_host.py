@@ -54,9 +54,14 @@ async def local_host(
     @asynccontextmanager
     async def sandbox_of(session: Session, workspace_id: str, recorder: Recorder) -> AsyncIterator[Sandbox]:
         network = await session_network(network_cap(loaded.settings), log, session)
-        start_in = session.delivery.start_in
+        options = session.delivery
         async with open_sandbox(
-            loaded, workspace_id, network=network, start_in=start_in, recorder=recorder
+            loaded,
+            workspace_id,
+            network=network,
+            start_in=options.start_in,
+            author=options.author,
+            recorder=recorder,
         ) as sandbox:
             yield sandbox
 

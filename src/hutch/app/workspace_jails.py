@@ -23,19 +23,20 @@ async def open_sandbox(
     *,
     network: Sequence[str] = (),
     start_in: str = "",
+    author: str = "",
     recorder: Recorder | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Open a workspace with its jail and shells; no process runs there after the block.
 
-    Shells start in the directory `start_in` if it exists. The jail reports commands and connections to the
-    `recorder`, if there is one.
+    Shells start in the directory `start_in` if it exists; commits there are by `author`. The jail reports
+    commands and connections to the `recorder`, if there is one.
     """
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(open_workspace(loaded, workspace_id))
         loaded = settings_for(loaded, workspace.record)
         if not await workspace.list_snapshots():  # the baseline for diffs, before any change
             await workspace.snapshot("as it came")
-        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
+        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network, author=author))
 
         def report(event: ShellEvent | EgressAttempt) -> None:
             if recorder is not None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from hutch.domain.commit_text import DEFAULT_AUTHOR, parse_author
 from hutch.domain.errors import BadRequest
 from hutch.jail.launch.visible_system import System
 
@@ -82,6 +83,7 @@ class Policy:
     network: tuple[str, ...] = ()  # host patterns that the egress proxy allows; () is no network
     readonly: tuple[str, ...] = ()  # host directories, visible at the same path and read-only
     also_at: tuple[str, ...] = ()  # more paths that link to the workspace, where nothing else is
+    git_author: str = DEFAULT_AUTHOR  # of commits in the jail, unless git is configured there
     environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
     writable: bool = True  # whether the workspace may be changed
     commands: tuple[str, ...] | None = None  # programs that `run` accepts: not a security boundary
@@ -140,7 +142,7 @@ def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME)
     }
 
 
-def etc_files(uid: int, gid: int) -> dict[str, str]:
+def etc_files(uid: int, gid: int, git_author: str = DEFAULT_AUTHOR) -> dict[str, str]:
     """The files of /etc that are written for the jail instead of taken from the host."""
     return {
         "/etc/passwd": (
@@ -151,8 +153,19 @@ def etc_files(uid: int, gid: int) -> dict[str, str]:
         "/etc/group": f"root:x:0:\nnogroup:x:65534:\nhutch:x:{gid}:\n",
         "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
+        "/etc/gitconfig": _git_settings(*parse_author(git_author)),
         "/etc/resolv.conf": "# No name server: names are resolved by the proxy, if there is one.\n",
     }
+
+
+def _git_settings(name: str, address: str) -> str:
+    """The settings of git with the lowest precedence: those of a repository and of the home override them."""
+
+    def quote(value: str) -> str:
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+
+    return f"[user]\n\tname = {quote(name)}\n\temail = {quote(address)}\n"
 
 
 def arguments(

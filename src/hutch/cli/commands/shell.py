@@ -5,6 +5,7 @@ and error are passed through separately.
 """
 
 import asyncio
+import hashlib
 import os
 import signal
 import time
@@ -188,7 +189,8 @@ async def _run(
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:
-                if linked := await jail.linked_outside():
+                linked = await jail.linked_outside()
+                if linked and (not request.argv or _is_first_warning(workspace)):
                     _say(
                         f"{linked} files here are hard links to files elsewhere, which commands can change; "
                         "docs/security.md explains how to avoid this"
@@ -210,6 +212,20 @@ async def _run(
         _say("The jail is closed; you are back on this machine.")
     # A command may have recovered from a limit, and a shell outlives the programs it starts.
     return exit_codes.LIMIT_REACHED if code and hits.any and (request.argv or exit_.signal) else code
+
+
+def _is_first_warning(workspace: Path) -> bool:
+    """Whether single commands have not yet warned about the hard links of this directory."""
+    name = hashlib.sha256(os.fsencode(workspace.resolve())).hexdigest()[:24]
+    marker = settings.find_paths().state / "hard-links" / name
+    try:
+        marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:  # it cannot be remembered
+        return True
+    return True
 
 
 async def _at_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, hits: Hits) -> Exit:

@@ -93,7 +93,7 @@ def _launch(
                 visible = stack.enter_context(idmapped(visible, uid=identity.uid, gid=identity.gid))
             else:
                 stack.enter_context(in_mount_namespace(location.namespaces.mount))
-        files = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
+        files = {**etc_files(identity.uid, identity.gid, policy.git_author), WARDEN: warden_source()}
         fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
         filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=has_cgroup))
         options = arguments(
