@@ -399,6 +399,8 @@ def test_a_directory_without_git_is_served_only_on_request(place: Place) -> None
     assert serve_on(place, place.work).returncode == 2  # a name alone makes no repository
     subprocess.run(["git", "init", "--quiet", str(place.work)], check=True)
     assert serve_on(place, place.work).returncode == 0
+    (place.work / "below").mkdir()
+    assert serve_on(place, place.work / "below").returncode == 0, "it is in a repository"
 
 
 def test_help_does_not_wait_for_the_library() -> None:

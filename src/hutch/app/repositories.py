@@ -6,7 +6,7 @@ from pathlib import Path
 from hutch.settings import LoadedSettings, Paths
 from hutch.workspace.admission.client_directory import check_client_directory
 from hutch.workspace.admission.directory_checks import OwnDirectories
-from hutch.workspace.admission.repository_access import Repositories, find_settings_root
+from hutch.workspace.admission.repository_access import Repositories, repository_root
 
 
 def own_directories(paths: Paths) -> OwnDirectories:
@@ -22,7 +22,7 @@ def check_directory(loaded: LoadedSettings, directory: Path, *, plain: bool, uns
 def settings_root(paths: Paths, directory: Path) -> Path:
     """The directory whose settings file counts for a directory: the root of its repository. Blocks the
     thread."""
-    return find_settings_root(directory, own_directories(paths))
+    return repository_root(directory, own_directories(paths))
 
 
 def repositories_of(loaded: LoadedSettings) -> Repositories:

@@ -5,8 +5,8 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest
 from hutch.snapshots.confined_directory import Directory
 from hutch.workspace.admission.directory_checks import OwnDirectories, check_workspace, has_git
+from hutch.workspace.admission.repository_access import repository_root
 from hutch.workspace.preparation.plain_directory_summary import summarize_directory
-from hutch.workspace.preparation.repository_detection import enclosing_repository
 
 PLAIN = (
     "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "
@@ -17,7 +17,7 @@ PLAIN = (
 def check_client_directory(directory: Path, own: OwnDirectories, plain: bool) -> None:
     """Refuse a directory that must not be worked in, or one without git unless `plain`. Blocks the thread."""
     check_workspace(directory, own)
-    if plain or has_git(directory) or enclosing_repository(directory.resolve()):
+    if plain or has_git(repository_root(directory, own)):
         return
     with Directory.at(directory.resolve()) as opened:
         raise BadRequest(PLAIN.format(path=directory.resolve(), contents=summarize_directory(opened)))

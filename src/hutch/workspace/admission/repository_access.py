@@ -94,7 +94,7 @@ class Repositories:
         return any(path.is_relative_to(root) for root in self.roots)
 
 
-def find_settings_root(directory: Path, own: OwnDirectories) -> Path:
+def repository_root(directory: Path, own: OwnDirectories) -> Path:
     """The root of the repository that a directory is in; the directory itself if there is none. Blocks the
     thread."""
     try:
