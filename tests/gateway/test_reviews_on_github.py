@@ -181,7 +181,7 @@ async def test_a_commit_pushed_before_the_review_is_not_reviewed_as_its_predeces
     now = push(world, {"a.py": "harmless = 1\n"})
     events = await end_of(world, session)
     assert (events[-1]["type"], events[-1]["outcome"]) == ("run.ended", "failed")
-    assert f"it is at {now[:12]} now" in events[-1]["reason"]
+    assert f"It is at {now[:12]} now" in events[-1]["reason"]
     assert world.pull["reviews"] == []
     again = await world.api.post(
         f"{V1}/reviews", json={"url": world.url, "model": model(tmp_path / "d.json")}
