@@ -85,5 +85,11 @@ def test_all_unused_workspaces_are_removed_at_once(desk: Desk) -> None:
     assert told.returncode == 0 and told.stdout.startswith("2 workspaces removed, "), told.stderr
     assert (workspaces(desk), told.stderr) == ([], "")
     assert "removed by `hutch workspace rm`" in desk.hutch("log", "last", "--json").stdout
-    for words in ([], ["mine", "--all"], ["mine", "--older-than", "7d"], ["--all", "--older-than", "soon"]):
+    for words in (
+        [],
+        ["mine", "--all"],
+        ["mine", "--older-than", "7d"],
+        ["--all", "--older-than", "soon"],
+        ["--all", "--older-than", ""],
+    ):
         assert desk.hutch("workspace", "rm", *words).returncode == exit_codes.BAD_REQUEST

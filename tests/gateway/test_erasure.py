@@ -202,6 +202,7 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
             "model": f"scripted:{tmp_path / WORD}.json",
             "network": f"{WORD}.example",
             "issue": f"https://example.com/{WORD}",
+            "author": f"{WORD} <{WORD}@example.com>",
         }
         made = await api.post(f"{V1}/sessions", json=request_with_word(NewSessionIn, given))
         assert made.status_code == 201, made.text

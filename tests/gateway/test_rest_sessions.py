@@ -79,6 +79,14 @@ async def test_names_and_titles_are_one_line(api: Api, asked: dict[str, Any]) ->
     assert refused.json()["detail"].isprintable()
 
 
+async def test_an_author_without_an_address_is_refused(api: Api) -> None:
+    refused = await api.post(f"{V1}/sessions", json={"delivery": {"author": "no address"}})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        400,
+        "'no address' is not an author. Write it as: Name <address>.",
+    )
+
+
 async def test_a_title_may_be_in_any_language(api: Api) -> None:
     title = "Prüfe 日本語 👩\u200d💻\u00a0x"
     made = await api.post(f"{V1}/sessions", json={"delivery": {"title": title}})

@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import replace
 
+from hutch.domain.commit_text import parse_author
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
@@ -29,6 +30,8 @@ async def check_request(services: Services, who: Caller, new: NewSession) -> New
     check_reachable(new.network, services.networks)
     if not who.is_owner:
         services.network_cap.check(new.network)
+    if new.delivery.author:
+        parse_author(new.delivery.author)
     if new.persona:
         await asyncio.to_thread(_check_persona, services, new)
     if is_script(new.model):

@@ -53,9 +53,9 @@ Repository = Annotated[
 Purpose = Annotated[
     str, typer.Option(metavar="TEXT", help="A title for lists; by default the beginning of the prompt.")
 ]
-Role = Annotated[str, typer.Option(metavar="TEXT", help="A note about the role; the agent does not see it.")]
+Role = Annotated[str, typer.Option(metavar="TEXT", help="The role that the agent takes.")]
 Expectations = Annotated[
-    str, typer.Option(metavar="TEXT", help="A note about the result; the agent does not see it.")
+    str, typer.Option(metavar="TEXT", help="The result that you expect; the agent sees it.")
 ]
 Deliver = Annotated[
     bool, typer.Option("--deliver", help="Deliver the work of each run as a branch or pull request.")

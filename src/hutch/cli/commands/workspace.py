@@ -262,11 +262,11 @@ def rm(
         bool, typer.Option("--all", help="Remove every workspace that is not in use.")
     ] = False,
     older_than: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--older-than", metavar="AGE", help="With --all: only those unused for this long: 7d, 12h or 30m."
         ),
-    ] = "",
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Remove workspaces with all their snapshots.
@@ -275,9 +275,9 @@ def rm(
     """
     if bool(ids) == everything:
         raise BadRequest("Name workspaces, or use --all. `hutch workspace ls` lists them.")
-    if older_than and not everything:
+    if older_than is not None and not everything:
         raise BadRequest("--older-than needs --all: hutch workspace rm --all --older-than 7d")
-    age_ms = parse_age_ms(older_than) if older_than else 0
+    age_ms = 0 if older_than is None else parse_age_ms(older_than)
     loaded = load()
 
     async def work() -> RemovedWorkspaces:
