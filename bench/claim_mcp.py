@@ -15,9 +15,12 @@ from bench.row import Row
 RUNS = 7
 MAX_MS = 600
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-HANDSHAKE = {"method": "initialize", "params": {"protocolVersion": "2025-11-25", **CLIENT}}
-READY = {"method": "notifications/initialized"}
-CALL = {"method": "tools/call", "params": {"name": "bash", "arguments": {"command": "true"}}}
+HANDSHAKE: dict[str, object] = {"method": "initialize", "params": {"protocolVersion": "2025-11-25", **CLIENT}}
+READY: dict[str, object] = {"method": "notifications/initialized"}
+CALL: dict[str, object] = {
+    "method": "tools/call",
+    "params": {"name": "bash", "arguments": {"command": "true"}},
+}
 LIBRARY = "import mcp.server.stdio"
 
 

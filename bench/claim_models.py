@@ -51,7 +51,7 @@ async def cancelled_ms(dialect: Dialect) -> list[float]:
         async with playing(Act(chunks, ending="stall")) as wire:
             model = dialect.open(wire)
             task = asyncio.create_task(listen(model))
-            await wire.begun.wait()
+            await wire.sent.wait()
             await asyncio.sleep(0.01)
             began = time.perf_counter()
             task.cancel()

@@ -32,6 +32,10 @@ def make_repository(directory: Path, *, files: int, size: int) -> None:
         subprocess.run([*run, *words], check=True)
 
 
+def run(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
 async def timed(rounds: int, **works: Callable[[int], Awaitable[object]]) -> dict[str, float]:
     """The median of each, measured alternately, so that other load affects all alike."""
     took: dict[str, list[float]] = {name: [] for name in works}
@@ -55,11 +59,11 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
         in_use.append(await open_workspace(home, f"w{number}"))
 
     async def copy(number: int) -> None:
-        await asyncio.to_thread(subprocess.run, ["cp", "-a", source, place / f"copy{number}"], check=True)
+        await asyncio.to_thread(run, "cp", "-a", str(source), str(place / f"copy{number}"))
 
     async def worktree(number: int) -> None:
-        words = ["git", "-C", source, "worktree", "add", "-q", "--detach", place / f"tree{number}"]
-        await asyncio.to_thread(subprocess.run, words, check=True)
+        tree = place / f"tree{number}"
+        await asyncio.to_thread(run, "git", "-C", str(source), "worktree", "add", "-q", "--detach", str(tree))
 
     async def jail(where: object) -> None:
         async with open_jail(where):  # type: ignore[arg-type]

@@ -22,14 +22,13 @@ def main(selected: list[str]) -> None:
     sys.path.insert(0, str(HERE.parent))
     console = Console()
     console.width = max(console.width, 130)  # a narrower table would wrap its words
-    for path in sorted(HERE.glob("claim_*.py")):
-        name = path.stem.removeprefix("claim_")
-        if selected and name not in selected:
-            continue
-        console.print(f"measuring {name} …", style="dim")
-        for row in importlib.import_module(f"bench.{path.stem}").measure():
-            table.add_row(*row.cells(), "[green]holds[/]" if row.holds else "[red]misses[/]")
-    console.print(table)
+    try:
+        for name in selected or names:
+            console.print(f"measuring {name} …", style="dim")
+            for row in importlib.import_module(f"bench.claim_{name}").measure():
+                table.add_row(*row.cells(), "[green]holds[/]" if row.holds else "[red]misses[/]")
+    finally:  # an error or Ctrl-C loses no row that was measured before
+        console.print(table)
 
 
 if __name__ == "__main__":
