@@ -30,7 +30,7 @@ LATE = (
         "hutch.cli.commands.eval",
         "hutch.cli.commands.review",
     ),
-    *("hutch.cli.local_session_client", "hutch.cli.run_session", "hutch.cli.screens.app"),
+    *("hutch.cli.local_session_client", "hutch.cli.run_lifecycle", "hutch.cli.screens.app"),
     *(
         "hutch.gateway.mcp.agent_tool_server",
         "hutch.gateway.server_lifecycle",

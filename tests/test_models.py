@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.models import access, choose_model, keys, redactor
+from hutch.app.model_selection import access, choose_model, keys, redactor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import RetryPolicy

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from hutch.agent.approval import Asker
-from hutch.agent.equipment import equip
 from hutch.agent.jail_event_conversion import as_event
 from hutch.agent.persona import load_persona
-from hutch.agent.recorder import Recorder
+from hutch.agent.persona_and_tools import equip
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.builtin import TOOLS, built_in_tools
 from hutch.agent.tools.interface import Ask, Context, ToolResult
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, SessionOpened

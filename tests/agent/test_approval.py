@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.approval import Answer, Approvals, decide, summary
-from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
+from hutch.agent.tool_call_rules import Policy, Rule, parse_rule
 from hutch.agent.tools.builtin import TOOLS
 from hutch.agent.tools.interface import Arguments
 from hutch.agent.tools.toolbox import Toolbox

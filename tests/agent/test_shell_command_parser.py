@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.policy import Policy, parse_rule
 from hutch.agent.shell_command_parser import parse
+from hutch.agent.tool_call_rules import Policy, parse_rule
 
 RULES = Policy((parse_rule("deny bash git push"),))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.policy import Policy, parse_rule
+from hutch.agent.tool_call_rules import Policy, parse_rule
 from hutch.agent.tools.read_file import LINE_CHARS, MAX_CHARS
 from hutch.agent.tools.search import LINE_CHARS as GREP_LETTERS
 from hutch.domain.redaction import Redactor

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hutch.app.directory_tools import TOKEN as MCP_TOKEN
+from hutch.app.directory_agent_tools import TOKEN as MCP_TOKEN
 from hutch.app.forge_triggers import SECRET as WEBHOOK_SECRET
 from hutch.cli import exit_codes
 from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.domain.ids import new_user_id
-from hutch.forge.github_tokens import own_token_name, token_name
+from hutch.forge.github_token_selection import own_token_name, token_name
 from hutch.forge.repo_url import parse_repo_url
 from hutch.gateway.auth.oidc_loader import SECRET as OIDC_SECRET
 from hutch.llm.model_name import PROVIDERS, key_name

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.cli import exit_codes
 from hutch.cli.command_table import COMMANDS
-from hutch.cli.other_server_notice import LOCAL
+from hutch.cli.local_only_notice import LOCAL
 from tests.cli.upping import PATIENCE_S
 from tests.cli.visiting import House, new_house, open_house
 from tests.forked import HUTCH, run

@@ -247,7 +247,7 @@ def test_a_run_sends_its_request_before_loading_the_client() -> None:
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    late = {"asyncio", "hutch.cli.api_client", "hutch.cli.run_session", "httpx2", "ssl"}
+    late = {"asyncio", "hutch.cli.api_client", "hutch.cli.run_lifecycle", "httpx2", "ssl"}
     assert late.intersection(ran.stdout.split()) == set()
 
 

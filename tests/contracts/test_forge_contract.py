@@ -20,8 +20,8 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.gh import Gh, RetryPolicy
-from hutch.forge.github_client import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
+from hutch.forge.github_repository import USER, GitHub
 from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
 from hutch.forge.local_forge import LocalRepository
 from hutch.forge.plain_git_forge import PlainGit

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain import credential_patterns, visible_text
+from hutch.domain import credential_patterns, text_as_displayed
 from hutch.domain.redaction import MAX_HELD_CHARS, Redactor, redacted_excerpt
 from hutch.domain.stream_redactor import StreamRedactor
 
@@ -238,7 +238,7 @@ def test_the_standard_library_holds_nothing_that_looks_like_a_secret() -> None:
 
 PATTERNS = {
     "known and shapes": Redactor(["secret-value", "first-line-of-it\n\n\nshort", HARD])._pattern,
-    **{name: pattern for name, pattern in vars(visible_text).items() if isinstance(pattern, re.Pattern)},
+    **{name: pattern for name, pattern in vars(text_as_displayed).items() if isinstance(pattern, re.Pattern)},
     **{
         name: pattern
         for name, pattern in vars(credential_patterns).items()

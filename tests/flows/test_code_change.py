@@ -9,8 +9,8 @@ import pytest
 from hutch.agent.approval import Answer
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
-from hutch.agent.policy import Rule
 from hutch.agent.run_setup import RunSetup
+from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.flows.run_execution.agent_work import REOPENED, begin, resume_run
 from hutch.llm.interface import FromModel, FromTool, FromUser, Request

@@ -9,8 +9,8 @@ from hutch.domain.errors import NotFound
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
-from hutch.flows.code_submission import submit
 from hutch.flows.file_retention import DAY_MS, HOUR_MS
+from hutch.flows.prompt_to_pull_request import submit
 from hutch.gateway.context import Server
 from hutch.sessions.requests import ReadFile
 from hutch.store.event_log import SqlLog

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.models import access
+from hutch.app.model_selection import access
 from hutch.flows.checks import model as model_check
 from hutch.flows.checks.model import REMEDIES, TIMEOUT_S
 from hutch.jail.machine_checks import Check

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.models import access
+from hutch.app.model_selection import access
 from hutch.flows.model_list import ProviderState, list_models
 from hutch.settings import load
 from tests.flows.test_model_check import answer, refused, served

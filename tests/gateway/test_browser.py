@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext
 
 from hutch.flows.users import LOCAL
-from hutch.gateway.auth import link_page
+from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc, users
 from hutch.settings.server_sections import Oidc, Server
@@ -20,7 +20,7 @@ from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse battery"
-ROUTES = (login.routes, users.routes, link_page.routes, oidc.routes)
+ROUTES = (login.routes, users.routes, one_time_link_page.routes, oidc.routes)
 # Left open, the attack works, which says something about the attack: `make soak` tries that.
 UNGUARDED = pytest.mark.parametrize(
     "guarded", [pytest.param(False, marks=pytest.mark.soak, id="open"), pytest.param(True, id="guarded")]

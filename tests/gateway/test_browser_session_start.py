@@ -10,7 +10,7 @@ import pytest
 
 from hutch.flows.password_hashing import Passwords
 from hutch.flows.users import LOCAL, first_owner
-from hutch.gateway.auth import link_page
+from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.rest import login
 from hutch.settings.server_sections import Server
 from tests.gateway.answering import Answering, answering, bearer
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Answering]:
-    async with answering(tmp_path, login.routes, link_page.routes) as made:
+    async with answering(tmp_path, login.routes, one_time_link_page.routes) as made:
         owner = await made.accounts.ensure_owner("ada")
         await made.accounts.set_password(owner.id, RIGHT, LOCAL)
         yield made

@@ -16,10 +16,13 @@ LATE = {
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
     (
-        "hutch.store.vault_secrets",
+        "hutch.store.optional_vault",
         "hutch.store.vault",
     ): "most commands need no secrets, and ciphers take a while",
-    ("hutch.forge.github_tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
+    (
+        "hutch.forge.github_token_selection",
+        "hutch.forge.github_app",
+    ): "only an App needs signatures",
     **dict.fromkeys(
         (
             ("hutch.cli.commands.session_prune", f"hutch.app.{name}")
@@ -71,7 +74,7 @@ LATE = {
             for module in (
                 "hutch.cli.early_request",
                 "hutch.cli.git_author",
-                "hutch.cli.run_session",
+                "hutch.cli.run_lifecycle",
                 "hutch.settings.author_setting",
             )
         ),
@@ -84,7 +87,7 @@ LATE = {
     ("hutch.cli.session_client", "hutch.cli.local_session_client"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (
-            ("hutch.cli.run_session", module)
+            ("hutch.cli.run_lifecycle", module)
             for module in ("hutch.app.forges", "hutch.app.workspaces", "hutch.flows.uncommitted_warning")
         ),
         "as above",

@@ -29,7 +29,7 @@ from hutch.jail.egress import EgressAttempt, EgressLimits, environment, parse_al
 from hutch.jail.egress.allow_list import Pattern, parse_pattern
 from hutch.jail.egress.blocked_addresses import is_own, parse_networks, refusal
 from hutch.jail.egress.client_hello import Incomplete, server_name
-from hutch.jail.egress.host_parsing import as_address, join_authority, parse_host
+from hutch.jail.egress.host_normalization import as_address, join_authority, parse_host
 from hutch.jail.egress.streams import Side, open_side
 from hutch.jail.egress.target import Target, forwarded_headers, parse_target
 from hutch.jail.egress.tunnel import run_tunnel

@@ -17,7 +17,7 @@ import pytest
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.jail.jail_startup import open_jail
-from hutch.jail.launch.idmap import mount, own_mount_namespace
+from hutch.jail.launch.idmapped_mount import mount, own_mount_namespace
 from hutch.jail.launch.jail_uid import Identity, claim_identity
 from hutch.jail.location import JailLocation, Namespaces, OpenLocation, to_location
 

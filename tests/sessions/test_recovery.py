@@ -32,8 +32,8 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
-from hutch.sessions.abandoned_runs import CANCELLED, abandon
 from hutch.sessions.live_session import LiveSession
+from hutch.sessions.run_cancellation import CANCELLED, abandon
 from hutch.store.run_queue import Runs
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, Forked

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.domain.errors import Conflict
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id

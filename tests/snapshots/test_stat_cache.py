@@ -18,7 +18,7 @@ from hutch.snapshots.stat_cache import (
     read_frame,
 )
 from hutch.snapshots.tree_layout import EMPTY_BRANCH, FILES, Item, Leaf, OmittedEntry
-from hutch.system.chunks import CHUNK_SIZE
+from hutch.system.chunked_collections import CHUNK_SIZE
 
 ANCHOR = (1, "a" * 40)
 

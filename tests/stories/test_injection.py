@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hutch.agent.approval import Answer
-from hutch.agent.policy import Rule
+from hutch.agent.tool_call_rules import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalRequested
 from hutch.flows.run_execution.agent_work import begin

@@ -13,7 +13,7 @@ import pytest
 
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.workspace.files.tree_copy import can_reflink
-from hutch.workspace.preparation.base import Base
+from hutch.workspace.preparation.base_checkout import Base
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import (
     SMALL_BYTES,

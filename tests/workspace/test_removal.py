@@ -14,7 +14,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail_startup import open_jail
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.base import find_base
+from hutch.workspace.preparation.base_checkout import find_base
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.removal import (

@@ -16,7 +16,7 @@ from hutch.jail.interface import Jail
 from hutch.jail.jail_startup import open_jail
 from hutch.jail.policy import AGENT
 from hutch.workspace import search
-from hutch.workspace.match_lines import Line
+from hutch.workspace.match_redaction import Line
 from hutch.workspace.search import GlobResult, GrepQuery, GrepResult, glob, grep
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.jail_startup import open_jail
-from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.base_checkout import tree_path
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount, open_workspace
 from hutch.workspace.preparation.workspace_record import Home, Record

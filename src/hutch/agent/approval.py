@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from hutch.agent.policy import Decision, Policy, Rule
+from hutch.agent.tool_call_rules import Decision, Policy, Rule
 from hutch.agent.tools.interface import Arguments, ToolResult
 from hutch.domain.errors import HutchError
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, Event, StepReached

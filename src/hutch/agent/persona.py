@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.agent.run_spending import LimitFields
+from hutch.agent.tool_call_rules import Action, Policy, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits

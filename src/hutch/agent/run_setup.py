@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hutch.agent.approval import Asker, SaveRules
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona
-from hutch.agent.policy import Policy
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
+from hutch.agent.tool_call_rules import Policy
 from hutch.agent.tools.interface import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor

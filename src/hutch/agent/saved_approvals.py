@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from hutch.agent.policy import Rule, parse_rule
+from hutch.agent.tool_call_rules import Rule, parse_rule
 from hutch.store.approval_rules import ApprovalRule, ApprovalRules
 from hutch.store.table_access import Rows
 

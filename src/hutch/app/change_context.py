@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hutch.agent.tools.interface import Context
-from hutch.app import models
+from hutch.app import model_selection
 from hutch.app.forges import forges_of
 from hutch.app.member_network_cap import network_cap
 from hutch.app.workspace_jails import open_sandbox
@@ -27,7 +27,7 @@ def change_context(loaded: LoadedSettings, rows: Rows) -> ChangeContext:
     return ChangeContext(
         rows,
         forges_of(loaded),
-        models.redactor(loaded),
+        model_selection.redactor(loaded),
         partial(_lock, loaded.paths.data / "locks"),
         loaded.settings.delivery.author or DEFAULT_AUTHOR,
     )

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from hutch.app import models
+from hutch.app import model_selection
+from hutch.app.allowed_repositories import own_directories
 from hutch.app.forges import tokens_of
 from hutch.app.jails import jail_policy
-from hutch.app.repositories import own_directories
 from hutch.flows.checks.model import check_model
 from hutch.flows.checks.repository import Installation
 from hutch.jail.machine_checks import Check
@@ -17,11 +17,13 @@ def installation(loaded: LoadedSettings) -> Installation:
         own=own_directories(loaded.paths),
         policy=jail_policy(loaded.settings),
         tokens=tokens_of(loaded),
-        read_redactor=partial(models.redactor, loaded),
+        read_redactor=partial(model_selection.redactor, loaded),
         test_command=lambda config: loaded.with_repository(config).settings.tests.command,
     )
 
 
 async def check_own_model(loaded: LoadedSettings) -> Check:
     environment = user_environment()
-    return await check_model(partial(models.access, loaded, environment), loaded.settings.model, environment)
+    return await check_model(
+        partial(model_selection.access, loaded, environment), loaded.settings.model, environment
+    )

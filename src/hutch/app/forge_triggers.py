@@ -1,7 +1,7 @@
 """The triggers: process requests that arrive from a forge."""
 
 from hutch.app.forges import forges_of
-from hutch.app.models import secrets_of
+from hutch.app.model_selection import secrets_of
 from hutch.flows.forge_triggers import TriggerOptions, Triggers
 from hutch.flows.services import Services
 from hutch.settings import LoadedSettings

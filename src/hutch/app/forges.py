@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from hutch.app.models import secrets_of
+from hutch.app.model_selection import secrets_of
 from hutch.app.repository_jail import open_git
 from hutch.forge.forge_selection import Forges
 from hutch.forge.gh import RetryPolicy
-from hutch.forge.github_tokens import Tokens
+from hutch.forge.github_token_selection import Tokens
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.jail.egress.blocked_addresses import refusal
 from hutch.jail.process_owned_names import make_directory

@@ -3,7 +3,7 @@
 from hutch.app.forges import tokens_of
 from hutch.forge.gh import GITHUB
 from hutch.forge.gh_login import is_logged_in
-from hutch.forge.github_tokens import token_name
+from hutch.forge.github_token_selection import token_name
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.machine_checks import Check
 from hutch.settings import LoadedSettings, user_environment

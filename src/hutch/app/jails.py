@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.app.repositories import own_directories
+from hutch.app.allowed_repositories import own_directories
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.jail.egress.attempt import Report
 from hutch.jail.egress_startup import Outside

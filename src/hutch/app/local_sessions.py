@@ -6,20 +6,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from hutch.app import models
+from hutch.app import model_selection
+from hutch.app.allowed_repositories import repositories_of
 from hutch.app.file_retention import retention_of
-from hutch.app.repositories import repositories_of
 from hutch.app.session_host import local_host
 from hutch.domain.user import Caller, scopes_of
-from hutch.flows.approval_import import import_approvals
+from hutch.flows.legacy_approval_import import import_approvals
+from hutch.flows.os_user import system_user
 from hutch.flows.services import Services
-from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.sessions.host import LocalHost
 from hutch.settings import LoadedSettings
 from hutch.store.event_log import SqlLog, open_log
-from hutch.store.run_reservation import reservation_name
+from hutch.store.process_bound_runs import reservation_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Local:
 @asynccontextmanager
 async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[Local]:
     """Open a session host in this process; the caller is the installation's first owner."""
-    paths, redactor, name = loaded.paths, models.redactor(loaded), reservation_name()
+    paths, redactor, name = loaded.paths, model_selection.redactor(loaded), reservation_name()
     log_bytes = loaded.settings.sessions.log_bytes
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         owner = await Accounts(log).ensure_owner(await asyncio.to_thread(system_user))
@@ -50,7 +50,7 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
                 redactor=redactor,
                 reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
                 find_repository=repositories_of(loaded).find,
-                check_model=partial(models.check_model, loaded),
+                check_model=partial(model_selection.check_model, loaded),
                 networks=tuple(loaded.settings.jail.private_networks),
                 personas=paths.personas,
                 reserved_for=name,

@@ -3,7 +3,7 @@
 from functools import partial
 
 from hutch.agent.persona import DEFAULT, Persona, ReadFile, load_persona
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.domain.errors import NotFound
 from hutch.settings import LoadedSettings
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.app import jails
-from hutch.app.repositories import repositories_of
+from hutch.app.allowed_repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitResult, RunGit
 from hutch.jail.interface import Jail

@@ -6,21 +6,21 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from hutch.app import models
+from hutch.app import model_selection
+from hutch.app.allowed_repositories import repositories_of, with_fixed_roots
 from hutch.app.change_context import change_context
 from hutch.app.file_retention import retention_of
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.member_network_cap import network_cap
-from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.session_host import local_host
-from hutch.flows.approval_import import import_approvals
+from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.services import Services
 from hutch.flows.session_removal import finish_removals
 from hutch.gateway.context import Server
 from hutch.settings import LoadedSettings
+from hutch.store.database_page_check import check_integrity
 from hutch.store.event_log import open_log
-from hutch.store.integrity_check import check_integrity
 
 
 @asynccontextmanager
@@ -37,8 +37,8 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     The caller must hold the lock against a second server on the same data.
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
-    paths, redactor = loaded.paths, models.redactor(loaded)
-    find, check_model = repositories_of(loaded).find, partial(models.check_model, loaded)
+    paths, redactor = loaded.paths, model_selection.redactor(loaded)
+    find, check_model = repositories_of(loaded).find, partial(model_selection.check_model, loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -60,7 +60,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 triggers=triggers,
                 database_files=log.database_files,
                 changes=change_context(loaded, log),
-                list_models=partial(models.list_usable, loaded),
+                list_models=partial(model_selection.list_usable, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )
         finally:

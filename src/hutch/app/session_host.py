@@ -6,8 +6,8 @@ from functools import partial
 
 import structlog
 
-from hutch.agent.recorder import Recorder
-from hutch.app import models
+from hutch.agent.session_recorder import Recorder
+from hutch.app import model_selection
 from hutch.app.change_context import delivery_context
 from hutch.app.forges import forges_of
 from hutch.app.member_network_cap import network_cap
@@ -139,7 +139,7 @@ def _performer(loaded: LoadedSettings, dependencies: HostDependencies) -> Perfor
     return Performer(
         defaults=partial(_run_defaults, loaded),
         default_model=settings.model,
-        choose_model=lambda name, record: models.choose_model(
+        choose_model=lambda name, record: model_selection.choose_model(
             loaded, name, record=record, hides=dependencies.redactor
         ),
         network=partial(session_network, network_cap(settings), dependencies.rows),

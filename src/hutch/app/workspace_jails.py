@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hutch.agent.jail_event_conversion import as_event
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.app import jails
 from hutch.app.workspaces import open_workspace, settings_for
 from hutch.jail.egress import EgressAttempt

@@ -12,7 +12,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
-from hutch.domain.secret_names import SECRETS
+from hutch.domain.known_secret_names import SECRETS
 from hutch.settings import find_paths, named_server
 from hutch.store.read_only_queries import newest_logs, newest_sessions
 from hutch.system.terminal_text import one_line

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from hutch.cli import exit_codes
 from hutch.cli.command_table import Command
-from hutch.cli.other_server_notice import warn_if_local
+from hutch.cli.local_only_notice import warn_if_local
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 from hutch.system.fast_imports import without_gc

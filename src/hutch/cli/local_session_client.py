@@ -16,7 +16,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import redelivery, resume_request, sessions
+from hutch.flows import redelivery, run_resumption, sessions
 from hutch.flows.run_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
@@ -63,7 +63,7 @@ class LocalSessions:
     ) -> dict[str, Any]:
         model = model_name(model, True)
         return _run(
-            await resume_request.resume(
+            await run_resumption.resume(
                 self.local.services, self.local.caller, run_id, limits=limits, model=model, deliver=deliver
             )
         )

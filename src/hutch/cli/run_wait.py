@@ -16,7 +16,7 @@ from hutch.cli.render.transcript import Transcript
 from hutch.cli.server_requests import names_of_users, short
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import Unavailable
-from hutch.domain.no_model import BY_OPTION, is_offline_script, no_model_on_server_message
+from hutch.domain.no_model_messages import BY_OPTION, is_offline_script, no_model_on_server_message
 
 ENDS = ("run.ended", "delivery.ended")
 MAX_RUNS = 200

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from hutch import app, settings
 from hutch.cli.api_client import Client
-from hutch.cli.early_answer import read_answer
 from hutch.cli.early_request import EarlyRequest
+from hutch.cli.early_response import read_answer
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update, follow
 from hutch.cli.server_address import local_address
 from hutch.cli.server_requests import find_session, names_of_users

@@ -4,7 +4,7 @@ A `Redactor` finds the secret values of this installation and the patterns of
 well-known credentials. Both become one regular expression that walks a text
 once. Every repeat in it is either possessive or bounded, so a hostile text costs
 no more than an honest one of the same length. Both are searched for in the text
-itself and in views of it (`visible_text`): without terminal escapes, and for known
+itself and in views of it (`text_as_displayed`): without terminal escapes, and for known
 values without line breaks and with URL, JSON and HTML spellings decoded.
 """
 
@@ -24,7 +24,7 @@ from hutch.domain.credential_patterns import (
     WORD_CHARS,
     shape_patterns,
 )
-from hutch.domain.visible_text import (
+from hutch.domain.text_as_displayed import (
     BREAKS,
     CONTROLS,
     ESCAPES,

@@ -19,7 +19,7 @@ from hutch.edit.edit_spans import (
 from hutch.edit.file_text import BOM, common_ending, ending, separate_line_ends, split_lines, without_ending
 from hutch.edit.fuzzy_match import IndexedText, Rung
 from hutch.edit.match_errors import already_applied, ambiguous, not_found
-from hutch.edit.placeholder import find_placeholder, leading_line_numbers
+from hutch.edit.placeholder_detection import find_placeholder, leading_line_numbers
 from hutch.edit.replacement import Match, find, find_at, fit, fit_lines, split_quote
 
 

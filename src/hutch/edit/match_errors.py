@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hutch.domain.errors import Conflict
 from hutch.edit.excerpt import clip, number_lines
 from hutch.edit.fuzzy_match import IndexedText, Rung
-from hutch.edit.placeholder import leading_line_numbers, strip_line_numbers
+from hutch.edit.placeholder_detection import leading_line_numbers, strip_line_numbers
 from hutch.edit.replacement import MAX_MATCHES, Match, find, split_quote
 from hutch.edit.similar_lines import SimilarLines, find_similar_lines
 

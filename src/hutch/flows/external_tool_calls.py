@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import escape_surrogates
 from hutch.agent.tools.toolbox import Toolbox

@@ -17,7 +17,7 @@ from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.flows.retained_size_limit import excess_sessions
-from hutch.jail.launch.orphans import end_orphans
+from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog
 from hutch.store.session_expiry import SessionExpiry

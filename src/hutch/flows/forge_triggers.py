@@ -26,10 +26,10 @@ from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions
 from hutch.flows.forge_request_text import Progress, marker, prompt
-from hutch.flows.run_history import read_run_history
+from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
-from hutch.forge.github_client import GitHub
+from hutch.forge.github_repository import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hutch.agent.persona import Persona, built_in, load_persona
 from hutch.agent.tools.builtin import built_in_tools
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.domain.errors import HutchError
 
 

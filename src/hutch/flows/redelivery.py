@@ -16,8 +16,8 @@ from hutch.domain.user import Caller
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, run
-from hutch.sessions.abandoned_runs import DELIVERED
 from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.run_cancellation import DELIVERED
 from hutch.store.run_queue import Runs
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05

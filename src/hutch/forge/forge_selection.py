@@ -8,9 +8,9 @@ from pathlib import Path
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
 from hutch.forge.gh import Gh, RetryPolicy
-from hutch.forge.github_client import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
-from hutch.forge.github_tokens import Tokens, token_name
+from hutch.forge.github_repository import USER, GitHub
+from hutch.forge.github_token_selection import Tokens, token_name
 from hutch.forge.host_pinning import AllowedHosts
 from hutch.forge.interface import Forge
 from hutch.forge.jailed_git import OpenGit

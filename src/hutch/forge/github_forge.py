@@ -13,8 +13,8 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unav
 from hutch.domain.git_patch import FilePatch, Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review
 from hutch.forge.branches import RemoteBranches, push
-from hutch.forge.github_client import GitHub
-from hutch.forge.github_tokens import own_token_name
+from hutch.forge.github_repository import GitHub
+from hutch.forge.github_token_selection import own_token_name
 from hutch.forge.github_types import (
     LineComment,
     MergeMethod,

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from hutch.flows.users import Accounts
 from hutch.gateway import health, metrics, openapi, trace_export
-from hutch.gateway.auth import link_page
+from hutch.gateway.auth import one_time_link_page
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.auth.oidc_loader import open_provider_login
 from hutch.gateway.auth.request_filter import RequestFilter
@@ -21,18 +21,18 @@ from hutch.gateway.rest import (
     approvals,
     change_comments,
     changes,
-    code,
     commands,
     edits_and_search,
     events,
     file_content,
     files,
     inputs,
+    language_models,
     login,
-    models,
     oidc,
     personas,
     preview_list,
+    prompt_to_pull_request,
     record,
     reviews,
     runs,
@@ -55,7 +55,7 @@ from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_middleware import Traced
 
 REST = (
-    code,
+    prompt_to_pull_request,
     sessions,
     session_search,
     inputs,
@@ -73,7 +73,7 @@ REST = (
     reviews,
     record,
     personas,
-    models,
+    language_models,
     settings,
     usage,
     session_shares,
@@ -83,7 +83,7 @@ REST = (
     tokens,
     approvals,
     webhooks,
-    link_page,
+    one_time_link_page,
     health,
     metrics,
 )

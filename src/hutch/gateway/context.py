@@ -11,7 +11,7 @@ from hutch.flows.model_list import UsableModels
 from hutch.flows.services import Services
 from hutch.sessions.interface import SessionHost
 from hutch.settings import LoadedSettings
-from hutch.store.database_files import DatabaseFiles
+from hutch.store.database_file_check import DatabaseFiles
 from hutch.store.interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms

@@ -13,7 +13,7 @@ import structlog
 
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
-from hutch.flows.system_user import system_user
+from hutch.flows.os_user import system_user
 from hutch.flows.users import LOCAL, Accounts
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private

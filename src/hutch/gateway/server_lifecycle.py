@@ -24,7 +24,7 @@ import structlog
 import uvicorn
 
 from hutch.domain.errors import BadRequest, DataGone, HutchError
-from hutch.flows.system_user import system_user
+from hutch.flows.os_user import system_user
 from hutch.flows.users import Accounts, first_owner
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.sandbox import Sandbox

@@ -29,9 +29,9 @@ from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
 from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.trace_id import trace_id
-from hutch.sessions.abandoned_runs import CANCELLED, OVER, UNDONE, abandon, report_abandoned
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import before_last_run
+from hutch.sessions.run_cancellation import CANCELLED, OVER, UNDONE, abandon, report_abandoned
 from hutch.sessions.undo_losses import MAX_LISTED, lost_by_undo, would_lose
 from hutch.system.clock import wall_ms
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.recorder import Recorder
 from hutch.agent.run_setup import UserMessage
+from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.builtin import built_in_tools
 from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.errors import Conflict, HutchError

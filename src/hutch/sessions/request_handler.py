@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
@@ -37,9 +37,9 @@ from hutch.sessions.user_command_changes import (
 from hutch.snapshots.storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
+from hutch.workspace.cross_line_secrets import hide_across_lines
 from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.files.files import PathStatus
-from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
 
 STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")

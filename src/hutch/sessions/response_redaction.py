@@ -19,7 +19,7 @@ from hutch.workspace.diff_pages import Difference
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.files.listing import Entry, Page
 from hutch.workspace.files.partial_read import Bytes
-from hutch.workspace.match_lines import Line, redact_lines
+from hutch.workspace.match_redaction import Line, redact_lines
 from hutch.workspace.search import GlobResult, GrepResult
 
 WITH_TEXT = (Page, PathStatus, GrepResult, GlobResult, Difference, EditResult, Snapshot)

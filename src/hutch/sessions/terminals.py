@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from hutch.agent.recorder import Recorder
+from hutch.agent.session_recorder import Recorder
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     Event,

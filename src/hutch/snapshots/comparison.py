@@ -19,7 +19,7 @@ from hutch.forge.host_git import Git
 from hutch.snapshots.git_object_reader import GitObjects
 from hutch.snapshots.storage import Snapshot, Storage
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items
-from hutch.system.chunks import sort_in_chunks
+from hutch.system.chunked_collections import sort_in_chunks
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
     "A": "added",

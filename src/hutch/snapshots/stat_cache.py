@@ -24,7 +24,7 @@ import structlog
 
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry
 from hutch.snapshots.tree_walk import StatKey
-from hutch.system.chunks import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
+from hutch.system.chunked_collections import CHUNK_SIZE, chunks, clear_in_chunks, equal_in_chunks
 
 LEAF = struct.Struct(">IBq")  # mode, section, size; then the name of the blob
 PackedItem = bytes | Branch | OmittedEntry

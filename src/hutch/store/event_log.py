@@ -26,11 +26,10 @@ from hutch.store.database import (
     open_database,
     translate_errors,
 )
-from hutch.store.database_files import DatabaseFiles
-from hutch.store.evidence import EvidenceView
+from hutch.store.database_file_check import DatabaseFiles
 from hutch.store.head_signing import Notary
 from hutch.store.interface import Evidence, Head, Listener
-from hutch.store.log_defects import damaged_log, find_defects, missing_end
+from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_reader import (
     count_payloads,
@@ -46,6 +45,7 @@ from hutch.store.notifier import Notifier
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector
 from hutch.store.schema import logs
+from hutch.store.signed_log_view import EvidenceView
 from hutch.store.signed_statements import Signer, Statement
 from hutch.store.transaction import Transaction
 from hutch.store.usage_counting import UsageChange, UsageState

@@ -26,7 +26,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.batch_linking import Append, AppendBatch
 from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, translate_errors
-from hutch.store.database_files import DatabaseFiles
+from hutch.store.database_file_check import DatabaseFiles
 from hutch.store.head_signing import Notary
 from hutch.store.interface import Head
 from hutch.store.notifier import LogGrowth

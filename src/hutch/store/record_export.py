@@ -5,7 +5,7 @@ from pathlib import Path
 from hutch.domain.audience import Reader
 from hutch.domain.ids import SessionId
 from hutch.store.interface import ErasedMeanwhile, EventLog, Evidence
-from hutch.store.log_defects import damaged_log
+from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_writer import write_record
 
 

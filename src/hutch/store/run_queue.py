@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.domain.untrusted_text import echo
-from hutch.store.run_reservation import PREFIX, is_gone, is_reserved
+from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
-from hutch.store.vault_secrets import read_secrets
+from hutch.store.optional_vault import read_secrets
 
 POLL_INTERVAL_S = 0.05
 

@@ -12,7 +12,7 @@ from hutch.domain.errors import Conflict
 from hutch.snapshots.restore import fill_from_snapshot
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import copy_base
-from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.base_checkout import tree_path
 from hutch.workspace.preparation.filler import make_layers
 from hutch.workspace.preparation.removal import LOCK, discard, temporary_name
 from hutch.workspace.preparation.workspace_mount import mount_directory

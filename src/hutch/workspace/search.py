@@ -19,9 +19,9 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.interface import Finished, Jail, StreamName
 from hutch.jail.launch.visible_system import this_system
-from hutch.system.chunks import sort_in_chunks
+from hutch.system.chunked_collections import sort_in_chunks
 from hutch.workspace.globs import glob_pattern
-from hutch.workspace.match_lines import (
+from hutch.workspace.match_redaction import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,
     MAX_READ_COLUMNS,

@@ -37,8 +37,8 @@ from hutch.workspace.files.files import Files, PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
 from hutch.workspace.link_resolution import resolve_links
-from hutch.workspace.match_lines import Mask
-from hutch.workspace.preparation.base import open_index
+from hutch.workspace.match_redaction import Mask
+from hutch.workspace.preparation.base_checkout import open_index
 from hutch.workspace.preparation.quota import Quota
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 from hutch.workspace.preparation.workspace_record import Home, Record

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from hutch.agent.long_outputs import save_output
+from hutch.agent.long_output_files import save_output
 from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
 from hutch.agent.testing.runner_detection import Runner
 from hutch.agent.testing.runner_output import MAX_BYTES, READERS

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from hutch.agent.long_outputs import save_output
+from hutch.agent.long_output_files import save_output
 from hutch.agent.text_for_model import shortened, strip_escapes
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.domain.redaction import redacted_excerpt

@@ -7,7 +7,7 @@ from hutch.agent.tools.interface import Tool
 from hutch.agent.tools.read_file import ReadFile
 from hutch.agent.tools.run_tests import RunTests
 from hutch.agent.tools.search import Glob, GrepTool
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 
 TOOLS: tuple[Tool, ...] = (
     ReadFile(),

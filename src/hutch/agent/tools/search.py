@@ -10,8 +10,8 @@ from pydantic import Field
 
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import resolve_path
-from hutch.workspace.match_context import hide_across_lines
-from hutch.workspace.match_lines import Line, redact_lines
+from hutch.workspace.cross_line_secrets import hide_across_lines
+from hutch.workspace.match_redaction import Line, redact_lines
 from hutch.workspace.search import GrepOutput, GrepQuery, GrepResult
 
 

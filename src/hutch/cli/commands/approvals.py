@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.agent.policy import Rule
 from hutch.agent.saved_approvals import SavedApprovals, parse_approval, to_text
+from hutch.agent.tool_call_rules import Rule
 from hutch.app.event_log import event_log
 from hutch.domain.errors import BadRequest
-from hutch.flows.approval_import import import_approvals
-from hutch.flows.system_user import system_user
+from hutch.flows.legacy_approval_import import import_approvals
+from hutch.flows.os_user import system_user
 from hutch.flows.users import Accounts
 from hutch.system.terminal_text import printable
 

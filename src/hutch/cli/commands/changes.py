@@ -24,8 +24,8 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import change_merge, change_reports
-from hutch.flows.change_reports import ChangeReport
+from hutch.flows import change_feedback, change_merge
+from hutch.flows.change_feedback import ChangeReport
 from hutch.flows.reviews import user_reviews
 from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
@@ -63,7 +63,7 @@ def list_(
             shown = [each for each in found if everything or each.state == "open"]
             if not everything and not as_json:
                 shown = _of_this_repository(shown) or shown
-            return found, shown, await change_reports.report(log, shown)
+            return found, shown, await change_feedback.report(log, shown)
 
     found, shown, reports = asyncio.run(work())
     if not found and not as_json:
@@ -92,7 +92,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     async def work() -> tuple[Change, ChangeReport]:
         async with event_log.event_log(loaded.paths) as log:
             change = await change_merge.refresh(change_context(loaded, log), await _find(log, name))
-            return change, (await change_reports.report(log, [change]))[change.id]
+            return change, (await change_feedback.report(log, [change]))[change.id]
 
     change, report = asyncio.run(work())
     if as_json:

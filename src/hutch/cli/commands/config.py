@@ -15,8 +15,8 @@ from pydantic import ByteSize
 
 from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
-from hutch.domain.secret_names import check_known, is_known
 from hutch.settings.schema import FIELDS, environment_variable, size_text
 from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name

@@ -15,7 +15,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app.evaluation import open_evaluation
-from hutch.app.models import check_model
+from hutch.app.model_selection import check_model
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events

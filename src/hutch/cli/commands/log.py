@@ -26,7 +26,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog, Head
-from hutch.store.log_defects import NO_END
+from hutch.store.log_damage_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 

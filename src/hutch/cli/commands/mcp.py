@@ -13,7 +13,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.repositories import check_directory, settings_root
+from hutch.app.allowed_repositories import check_directory, settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet, Outlet
 from hutch.cli.signals import ended_by
@@ -152,11 +152,11 @@ async def _receive_first(
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
-    from hutch.app import directory_tools
+    from hutch.app import directory_agent_tools
     from hutch.gateway.mcp import local_http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*TERMINATION_SIGNALS) as ended:
-        stored = None if no_token else directory_tools.find_mcp_token(loaded)
+        stored = None if no_token else directory_agent_tools.find_mcp_token(loaded)
         token = None if no_token else stored or secrets.token_urlsafe(32)
         try:
             async with _open(loaded, options) as opened:
@@ -172,10 +172,10 @@ async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token
 
 def _open(loaded: Loaded, options: ServeOptions) -> "AbstractAsyncContextManager[Tools]":
     with without_gc():
-        from hutch.app import directory_tools
+        from hutch.app import directory_agent_tools
 
     wiring.configure_logs(loaded)
-    wired = directory_tools.directory_tools(
+    wired = directory_agent_tools.directory_tools(
         loaded, network=options.network, plain=options.plain, unsafe_workspace=options.unsafe_workspace
     )
     return wired.open(options.directory)

@@ -110,7 +110,7 @@ def run_command(
             "Omit --server."
         )
     early = None if only_here else send_early(new, any_server=server)
-    from hutch.cli.run_session import Where, run_session  # the server works on the request meanwhile
+    from hutch.cli.run_lifecycle import Where, run_session  # the server works on the request meanwhile
 
     where: Where = "server" if server else "here" if only_here else "anywhere"
     return run_session(new, where=where, as_json=as_json, early=early)
@@ -133,7 +133,7 @@ def resume_command(
     It keeps its original options unless you override them here. Past usage counts: to continue after
     a limit was reached, set a higher one.
     """
-    from hutch.cli.run_session import resume_session
+    from hutch.cli.run_lifecycle import resume_session
 
     limits = RunLimits(max_turns, max_tokens, max_cost, timeout)
     return resume_session(run, limits=limits, model=model or "", deliver=pr, as_json=as_json)

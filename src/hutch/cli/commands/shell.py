@@ -19,11 +19,11 @@ import typer
 
 from hutch import app, settings
 from hutch.app import jails
-from hutch.app.repositories import settings_root
+from hutch.app.allowed_repositories import settings_root
 from hutch.cli import exit_codes
 from hutch.cli.async_stdio import Inlet
+from hutch.cli.closed_terminal import is_gone
 from hutch.cli.git_author import author
-from hutch.cli.hangup import is_gone
 from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.limit_messages import Hits
 from hutch.cli.signals import ended_by

@@ -12,7 +12,7 @@ import typer
 from hutch import settings
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.other_server_notice import other_server
+from hutch.cli.local_only_notice import other_server
 from hutch.cli.render.byte_size import byte_size
 from hutch.cli.server_address import Address, no_local_token
 from hutch.domain.errors import Denied, HutchError

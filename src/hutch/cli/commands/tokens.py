@@ -14,7 +14,7 @@ import typer
 from hutch.cli.local_accounts import with_accounts
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import User, parse_scopes, scopes_of
-from hutch.flows.system_user import system_user
+from hutch.flows.os_user import system_user
 from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
 from hutch.store.tokens import Token
 

@@ -13,7 +13,7 @@ from hutch.cli.local_accounts import with_accounts
 from hutch.cli.server_address import browser_url
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, User, parse_role
-from hutch.flows.system_user import system_user
+from hutch.flows.os_user import system_user
 from hutch.flows.users import LOCAL, LOGIN_LINK_S, Accounts
 
 app = typer.Typer(help="Manage users.", no_args_is_help=True, add_completion=False)

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
+from hutch.app.allowed_repositories import repositories_of
 from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
-from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import workspaces_of
 from hutch.cli.age_parsing import parse_age_ms
 from hutch.cli.commands import workspace_files
 from hutch.cli.commands.run import PlainDirectory
-from hutch.cli.commands.workspace_app import (
+from hutch.cli.commands.workspace_options import (
     Id,
     Json,
     Name,

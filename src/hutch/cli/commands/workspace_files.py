@@ -10,7 +10,7 @@ import typer
 
 from hutch.app import jails
 from hutch.app.workspaces import settings_for
-from hutch.cli.commands.workspace_app import (
+from hutch.cli.commands.workspace_options import (
     Id,
     Json,
     app,

@@ -11,7 +11,7 @@ import typer
 
 from hutch.domain.change import Change
 from hutch.domain.review import Comment, Review
-from hutch.flows.change_reports import ChangeReport
+from hutch.flows.change_feedback import ChangeReport
 from hutch.system.terminal_text import visible
 
 

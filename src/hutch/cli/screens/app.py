@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from hutch.cli import exit_codes, top_level_help
 from hutch.cli.api_client import Client
-from hutch.cli.hangup import ended_with_terminal
+from hutch.cli.closed_terminal import ended_with_terminal
 from hutch.cli.screens.dialogs import BOX
 from hutch.cli.screens.session_list import ListScreen
 from hutch.cli.server_address import NONE_HERE

@@ -10,7 +10,7 @@ from hutch.cli.render.terminal_lines import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.conversation_state import Conversation
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
-from hutch.cli.screens.prompt import PromptScreen
+from hutch.cli.screens.prompt_screen import PromptScreen
 from hutch.cli.screens.typed_line import HELP, TypedInput
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import HutchError
-from hutch.domain.no_model import is_offline_script
+from hutch.domain.no_model_messages import is_offline_script
 from hutch.jail.machine_checks import Check
 from hutch.llm.http_get import http_get
 from hutch.llm.model_factory import (

@@ -17,7 +17,7 @@ from hutch.agent.testing.runner_detection import NO_TESTS, Runner, detect_all
 from hutch.agent.testing.runner_start_check import Probed, probe
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
-from hutch.forge.github_tokens import Tokens
+from hutch.forge.github_token_selection import Tokens
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.machine_checks import Check, Status
 from hutch.jail.policy import Policy

@@ -29,13 +29,13 @@ from hutch.flows.change_context import ChangeContext
 from hutch.flows.delivery.baseline_tests import OpenScratch, compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.flows.pull_request_text import About, describe_tests, pull_text, ran_before
-from hutch.flows.run_history import RunHistory, proposed_in, read_run_history
+from hutch.flows.run_log_reader import RunHistory, proposed_in, read_run_history
 from hutch.flows.session_access import caller_of
 from hutch.forge.forge_selection import COMMAND_LINE, ForgeAccess
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
-from hutch.sessions.abandoned_runs import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.run_cancellation import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.worker import FAULT
 from hutch.snapshots.storage import Snapshot
 from hutch.store.changes import Changes

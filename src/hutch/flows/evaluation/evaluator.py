@@ -18,13 +18,13 @@ from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
 from hutch.domain.events import Event, RunEnded, RunStarted, SessionEnded, SessionPrepared
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import End, Prompt
-from hutch.domain.no_model import is_offline_script, no_model_message
+from hutch.domain.no_model_messages import is_offline_script, no_model_message
 from hutch.domain.session import Delivery, NewSession
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.grading import CaseTests, Grade, choose_runner, grade
-from hutch.flows.run_history import read_run_history
+from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
 from hutch.jail.interface import Jail

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from hutch.agent.equipment import Equipment
 from hutch.agent.persona import Persona
+from hutch.agent.persona_and_tools import Equipment
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewSubmitted, RunStarted, StepReached
-from hutch.domain.no_model import BY_FIELD, is_offline_script, no_model_on_server_message
+from hutch.domain.no_model_messages import BY_FIELD, is_offline_script, no_model_on_server_message
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import reviewing_agent

@@ -10,19 +10,19 @@ import secrets
 from collections.abc import Sequence
 from typing import get_args
 
-from hutch.agent.equipment import Equipment
 from hutch.agent.persona import Persona
-from hutch.agent.policy import parse_rule
+from hutch.agent.persona_and_tools import Equipment
 from hutch.agent.system_prompt import NOTES
 from hutch.agent.text_for_model import strip_escapes as legible
+from hutch.agent.tool_call_rules import parse_rule
 from hutch.agent.tools.review_comment import Comment as CommentTool
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.domain.change_title import first_line
 from hutch.domain.commit_text import one_line, strip_controls
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import Entry, ToolCalled, ToolReturned
 from hutch.domain.ids import new_review_id
-from hutch.domain.no_model import is_offline_script
+from hutch.domain.no_model_messages import is_offline_script
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
@@ -31,7 +31,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.reviews.subject import Subject
 from hutch.flows.reviews.user_reviews import make_comment
-from hutch.flows.run_history import read_run_history
+from hutch.flows.run_log_reader import read_run_history
 from hutch.flows.services import Services
 from hutch.store.session_opening import OpenedSession
 from hutch.store.table_access import ExtraWrite

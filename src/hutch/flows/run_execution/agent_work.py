@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.loop import Run
-from hutch.agent.preload import warm_up
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.run_spending import Spent, spent_before
+from hutch.agent.shell_warm_up import warm_up
 from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.testing.report import NOT_THERE, Report
 from hutch.agent.tools.run_tests import find_runner
@@ -28,7 +28,7 @@ from hutch.domain.events import (
 )
 from hutch.flows.repository_summary import describe_structure
 from hutch.flows.run_execution.run_options import DEFAULT_OPTIONS, RunOptions
-from hutch.flows.run_history import BEFORE, read_run_history
+from hutch.flows.run_log_reader import BEFORE, read_run_history
 from hutch.snapshots.storage import Snapshot
 
 REOPENED = "The shell is new, and no earlier command runs in the background."

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import structlog
 
-from hutch.agent.equipment import Equipment, equip
 from hutch.agent.persona import Persona
+from hutch.agent.persona_and_tools import Equipment, equip
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Entry, RunEnded, RunStarted, SessionWoken, StepReached
 from hutch.domain.session import QueuedRun, Session
@@ -28,10 +28,10 @@ from hutch.forge.forge_selection import Forges
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Choice
 from hutch.llm.prices import Prices, is_priced, unpriced
-from hutch.sessions.abandoned_runs import DELIVERED, UNDONE, first_end, report_undelivered
 from hutch.sessions.host_dependencies import Done
 from hutch.sessions.live_session import LiveSession
 from hutch.sessions.rewind_point import effective_entries
+from hutch.sessions.run_cancellation import DELIVERED, UNDONE, first_end, report_undelivered
 from hutch.workspace.preparation.workspace_record import Record
 
 logger = structlog.get_logger()

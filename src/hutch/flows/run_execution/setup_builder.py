@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.agent.approval import Answer, Asker, SaveRules
-from hutch.agent.equipment import Equipment
 from hutch.agent.model_reply import OnDelta
 from hutch.agent.persona import Persona, ReadFile
-from hutch.agent.policy import Rule
+from hutch.agent.persona_and_tools import Equipment
 from hutch.agent.run_setup import RunSetup
 from hutch.agent.saved_approvals import SavedApprovals
 from hutch.agent.system_prompt import describe_session
+from hutch.agent.tool_call_rules import Rule
 from hutch.agent.tools.interface import Context
-from hutch.agent.tools.session_tools import ToolRegistry
+from hutch.agent.tools.tool_registry import ToolRegistry
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import ApprovalRequested, Entry
 from hutch.domain.session import Session
-from hutch.flows.run_history import start_of
+from hutch.flows.run_log_reader import start_of
 from hutch.llm.interface import Model
 from hutch.llm.prices import Prices
 from hutch.sessions.live_session import LiveSession

@@ -19,8 +19,8 @@ from strawberry.scalars import JSON
 from hutch.domain.audience import VisibleEntry, entry_json
 from hutch.gateway.rest.changes import ChangeOut
 from hutch.gateway.rest.files import FileOut
+from hutch.gateway.rest.language_models import ModelsOut, ProviderOut
 from hutch.gateway.rest.login import UserOut
-from hutch.gateway.rest.models import ModelsOut, ProviderOut
 from hutch.gateway.rest.personas import PersonaOut
 from hutch.gateway.rest.runs import RunOut
 from hutch.gateway.rest.session_shares import ShareOut

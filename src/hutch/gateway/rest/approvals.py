@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from hutch.agent.policy import Rule
 from hutch.agent.saved_approvals import SavedApprovals
+from hutch.agent.tool_call_rules import Rule
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.responses import Out, Page, page
 from hutch.gateway.rest.base_route import router, server_of

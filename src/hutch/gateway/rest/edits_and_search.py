@@ -15,7 +15,7 @@ from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.gateway.rest.file_paths import PathText, parse_path
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
-from hutch.workspace.match_lines import Line
+from hutch.workspace.match_redaction import Line
 from hutch.workspace.search import MAX_CONTEXT_LINES, GrepQuery
 
 routes = router("files")

@@ -9,9 +9,9 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.audience import entry_json
 from hutch.flows.log_access import read_page
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.log_entries import EntryOut
 from hutch.gateway.responses import MAX_SIZE, Out, page
 from hutch.gateway.rest.base_route import router, server_of
+from hutch.gateway.session_log_entries import EntryOut
 from hutch.gateway.stream.sse import EventStream
 
 routes = router("events")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import DeliveryResult, QueuedRun
-from hutch.flows import redelivery, resume_request
+from hutch.flows import redelivery, run_resumption
 from hutch.flows import sessions as flow
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
@@ -109,7 +109,7 @@ async def resume(
     body = body or ResumeIn()
     bounds = RunLimits(**body.limits.model_dump())
     services = server_of(request).services
-    resumed = await resume_request.resume(
+    resumed = await run_resumption.resume(
         services, caller, run_id, limits=bounds, model=body.model, deliver=body.deliver
     )
     return answer(RunOut.of(resumed), 202)

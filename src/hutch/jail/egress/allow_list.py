@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.egress.host_parsing import (
+from hutch.jail.egress.host_normalization import (
     as_address,
     join_authority,
     parse_international_host,

@@ -8,7 +8,7 @@ read; all that follows is opaque.
 from typing import Final
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.egress.host_parsing import parse_host
+from hutch.jail.egress.host_normalization import parse_host
 
 MAX_HELLO_BYTES: Final = 16 * 1024
 _MAX_RECORDS: Final = 16  # a hello split into thousands of records only costs time

@@ -15,7 +15,7 @@ from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.jail.egress.allow_list import AllowList, Pattern, parse_allow_list
 from hutch.jail.egress.attempt import EgressLimits
 from hutch.jail.egress.blocked_addresses import Address, Network, parse_networks, refusal
-from hutch.jail.egress.host_parsing import as_address, join_authority
+from hutch.jail.egress.host_normalization import as_address, join_authority
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as text; OSError when there are none."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import h11
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.egress.host_parsing import join_authority, parse_host, split_authority
+from hutch.jail.egress.host_normalization import join_authority, parse_host, split_authority
 
 # For this hop alone; a request may name more of them in Connection.
 _HOP_BY_HOP = {

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.launch import seccomp
-from hutch.jail.launch.idmap import idmapped, in_mount_namespace
+from hutch.jail.launch.idmapped_mount import idmapped, in_mount_namespace
 from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
 from hutch.jail.launch.visible_system import this_system
 from hutch.jail.location import JailLocation, Namespaces

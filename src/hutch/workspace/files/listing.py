@@ -20,7 +20,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
-from hutch.system.chunks import sort_in_chunks
+from hutch.system.chunked_collections import sort_in_chunks
 
 MAX_ENTRIES = 10_000  # on one page
 MAX_OPEN_LEVELS = 64  # levels above are reopened when the walk returns to them

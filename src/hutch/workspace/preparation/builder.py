@@ -20,7 +20,14 @@ from hutch.forge.host_git import Git
 from hutch.forge.mirror import check_revision, fetch, find_revision
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
-from hutch.workspace.preparation.base import Base, BaseRequest, base_key, find_base, lock_path, make_base
+from hutch.workspace.preparation.base_checkout import (
+    Base,
+    BaseRequest,
+    base_key,
+    find_base,
+    lock_path,
+    make_base,
+)
 from hutch.workspace.preparation.commit_size import CommitSize
 from hutch.workspace.preparation.filler import (
     FillContext,

@@ -16,7 +16,7 @@ from hutch.snapshots.snapshot import Snapshots
 from hutch.system import uncancellable_work
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.files.tree_copy import CopyResult, can_reflink, copy_base, copy_tree
-from hutch.workspace.preparation.base import Base, open_index, tree_path
+from hutch.workspace.preparation.base_checkout import Base, open_index, tree_path
 from hutch.workspace.preparation.quota import Usage, quota_error
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.uncommitted_changes import copy_changes

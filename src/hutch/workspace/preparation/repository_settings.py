@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hutch.domain.errors import HutchError, NotFound
 from hutch.snapshots.confined_directory import Directory
-from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.base_checkout import tree_path
 from hutch.workspace.preparation.removal import LOCK
 from hutch.workspace.preparation.workspace_mount import mount_directory
 from hutch.workspace.preparation.workspace_record import Home, Record

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.launch.idmap import (
+from hutch.jail.launch.idmapped_mount import (
     STAGE,
     attach,
     in_mount_namespace,
@@ -31,7 +31,7 @@ from hutch.jail.launch.launch import nsenter_prefix
 from hutch.jail.location import JailLocation, Namespaces
 from hutch.snapshots.confined_directory import Directory
 from hutch.system.file_lock import try_lock
-from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.base_checkout import tree_path
 from hutch.workspace.preparation.removal import LOCK, discard
 from hutch.workspace.preparation.workspace_record import Home, Record
 

@@ -1,0 +1,116 @@
+"""Offers the agent's tools on a user's own directory to external callers.
+
+The tools work on the directory in place: in a jail, with one persistent shell, and with a snapshot
+before and after each call that may change something. Every call is in the log of its own session.
+No answer contains a secret that Hutch knows.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from hutch.agent.jail_event_conversion import as_event
+from hutch.agent.session_recorder import Recorder
+from hutch.agent.tools.builtin import built_in_tools
+from hutch.agent.tools.interface import Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import Conflict
+from hutch.domain.ids import new_session_id
+from hutch.domain.redaction import Redactor
+from hutch.flows.external_tool_calls import Tools
+from hutch.jail.egress.attempt import Report
+from hutch.jail.location import JailLocation
+from hutch.jail.policy import Policy
+from hutch.jail.running_jail import Jailed
+from hutch.jail.shell.shells import Shells
+from hutch.store.interface import EventLog
+from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspaces import Workspaces
+
+FOR_AGENTS_ONLY = ("ask_user", "finish")  # external callers ask their users and finish by themselves
+RELEASE_TIMEOUT_S, POLL_INTERVAL_S = 1.0, 0.1  # for a server that is ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryTools:
+    """Opens the tools on a directory."""
+
+    workspaces: Workspaces
+    check_directory: Callable[[Path], None]  # raises when this directory may not be used
+    open_log: Callable[[], AbstractAsyncContextManager[EventLog]]
+    policy: Policy
+    open_jail: Callable[[JailLocation, Policy, Report], AbstractAsyncContextManager[Jailed]]
+    redactor: Redactor
+    ignore: tuple[str, ...] = ()
+    test_command: str | None = None
+    test_timeout_s: float | None = None
+    test_memory_bytes: int | None = None
+
+    @asynccontextmanager
+    async def open(self, directory: Path) -> AsyncIterator[Tools]:
+        """Open the log, the workspace, the jail and the shells, and offer the tools on them."""
+        await asyncio.to_thread(self.check_directory, directory)  # before anything in it is touched
+        async with AsyncExitStack() as stack:
+            workspace = await self._open_workspace(stack, directory)
+            log = await stack.enter_async_context(self.open_log())
+            recorder = Recorder(log, new_session_id(), self.redactor)
+            policy = replace(await workspace.policy(self.policy), also_at=_outer_paths(directory))
+            opening = self.open_jail(
+                workspace.place, policy, lambda attempt: recorder.report(as_event(attempt))
+            )
+            jail = await stack.enter_async_context(opening)
+            shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
+            shells.admit = recorder.append
+            tools = self._tools(workspace, jail, shells, recorder)
+            await tools.begin(f"mcp serve {directory}")
+            try:
+                yield tools
+            finally:
+                await asyncio.shield(asyncio.ensure_future(_close(tools, jail, shells)))
+
+    def _tools(self, workspace: Workspace, jail: Jailed, shells: Shells, recorder: Recorder) -> Tools:
+        offered = (tool for tool in built_in_tools() if tool.name not in FOR_AGENTS_ONLY)
+        context = Context(
+            workspace,
+            jail,
+            shells,
+            redactor=self.redactor,
+            ignore=self.ignore,
+            test_command=self.test_command,
+            test_timeout_s=self.test_timeout_s,
+            test_memory_bytes=self.test_memory_bytes,
+        )
+        return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
+
+    async def _open_workspace(self, stack: AsyncExitStack, directory: Path) -> Workspace:
+        """Open the directory as a workspace: alone if possible, else beside the process that uses it.
+
+        A server that is ending gets a moment, so that the next one continues its snapshots.
+        """
+        open_directory = partial(self.workspaces.open_directory, directory, clean=self.redactor.redact)
+        until = time.monotonic() + RELEASE_TIMEOUT_S
+        while time.monotonic() < until:
+            try:
+                return await stack.enter_async_context(open_directory())
+            except Conflict:
+                await asyncio.sleep(POLL_INTERVAL_S)
+        return await stack.enter_async_context(open_directory(beside_others=True))
+
+
+def _outer_paths(directory: Path) -> tuple[str, ...]:
+    """The paths outside of the jail, by which scripts and callers name files."""
+    return os.path.abspath(directory), str(directory.resolve())  # noqa: PTH100
+
+
+async def _close(tools: Tools, jail: Jailed, shells: Shells) -> None:
+    try:
+        await tools.stop()
+    finally:
+        await jail.close()
+        await shells.close()
+        await tools.end()

@@ -1,0 +1,71 @@
+"""Whoever draws on a terminal ends with it, also when no SIGHUP tells."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import termios
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli.closed_terminal import HUNG_UP, is_gone
+from tests.cli.upping import HUTCH, PATIENCE_S
+from tests.cli.visiting import House, open_house
+
+IGNORING_HANGUP = ("env", "--ignore-signal=HUP", "setsid", "-c")  # on a controlling terminal
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+def test_a_terminal_is_gone_when_its_other_end_is_closed() -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"typed\n")
+    assert not is_gone(theirs)
+    os.close(ours)
+    assert is_gone(theirs)
+    os.close(theirs)
+
+
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [((), b"to be watched"), (("attach", "last"), b"to be watched"), (("shell",), b"hutch@hutch:")],
+    ids=["screen", "attach", "shell"],
+)
+@pytest.mark.parametrize("under", [(), IGNORING_HANGUP], ids=["no-controlling-terminal", "nohup"])
+def test_a_closed_terminal_ends_the_command(
+    house: House, words: tuple[str, ...], sign: bytes, under: tuple[str, ...]
+) -> None:
+    house.new({"text": "Hello."}, purpose="to be watched")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    # Without a controlling terminal, it gets no SIGHUP.
+    process = subprocess.Popen(
+        [*under, HUTCH, *words],
+        cwd=house.place / "work",
+        env=house.environment(TERM="xterm-256color"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=not under,
+    )
+    os.close(theirs)
+    shown = b""
+    while sign not in shown:
+        assert select.select([ours], [], [], PATIENCE_S)[0], shown
+        shown += os.read(ours, 65536)
+    # It finds its terminal gone in all the places where it looks, whichever of them is first.
+    process.send_signal(signal.SIGSTOP)
+    os.close(ours)
+    process.send_signal(signal.SIGCONT)
+    try:
+        assert process.wait(timeout=PATIENCE_S) == HUNG_UP
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()

@@ -1,0 +1,33 @@
+"""What is told of a run that is given up when it has done its work already."""
+
+from hutch.domain.events import DeliveryEnded, Entry, Event, RunEnded
+from hutch.domain.ids import SessionId
+from hutch.sessions.run_cancellation import CANCELLED, OVER, first_end, undelivered
+
+FAILED = DeliveryEnded(run_id="run_1", outcome="failed", reason="The tests fail.", failing=True)
+
+
+def entries(*events: Event) -> list[Entry]:
+    return [Entry(SessionId("ses_1"), seq, 0, event, "") for seq, event in enumerate(events, 1)]
+
+
+def test_that_its_tests_fail_is_told_on_however_often_it_is_given_up() -> None:
+    first = undelivered(entries(FAILED), "run_1", CANCELLED)
+    assert (first.outcome, first.failing, first.cancelled) == ("failed", True, True)
+    assert first.reason == "It was cancelled before it was delivered. The tests fail."
+    again = undelivered(entries(FAILED, first), "run_1", OVER)
+    assert again.reason == "The session was ended before it was delivered. The tests fail."
+
+
+def test_another_reason_is_not_told_on() -> None:
+    down = DeliveryEnded(run_id="run_1", outcome="failed", reason="GitHub is down.")
+    for before in ((), (down,), (FAILED, down), (FAILED.model_copy(update={"run_id": "run_2"}),)):
+        told = undelivered(entries(*before), "run_1", CANCELLED)
+        assert (told.reason, told.failing) == ("It was cancelled before it was delivered.", False)
+
+
+def test_the_first_end_of_a_run_counts() -> None:
+    done, cancelled = (RunEnded(run_id="run_1", outcome=outcome) for outcome in ("done", "cancelled"))
+    other = RunEnded(run_id="run_2", outcome="failed")
+    assert first_end(entries(other, done, cancelled), "run_1") == done
+    assert first_end(entries(other), "run_1") is None
