@@ -10,9 +10,12 @@ from hutch.domain.events import (
     EVENT_TYPES,
     CallMade,
     CommandEnded,
+    CommandStarted,
     ErasedEvent,
     Event,
     EventsOmitted,
+    FileChanged,
+    FilesChanged,
     ModelReplied,
     SessionRewound,
     ShellPrinted,
@@ -36,7 +39,7 @@ def _value(name: str, field: FieldInfo) -> Any:
         return "usr_1"
     if name == "calls":
         return (CallMade(id="c", tool="bash", arguments="{}"),)
-    if name in ("types", "opaque"):
+    if name in ("types", "opaque", "directories"):
         return {"shell.printed": 2} if name == "types" else {}
     if "tuple" in str(kind):
         return ("some-text",)
@@ -87,6 +90,17 @@ def test_every_event_is_one_line_without_python_values(type_: str) -> None:
             "agent: signal 9 after 1.0 s",
         ),
         (ShellPrinted(shell="agent", stream="stdout", text="a\tb\nc\n"), "agent: a b ⏎ c"),
+        (CommandStarted(terminal="1", command="ls", cwd="/", by="usr_1"), "terminal 1: ls  by ada"),
+        (
+            FileChanged(
+                path="a", kind="created", cause="job", source="main", possible_authors=("usr_1", "agent")
+            ),
+            "created a  (job main)  by ada or agent",
+        ),
+        (
+            FilesChanged(created=2000, deleted=1, directories={"": 1, "build": 2000}, by="usr_1"),
+            "2,000 created, 1 deleted files (.: 1, build: 2,000)  by ada",
+        ),
         (
             EventsOmitted(
                 cause="storage",

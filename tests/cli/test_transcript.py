@@ -91,6 +91,18 @@ def test_users_are_shown_by_name() -> None:
     assert told.event("message.sent", author="user", text="Hi", by="usr_3") == [Line("Hi", "you", "usr_3: ")]
 
 
+def test_changes_of_files_name_their_author() -> None:
+    told = Told()
+    changed = {"path": "a.py", "kind": "modified"}
+    assert told.event("file.changed", **changed, by="usr_2") == [Line("bob modified a.py", "dim")]
+    possible = told.event("file.changed", **changed, possible_authors=["usr_2", "agent"])
+    assert possible == [Line("bob or agent modified a.py", "dim")]
+    assert told.event("file.changed", **changed) == [Line("someone modified a.py", "dim")]
+    assert told.event("file.changed", **changed, by="agent") == []
+    many = told.event("files.changed", created=2, directories={"build": 2}, by="usr_2")
+    assert many == [Line("bob: 2 created files (build: 2)", "dim")]
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     told = Told()
     lines = told.event("tool.returned", ok=False, text="\n".join("x" * 300 for _ in range(20)))

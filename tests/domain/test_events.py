@@ -34,17 +34,20 @@ EXAMPLES: dict[str, tuple[Event, bytes]] = {
         '{"author":"user","by":"","input":0,"text":"say \\"hé\\"\\n","type":"message.sent","v":1}'.encode(),
     ),
     "command.started": (
-        CommandStarted(shell="main", command="make test", cwd="/workspace"),
-        b'{"command":"make test","cwd":"/workspace","shell":"main","type":"command.started","v":1}',
+        CommandStarted(shell="main", command="make test", cwd="/workspace", by="usr_1"),
+        b'{"by":"usr_1","call_id":"","command":"make test","cwd":"/workspace","shell":"main","terminal":"",'
+        b'"type":"command.started","v":1}',
     ),
     "command.yielded": (
         CommandYielded(shell="main", command="make serve", background_id="bg_1"),
-        b'{"background_id":"bg_1","command":"make serve","shell":"main","type":"command.yielded","v":1}',
+        b'{"background_id":"bg_1","by":"","command":"make serve","shell":"main","terminal":"",'
+        b'"type":"command.yielded","v":1}',
     ),
     "command.ended": (
         CommandEnded(shell="main", command="make test", cwd="/workspace", exit_code=2, duration_s=1.5),
-        b'{"background_id":null,"command":"make test","cwd":"/workspace","duration_s":1.5,"exit_code":2,'
-        b'"shell":"main","signal":null,"timed_out":false,"type":"command.ended","v":1}',
+        b'{"background_id":null,"by":"","command":"make test","cwd":"/workspace","duration_s":1.5,'
+        b'"exit_code":2,"shell":"main","signal":null,"terminal":"","timed_out":false,'
+        b'"type":"command.ended","v":1}',
     ),
     "egress.attempted": (
         EgressAttempted(method="CONNECT", host="example.com", port=443, allowed=False, reason="not listed"),

@@ -38,6 +38,7 @@ from hutch.domain.run_events import (
     DeliveryEnded,
     DeliveryRequested,
     FileChanged,
+    FilesChanged,
     ModelReplied,
     QuestionAnswered,
     QuestionAsked,
@@ -86,6 +87,7 @@ __all__ = [
     "Event",
     "EventsOmitted",
     "FileChanged",
+    "FilesChanged",
     "InputProcessed",
     "JobsDetached",
     "JobsEnded",
@@ -157,6 +159,7 @@ KnownEvent = Annotated[
     | QuestionAsked
     | QuestionAnswered
     | FileChanged
+    | FilesChanged
     | SnapshotTaken
     | RanTests
     | ContextCompacted

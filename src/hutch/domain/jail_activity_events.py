@@ -6,21 +6,26 @@ from hutch.domain.base_event import Event
 
 
 class CommandStarted(Event):
-    """A command was given to a shell of the jail."""
+    """A command was given to a shell of the jail, or typed in a terminal."""
 
     type: Literal["command.started"] = "command.started"
-    shell: str
+    shell: str = ""
+    terminal: str = ""
     command: str
     cwd: str
+    by: str = ""
+    call_id: str = ""
 
 
 class CommandYielded(Event):
     """A command ran longer than its caller waits, and continues in the background under an id."""
 
     type: Literal["command.yielded"] = "command.yielded"
-    shell: str
+    shell: str = ""
+    terminal: str = ""
     command: str
     background_id: str
+    by: str = ""
 
 
 class CommandSignalled(Event):
@@ -36,7 +41,8 @@ class CommandEnded(Event):
     """A command ended by itself, by a signal, or at its timeout."""
 
     type: Literal["command.ended"] = "command.ended"
-    shell: str
+    shell: str = ""
+    terminal: str = ""
     command: str
     cwd: str
     exit_code: int | None
@@ -44,6 +50,7 @@ class CommandEnded(Event):
     timed_out: bool = False
     duration_s: float
     background_id: str | None = None
+    by: str = ""
 
 
 class JobsDetached(Event):
@@ -74,6 +81,7 @@ class ShellPrinted(Event):
     text: str
     skipped_bytes: int = 0
     background_id: str | None = None
+    by: str = ""
 
 
 class TerminalOpened(Event):

@@ -74,6 +74,7 @@ class ToolCalled(Event):
     call_id: str
     tool: str
     arguments: str
+    by: str = ""
 
 
 class ToolReturned(Event):
@@ -86,6 +87,7 @@ class ToolReturned(Event):
     ok: bool
     text: str
     duration_s: float = 0.0
+    by: str = ""
 
 
 class ApprovalRequested(Event):
@@ -126,8 +128,15 @@ class QuestionAnswered(Event):
     by: str = ""
 
 
+ChangeCause = Literal["tool", "command", "terminal", "job", "request", "undo", "restore", "unknown"]
+"""How a file was changed: see docs/events.md."""
+
+
 class FileChanged(Event):
-    """A file of the workspace was changed by a tool; hashes are SHA-256 of its content."""
+    """A file of the workspace was changed; hashes are SHA-256 of its content.
+
+    Snapshots `previous_snapshot` and `snapshot` hold the file before and after.
+    """
 
     type: Literal["file.changed"] = "file.changed"
     path: str
@@ -137,6 +146,29 @@ class FileChanged(Event):
     moved_from: str | None = None
     call_id: str = ""
     by: str = ""
+    possible_authors: tuple[str, ...] = ()
+    cause: ChangeCause = "unknown"
+    source: str = ""
+    previous_snapshot: int = 0
+    snapshot: int = 0
+
+
+class FilesChanged(Event):
+    """More files were changed than are listed one by one, or files that git ignores."""
+
+    type: Literal["files.changed"] = "files.changed"
+    created: int = 0
+    modified: int = 0
+    deleted: int = 0
+    ignored: bool = False
+    directories: dict[str, int] = Field(default_factory=dict)
+    call_id: str = ""
+    by: str = ""
+    possible_authors: tuple[str, ...] = ()
+    cause: ChangeCause = "unknown"
+    source: str = ""
+    previous_snapshot: int = 0
+    snapshot: int = 0
 
 
 class SnapshotTaken(Event):

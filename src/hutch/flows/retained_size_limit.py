@@ -8,7 +8,15 @@ agent may have changed are never removed because of their size: they may be all 
 from dataclasses import dataclass
 
 from hutch.domain.errors import EventsMissing, NotFound
-from hutch.domain.events import CommandStarted, Event, FileChanged, RunEnded, TerminalOpened, ToolCalled
+from hutch.domain.events import (
+    CommandStarted,
+    Event,
+    FileChanged,
+    FilesChanged,
+    RunEnded,
+    TerminalOpened,
+    ToolCalled,
+)
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.store.interface import EventLog
@@ -17,7 +25,7 @@ from hutch.store.table_access import Rows
 from hutch.workspace.workspaces import Workspaces
 
 KEPT_MS = 10 * 60 * 1000  # a run that has just failed can be resumed
-MAY_CHANGE_FILES = (CommandStarted, FileChanged, TerminalOpened, ToolCalled)
+MAY_CHANGE_FILES = (CommandStarted, FileChanged, FilesChanged, TerminalOpened, ToolCalled)
 PAGE = 100
 
 

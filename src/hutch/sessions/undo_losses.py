@@ -8,6 +8,7 @@ may have changed in the meantime. An undo names these files before it removes an
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
+from hutch.domain.author import AGENT
 from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
 from hutch.domain.surrogates import replace_surrogates
@@ -109,7 +110,9 @@ def _of_run(entries: Sequence[Entry], run_id: str, to_seq: int, before: int) -> 
             case SnapshotTaken(snapshot=number, reason=reason) if entry.seq > to_seq:
                 if inside or reason in LAST_SNAPSHOTS:
                     last = max(last, number)
-            case FileChanged(path=path, kind=kind, by=by, moved_from=source) if by and entry.seq > to_seq:
+            case FileChanged(path=path, kind=kind, by=by, moved_from=source) if (
+                by not in ("", AGENT) and entry.seq > to_seq
+            ):
                 written |= {path, source or path}
                 if kind in ("moved", "deleted"):  # for many files, the event names only the directory
                     written |= {f"{path}/", f"{source or path}/"}

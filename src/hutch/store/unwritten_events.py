@@ -21,6 +21,7 @@ BUFFERED_TYPES = frozenset(
         "command.yielded",
         "egress.attempted",
         "file.changed",
+        "files.changed",
         "jobs.ended",
         "jobs.detached",
         "snapshot.taken",

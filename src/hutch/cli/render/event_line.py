@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from hutch.cli.render.transcript import arguments
+from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.system.terminal_text import printable
@@ -69,7 +69,9 @@ def _of_work(event: Event) -> str:
     match event:
         case events.FileChanged():
             origin = f" from {event.moved_from}" if event.moved_from else ""
-            return _text(f"{event.kind} {event.path}{origin}")
+            return _text(f"{event.kind} {event.path}{origin}{_cause(event)}")
+        case events.FilesChanged():
+            return _text(f"{files_summary(event.__dict__)}{_cause(event)}")
         case events.SnapshotTaken():
             return _text(f"{event.snapshot} {event.reason}")
         case events.RanTests():
@@ -121,15 +123,15 @@ def _in_jail(event: Event) -> str:
     """The events of commands, terminals and connections."""
     match event:
         case events.CommandStarted():
-            return _text(f"{event.shell}: {event.command}")
+            return _text(f"{_shell(event)}: {event.command}")
         case events.CommandYielded():
-            return _text(f"{event.shell}: {event.command}  (now {event.background_id})")
+            return _text(f"{_shell(event)}: {event.command}  (now {event.background_id})")
         case events.CommandSignalled():
             return _text(f"{event.background_id}: signal {event.signal}")
         case events.CommandEnded():
             how = "timed out" if event.timed_out else f"signal {event.signal}" if event.signal else ""
             how = how or ("did not run" if event.exit_code is None else f"exit code {event.exit_code}")
-            return _text(f"{event.background_id or event.shell}: {how} after {event.duration_s:.1f} s")
+            return _text(f"{event.background_id or _shell(event)}: {how} after {event.duration_s:.1f} s")
         case events.JobsDetached() | events.JobsEnded():
             return _text(event.terminal or event.shell)
         case events.ShellPrinted():
@@ -153,9 +155,22 @@ def _skipped(count: int) -> str:
     return f"[{count:,} bytes are not recorded] " if count else ""
 
 
+def _shell(event: events.CommandStarted | events.CommandYielded | events.CommandEnded) -> str:
+    return f"terminal {event.terminal}" if event.terminal else event.shell
+
+
+def _cause(event: events.FileChanged | events.FilesChanged) -> str:
+    if event.cause == "unknown":
+        return ""
+    return f"  ({event.cause}{f' {event.source}' if event.source else ''})"
+
+
 def _by(event: Event, names: Names) -> str:
     by = getattr(event, "by", "") or getattr(event, "owner", "")
-    return f"by {_text(names.get(by, by))}" if by else ""
+    if by:
+        return f"by {_text(names.get(by, by))}"
+    possible = getattr(event, "possible_authors", ())
+    return f"by {' or '.join(_text(names.get(each, each)) for each in possible)}" if possible else ""
 
 
 def _word(value: str) -> str:

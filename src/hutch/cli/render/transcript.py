@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from hutch.cli.render.command_output import LiveOutput
 from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
+from hutch.domain.author import AGENT
 from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
@@ -184,6 +185,11 @@ class Transcript:
 
     def _name(self, event: Mapping[str, Any]) -> str:
         by = str(event.get("by") or event.get("owner") or "")
+        if not by and event.get("type") in ("file.changed", "files.changed"):
+            possible = [
+                visible(self.names.get(str(each), str(each))) for each in event.get("possible_authors") or ()
+            ]
+            return " or ".join(possible) or "someone"
         return "you" if by == self.me or not by else visible(self.names.get(by, by))
 
 
@@ -232,8 +238,10 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
                 yield Line(text("reason"), lead="note: ")
             if page := page_of(event):
                 yield Line(visible(page), "strong", "pull request: ")
-        case "file.changed" if not event.get("call_id"):
+        case "file.changed" if event.get("by") != AGENT and not event.get("call_id"):
             yield Line(f"{who} {text('kind')} {text('path')}", "dim")
+        case "files.changed" if event.get("by") != AGENT and not event.get("ignored"):
+            yield Line(f"{who}: {visible(files_summary(event))}", "dim")
         case "egress.attempted" if not event.get("allowed"):
             yield Line(f"blocked connection to {text('host')}:{event.get('port')}: {text('reason')}", "dim")
         case "terminal.opened":
@@ -299,6 +307,14 @@ def _ended(event: Mapping[str, Any]) -> Iterator[Line]:
         took = f"{float(event.get('duration_s') or 0):.1f} s"
         done = "done: " if outcome == "done" else ""
         yield Line(f"{done}{event['turns']} turns, {tokens}{price}, {took}", "dim")
+
+
+def files_summary(event: Mapping[str, Any]) -> str:
+    """The numbers of a `files.changed`, and where most of the files are."""
+    counts = [f"{event[kind]:,} {kind}" for kind in ("created", "modified", "deleted") if event.get(kind)]
+    where = ", ".join(f"{name or '.'}: {count:,}" for name, count in (event.get("directories") or {}).items())
+    kind = "ignored files" if event.get("ignored") else "files"
+    return f"{', '.join(counts)} {kind}{f' ({where})' if where else ''}"
 
 
 def arguments(text: str) -> str:
