@@ -93,3 +93,19 @@ def test_all_unused_workspaces_are_removed_at_once(desk: Desk) -> None:
         ["--all", "--older-than", ""],
     ):
         assert desk.hutch("workspace", "rm", *words).returncode == exit_codes.BAD_REQUEST
+
+
+def test_a_session_whose_workspace_is_removed_by_name_ends(desk: Desk) -> None:
+    assert desk.run("--no-pr").returncode == 0
+    (id,) = workspaces(desk)
+    (listed,) = desk.hutch("workspace", "ls").stdout.splitlines()
+    assert listed.startswith(f"{id} copy") and " KiB " in listed
+    told = desk.hutch("sessions", "prune", **SMALL)
+    assert told.stderr.startswith("0 workspaces removed.\n1 workspace of idle sessions takes "), told.stderr
+    assert (
+        "more than sessions.file_retention_bytes (1 bytes). Work that was not delivered stays." in told.stderr
+    )
+    assert desk.hutch("workspace", "rm", id).returncode == 0
+    assert workspaces(desk) == []
+    assert " ended " in desk.hutch("sessions", "list").stdout
+    assert desk.hutch("workspace", "rm", id).returncode == exit_codes.BAD_REQUEST

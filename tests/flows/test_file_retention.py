@@ -6,6 +6,8 @@ import pytest
 
 from hutch.app.file_retention import retention_of
 from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.domain.user import Caller
 from hutch.flows import redelivery, sessions
@@ -122,3 +124,34 @@ async def test_zero_keeps_them_for_good(tmp_path: Path) -> None:
         one = await sessions.create(server.services, who, NewSession(purpose="one"))
         await state(server, who, one.id, "parked")
         assert await swept(server, 10_000 * DAY_MS) == []
+
+
+async def ended(server: Server, who: Caller, repo: Path, model: str, *, deliver: bool = False) -> str:
+    """A session that has worked on a prompt, and that its user has ended."""
+    new = NewSession(repository=str(repo), prompt="Make slugs lower case.", model=model, deliver=deliver)
+    session = await sessions.create(server.services, who, new)
+    await until(server, session.id, "delivery.ended" if deliver else "run.ended")
+    return await end(server, who, session.id)
+
+
+async def end(server: Server, who: Caller, id: str) -> str:
+    await sessions.give(server.services, who, id, End())
+    await state(server, who, id, "ended")
+    return id
+
+
+async def test_an_ended_session_keeps_undelivered_work_whatever_its_size(tmp_path: Path) -> None:
+    repo, works = repository(tmp_path / "repo"), cassette(tmp_path / "c.json", [FIX, DONE])
+    looks = cassette(tmp_path / "l.json", [call("bash", command="ls"), {"text": "Nothing to do."}])
+    async with serving(tmp_path / "home", sessions__file_retention_bytes=1) as server:
+        who = await owner(server)
+        undelivered = await ended(server, who, repo, works)
+        looked = await ended(server, who, repo, looks)
+        delivered = await ended(server, who, repo, works, deliver=True)
+        fork = (await sessions.fork(server.services, who, undelivered)).id
+        await until(server, fork, "session.prepared")
+        await end(server, who, fork)
+        assert sorted(await swept(server, DAY_MS)) == sorted([looked, delivered])
+        found = await server.host.call(SessionId(undelivered), ReadFile("slug.py"))
+        assert b"lower" in found.data
+        assert (await Sessions(server.rows).get(fork)).workspace_id != ""

@@ -16,7 +16,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.flows.retained_size_limit import excess_sessions
+from hutch.flows.retained_size_limit import Excess, find_excess
 from hutch.jail.launch.unfinished_starts import end_orphans
 from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog
@@ -107,14 +107,21 @@ class Retention:
         at_ms = STEADY.now_ms() if at_ms is None else at_ms
         remove = self.workspaces.remove
         gone = await remove_expired(self.log, self.log, remove, self.keep, at_ms=at_ms, dry_run=dry_run)
-        excess = await excess_sessions(self.log, self.log, self.workspaces, self.keep.bytes, at_ms=at_ms)
+        excess = await self.find_excess(at_ms=at_ms)
         known = {each.session_id for each in gone}
-        for session in excess:
+        for session in excess.sessions:
             if session.id in known:
                 continue
             if dry_run or await remove_files(self.log, self.log, remove, session, TOO_MUCH):
                 gone.append(Gone(session.id, session.workspace_id, TOO_MUCH))
+        if excess.kept_bytes > self.keep.bytes:
+            logger.info("workspaces.over_limit", bytes=excess.kept_bytes, max_bytes=self.keep.bytes)
         return gone
+
+    async def find_excess(self, *, at_ms: int | None = None) -> Excess:
+        """The idle sessions whose files are beyond the maximum size, and the size of the others."""
+        at_ms = STEADY.now_ms() if at_ms is None else at_ms
+        return await find_excess(self.log, self.log, self.workspaces, self.keep.bytes, at_ms=at_ms)
 
     async def _remove_leftovers(self, dry_run: bool) -> list[Gone]:
         """Remove the workspaces of ended or removed sessions that a killed server has left.

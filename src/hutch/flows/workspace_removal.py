@@ -1,8 +1,9 @@
-"""Removes all unused workspaces at once, those of sessions included."""
+"""Removes workspaces by name, or all unused ones at once. A session loses its files and ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import Conflict, HutchError
 from hutch.flows.file_retention import remove_files
 from hutch.store.event_log import SqlLog
 from hutch.store.session_expiry import IDLE_STATES
@@ -23,8 +24,16 @@ class RemovedWorkspaces:
     kept: dict[str, str] = field(default_factory=dict)
 
 
+async def remove_workspaces(log: SqlLog, workspaces: Workspaces, ids: Sequence[str]) -> RemovedWorkspaces:
+    """Remove these workspaces."""
+    for id in ids:
+        if problem := await _remove(log, workspaces, id):
+            raise Conflict(f"The workspace '{id}' was not removed: {problem}.")
+    return RemovedWorkspaces(tuple(ids))
+
+
 async def remove_unused_workspaces(log: SqlLog, workspaces: Workspaces, *, age_ms: int) -> RemovedWorkspaces:
-    """Remove the workspaces that nobody has used for `age_ms`. A session loses its files and ends."""
+    """Remove the workspaces that nobody has used for `age_ms`."""
     now_ms, gone, freed, kept = STEADY.now_ms(), [], 0, {}
     for record in await workspaces.records():
         used_ms = await workspaces.last_used_ms(record.id)

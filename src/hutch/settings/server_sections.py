@@ -209,7 +209,8 @@ class Sessions(Section):
     file_retention_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(2 * GIB),
         description="Size of the files of all parked and ended sessions beyond which the files of ended "
-        "sessions, and of runs that failed before they changed anything, are removed. 0 means no limit.",
+        "sessions, and of runs that failed before they changed anything, are removed. Work that was not "
+        "delivered stays. 0 means no limit.",
     )
     log_bytes: Annotated[Size, RepositoryAccess.NEVER] = Field(
         ByteSize(256 * MIB),

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hutch import app, settings
+from hutch.cli.render.byte_size import byte_size
 from hutch.system.terminal_text import visible
 
 if TYPE_CHECKING:
     from hutch.flows.file_retention import Gone
+    from hutch.flows.retained_size_limit import Excess
 
 
 def prune_command(
@@ -19,25 +21,40 @@ def prune_command(
 ) -> None:
     """Remove the files of sessions that were not used for sessions.file_retention_days.
 
-    For sessions of `POST /api/code`, sessions.code_retention_hours applies. A server does the same when it
-    starts, and every hour. The logs stay; `hutch prune` erases their content.
+    For sessions of `POST /api/code`, sessions.code_retention_hours applies. Beyond
+    sessions.file_retention_bytes, the files of ended sessions go sooner, but never work that was not
+    delivered. A server does the same when it starts, and every hour. The logs stay; `hutch prune` erases
+    their content.
     """
     from hutch.app.event_log import event_log
     from hutch.app.file_retention import retention_of
 
     loaded = settings.load()
-    app.configure_logs(loaded)
+    app.configure_logs(loaded, quiet=True)
 
-    async def sweep() -> "list[Gone]":
+    async def sweep() -> "tuple[list[Gone], Excess]":
         async with event_log(loaded.paths) as log:
-            return await retention_of(loaded, log).sweep(dry_run=dry_run)
+            retention = retention_of(loaded, log)
+            return await retention.sweep(dry_run=dry_run), await retention.find_excess()
 
-    gone = asyncio.run(sweep())
+    gone, excess = asyncio.run(sweep())
     for each in gone:
         if as_json:
             row = {"session": each.session_id, "workspace": each.workspace_id, "dry_run": dry_run}
             typer.echo(json.dumps(row))
         else:
             typer.echo(visible(f"{each.session_id}  {each.workspace_id}"))
-    count = f"{len(gone)} workspace{'' if len(gone) == 1 else 's'}"
-    typer.echo(f"{count} {'would be removed' if dry_run else 'removed'}.", err=True)
+    typer.echo(f"{_count(len(gone))} {'would be removed' if dry_run else 'removed'}.", err=True)
+    if excess.kept_bytes > loaded.settings.sessions.file_retention_bytes:
+        limit = byte_size(loaded.settings.sessions.file_retention_bytes)
+        typer.echo(
+            f"{_count(excess.kept)} of idle sessions {'takes' if excess.kept == 1 else 'take'} "
+            f"{byte_size(excess.kept_bytes)}, more than sessions.file_retention_bytes ({limit}). Work that "
+            "was not delivered stays. `hutch workspace ls` lists sizes, `hutch diff SESSION` shows the work, "
+            "`hutch workspace rm WORKSPACE` removes it.",
+            err=True,
+        )
+
+
+def _count(number: int) -> str:
+    return f"{number} workspace{'' if number == 1 else 's'}"

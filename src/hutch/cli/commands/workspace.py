@@ -32,16 +32,17 @@ from hutch.cli.commands.workspace_options import (
 )
 from hutch.cli.directory_copy_consent import may_copy
 from hutch.cli.render.byte_size import byte_size
+from hutch.cli.render.session_rows import age
 from hutch.cli.session_options import expand_home
 from hutch.domain.errors import BadRequest
-from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces
+from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces, remove_workspaces
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress
 from hutch.forge.repo_url import from_path
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.preparation.workspace_record import Record
-from hutch.workspace.workspaces import fork_workspace
+from hutch.workspace.workspaces import Workspaces, fork_workspace
 
 __all__ = ["app", "workspace_files"]  # importing workspace_files registers its commands
 
@@ -100,11 +101,11 @@ def list_(
     ignores: Annotated[bool, typer.Option("--ignores", help="Omit the files that .gitignore names.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List workspaces, or the files of one."""
+    """List workspaces with their size and the time since their last use, or the files of one."""
     check_output()
     loaded = load()
     if id is None:
-        _show_workspaces(asyncio.run(workspaces_of(loaded).records()), as_json)
+        _show_workspaces(asyncio.run(_sizes(workspaces_of(loaded))), as_json)
         return
 
     async def work() -> None:
@@ -271,7 +272,7 @@ def rm(
 ) -> None:
     """Remove workspaces with all their snapshots.
 
-    With --all this includes the workspaces of sessions, with work that was not delivered. Their logs stay.
+    A session whose workspace is removed ends, and work that was not delivered is lost; its log stays.
     """
     if bool(ids) == everything:
         raise BadRequest("Name workspaces, or use --all. `hutch workspace ls` lists them.")
@@ -281,11 +282,9 @@ def rm(
     loaded = load()
 
     async def work() -> RemovedWorkspaces:
-        if not everything:
-            for id in ids or []:
-                await workspaces_of(loaded).remove(id)
-            return RemovedWorkspaces(tuple(ids or []))
         async with event_log(loaded.paths) as log:
+            if not everything:
+                return await remove_workspaces(log, workspaces_of(loaded), ids or [])
             return await remove_unused_workspaces(log, workspaces_of(loaded), age_ms=age_ms)
 
     removed = asyncio.run(work())
@@ -318,15 +317,25 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _show_workspaces(records: list[Record], as_json: bool) -> None:
-    if not records and not as_json:
+async def _sizes(workspaces: Workspaces) -> "list[tuple[Record, int, int]]":
+    """Each workspace with its size, and the time of its last use."""
+    found = []
+    for record in await workspaces.records():
+        used_ms = await workspaces.last_used_ms(record.id)
+        found.append((record, await workspaces.disk_bytes(record.id, used_ms), used_ms))
+    return found
+
+
+def _show_workspaces(found: "list[tuple[Record, int, int]]", as_json: bool) -> None:
+    if not found and not as_json:
         typer.echo("There are no workspaces. Create one: hutch workspace prepare DIR", err=True)
-    for record in records:
+    for record, size, used_ms in found:
         if as_json:
-            print_json(asdict(record))
-        else:
-            at = f" {record.commit[:12]}" if record.commit else ""
-            typer.echo(f"{record.id:<32} {record.mode:<8} {printable(record.source or 'starter files')}{at}")
+            print_json({**asdict(record), "bytes": size, "used_ms": used_ms})
+            continue
+        at = f" {record.commit[:12]}" if record.commit else ""
+        source = printable(record.source or "starter files")
+        typer.echo(f"{record.id:<34} {record.mode:<8} {byte_size(size):>10} {age(used_ms):>4}  {source}{at}")
 
 
 def _snapshot(each: Snapshot) -> dict[str, Any]:
