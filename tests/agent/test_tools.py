@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,25 @@ async def test_a_file_changed_since_it_was_read_is_not_overwritten_by_accident(t
         again = await env.use("write_file", path="src/app.py", content="meant\n")
     assert not refused.ok and "was changed by something else since you read it. Read it again" in refused.text
     assert tail.text == "# mine" and again.ok
+
+
+@pytest.mark.parametrize(
+    "edit", [{"start_line": 1, "end_line": 1, "new": "x"}, {"insert_line": 1, "new": "x"}]
+)
+async def test_line_numbers_of_a_file_that_has_changed_are_refused_once(
+    tmp_path: Path, edit: dict[str, Any]
+) -> None:
+    async with open_tool_env(tmp_path, {"a.txt": b"one\ntwo\n"}) as env:
+        await env.use("read_file", path="a.txt")
+        await env.use("bash", command="sed -i '1i zero' a.txt")
+        by_text = await env.use("edit_file", path="a.txt", edits=[{"old": "two", "new": "2"}])
+        refused = await env.use("edit_file", path="a.txt", edits=[edit])
+        same = await env.use("bash", command="cat a.txt")
+        again = await env.use("edit_file", path="a.txt", edits=[edit])
+        more = await env.use("edit_file", path="a.txt", edits=[edit])
+    assert by_text.ok and same.text == "zero\none\n2"
+    assert not refused.ok and "was changed by something else since you read it" in refused.text
+    assert again.ok and more.ok
 
 
 async def test_an_edit_shows_its_result_and_a_refusal_has_a_hint(tmp_path: Path) -> None:

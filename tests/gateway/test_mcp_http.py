@@ -73,7 +73,12 @@ async def test_no_client_overwrites_what_another_has_changed_and_it_has_not_seen
         assert not (await other.call_tool("edit_file", {"path": "notes.txt", "edits": edits})).is_error
         refused = await one.call_tool("write_file", {"path": "notes.txt", "content": "two\n"})
         assert refused.is_error and "was changed by something else since you read it" in text_of(refused)
-        assert file.read_text() == "precious\n"
+        assert not (await other.call_tool("read_file", {"path": "notes.txt"})).is_error
+        file.write_text("0\nprecious\n")
+        line = {"path": "notes.txt", "edits": [{"start_line": 1, "end_line": 1, "new": "lost"}]}
+        refused = await other.call_tool("edit_file", line)
+        assert refused.is_error and "was changed by something else since you read it" in text_of(refused)
+        assert file.read_text() == "0\nprecious\n"
         assert not (await other.call_tool("write_file", {"path": "notes.txt", "content": "3\n"})).is_error
 
 

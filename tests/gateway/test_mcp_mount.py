@@ -73,6 +73,26 @@ async def test_every_tool_works_in_a_session(tmp_path: Path, mode: str) -> None:
             assert [each["seq"] for each in events] == list(range(1, len(events) + 1))
 
 
+async def test_an_edit_by_line_number_is_refused_if_the_file_has_changed_since(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        here = {"session_id": await api.ready_session(purpose="two clients"), "path": "a.txt"}
+        async with client(api) as one, client(api) as other:
+            await done(one, "write_file", **here, content="one\ntwo\n")
+            read = await done(other, "read_file", **here)
+            await done(one, "edit_file", **here, edits=[{"old": "one", "new": "zero\none"}])
+            line = {"edits": [{"start_line": 2, "end_line": 2, "new": "2"}]}
+            told = await refused(other, "edit_file", **here, **line)
+            assert "edits by line number need if_hash" in told["detail"]
+            told = await refused(other, "edit_file", **here, **line, if_hash=read["sha256"])
+            assert told["error"] == "conflict" and "Read it again" in told["detail"]
+            read = await done(other, "read_file", **here)
+            assert read["text"] == "zero\none\ntwo\n"
+            edited = await done(other, "edit_file", **here, **line, if_hash=read["sha256"])
+            after = edited["changes"][0]["after"]
+            await done(other, "edit_file", **here, edits=[{"insert_line": 0, "new": "top"}], if_hash=after)
+            assert (await done(one, "read_file", **here))["text"] == "top\nzero\n2\ntwo\n"
+
+
 async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await api.ready_session(purpose="by header")

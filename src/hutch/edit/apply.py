@@ -7,7 +7,7 @@ which fails if any of them was modified since it was read.
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.edit.edit_result import EditedFile, EditResult, file_result
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Writable, Write
@@ -20,9 +20,17 @@ from hutch.edit.unified_diff_parser import is_unified, parse_unified_diff
 MAX_PATCH_CHARS = 16 * 1024 * 1024
 
 
-def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> EditResult:
-    """Apply all of these edits to one file, or none."""
+def edit_file(
+    files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]], if_hash: str | None = None
+) -> EditResult:
+    """Apply all of these edits to one file, or none; with `if_hash`, only if it still has that hash."""
     data, _ = files.read_bytes(path)
+    digest = sha256(data).hexdigest()
+    if if_hash is not None and if_hash != digest:
+        raise Conflict(
+            f"'{path}' has changed: its SHA-256 is {digest}, not {if_hash} as expected. Read it again, then "
+            f"repeat the edit."
+        )
     try:
         parsed = [parse_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
         text = decode(data, [edit.old for edit in parsed if isinstance(edit, Replace)])
@@ -35,7 +43,7 @@ def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, ob
         raise type(error)(f"'{path}' was not changed. {error}") from None
     if plan.content == text.content:
         return EditResult((EditedFile(path, "unchanged", notes=plan.notes),), ())
-    write = Write(path, text.encode(plan.content), None, sha256(data).hexdigest())
+    write = Write(path, text.encode(plan.content), None, digest)
     changes = files.change([write])
     return EditResult(
         (file_result(path, text.content, plan.content, plan.spans, plan.notes),), tuple(changes)

@@ -107,8 +107,8 @@ class RequestHandler:
                 return await self._record_changes(await workspace.move(path, to, replace=replaces), by)
             case requests.DeleteFile(path):
                 return await self._record_changes(await workspace.delete(path), by)
-            case requests.EditFile(path, edits):
-                edited = await workspace.edit(path, edits)
+            case requests.EditFile(path, edits, if_hash):
+                edited = await workspace.edit(path, edits, if_hash=if_hash)
                 await self._record_changes(edited.changes, by)
                 return edited
             case requests.ApplyPatch(patch):

@@ -88,6 +88,7 @@ class DeleteFile(Changing[Sequence[FileChange]]):
 class EditFile(Changing[EditResult]):
     path: str
     edits: Sequence[Mapping[str, Any]]
+    if_hash: str | None = None  # only if it still has that hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from hutch.workspace.preparation.workspace_record import Home, Record
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
+EditFields = Sequence[Mapping[str, Any]]  # as tools and requests give them
 COMPARING = "comparing"  # in a workspace's directory: temporary git directories
 COMPACT_TIMEOUT_S = 10.0  # how long `close` waits for compaction
 EMPTY_USAGE = DiskUsage(0, 0)
@@ -152,9 +153,9 @@ class Workspace:
             self._compact_soon()
             return await self.work(self.files.delete, path)
 
-    async def edit(self, path: str, edits: Sequence[Mapping[str, Any]]) -> EditResult:
-        """Make all edits in one file, or none."""
-        return await self._change(f"before editing {path}", edit_file, self, path, edits)
+    async def edit(self, path: str, edits: EditFields, *, if_hash: str | None = None) -> EditResult:
+        """Make all edits in one file, or none; with `if_hash`, only if it still has that hash."""
+        return await self._change(f"before editing {path}", edit_file, self, path, edits, if_hash)
 
     async def apply_patch(self, patch: str) -> EditResult:
         """Apply a whole patch, or nothing."""

@@ -40,17 +40,12 @@ class WriteFile:
         if present is None:
             data = args.content.encode("utf-8", "surrogateescape")
             change = await context.workspace.create(path, data)
-        elif seen is not None and seen != present:
-            context.read[path] = present  # refuse once; a second call overwrites on purpose
-            raise Conflict(
-                f"'{path}' was changed by something else since you read it. Read it again, so that no change "
-                f"is lost, then write it or use edit_file."
-            )
         else:
+            _check_unchanged(path, present, seen, context)
             beginning = (await context.workspace.read_range(path)).data
             data, note = encode_like(beginning, args.content)
             change = await context.workspace.write(path, data, if_hash=present)
-        _note([change], context)
+        context.read[path] = change.after or ""
         lines = args.content.count("\n") + (not args.content.endswith("\n") and bool(args.content))
         return ToolResult(
             f"{change.kind.capitalize()} '{path}' ({lines} lines).{note}",
@@ -89,7 +84,13 @@ class EditFile:
     async def __call__(self, args: EditFileArguments, context: Context) -> ToolResult:
         path = await existing(args.path, context)
         edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in args.edits]
-        edited = await context.workspace.edit(path, edits)
+        seen = context.read.get(path)
+        if seen is not None and any(edit.old is None for edit in args.edits):  # by line number
+            present = (await context.workspace.stat(path, hashed=True)).sha256
+            _check_unchanged(path, present, seen, context)
+            edited = await context.workspace.edit(path, edits, if_hash=present)
+        else:
+            edited = await context.workspace.edit(path, edits)
         _note(edited.changes, context)
         data = {"path": path, "diff": edited.diff, "changed": bool(edited.changes)}
         return ToolResult(edited.text, data=data, changes=edited.changes)
@@ -125,6 +126,19 @@ class ApplyPatch:
         return ToolResult(edited.text, data=data, changes=edited.changes)
 
 
+def _check_unchanged(path: str, present: str | None, seen: str | None, context: Context) -> None:
+    """Refuse once to change a file that has changed since the model saw it; a second call is on purpose."""
+    if present is not None and seen is not None and seen != present:
+        context.read[path] = present
+        raise Conflict(
+            f"'{path}' was changed by something else since you read it. Read it again, so that no change "
+            f"is lost, then repeat the call or use edit_file with the old text."
+        )
+
+
 def _note(changes: Iterable[FileChange], context: Context) -> None:
-    """Remember the hashes of files that the model now knows."""
-    context.read.update({change.path: change.after for change in changes if change.after})
+    """Remember the hashes of files that the model now knows. It saw only a part of the result: if the rest
+    was changed by something else, its line numbers are still those of the content it has read."""
+    for change in changes:
+        if change.after and context.read.get(change.path) in (None, change.before):
+            context.read[change.path] = change.after

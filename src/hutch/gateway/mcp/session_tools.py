@@ -22,7 +22,7 @@ from hutch.flows.log_access import read_page
 from hutch.gateway.context import Server
 from hutch.gateway.responses import MAX_SIZE, In, cursor
 from hutch.gateway.rest.commands import CommandIn
-from hutch.gateway.rest.edits_and_search import EditIn, PatchIn, edited_json
+from hutch.gateway.rest.edits_and_search import EditIn, PatchIn, ReplaceIn, edited_json
 from hutch.gateway.rest.file_content import Content
 from hutch.gateway.rest.file_paths import PathText, parse_path
 from hutch.sessions import requests
@@ -65,7 +65,11 @@ class WriteFileArguments(SessionArguments):
 
 
 class EditFileArguments(EditIn, SessionArguments):
-    pass
+    if_hash: str | None = Field(
+        None,
+        max_length=64,
+        description="`sha256` of read_file, or `after` of your last change. Edits by line number need it.",
+    )
 
 
 class ApplyPatchArguments(PatchIn, SessionArguments):
@@ -152,7 +156,10 @@ async def read_file(call: Call, args: ReadFileArguments) -> Any:
     session = await flow.allowed(services, call.caller, args.session_id)
     mask = services.redactor.mask
     content = Content(services.host, session.id, parse_path(args.path), call.caller.user.id, mask)
+    sha256 = None  # the hash of hidden content would confirm a guess
     if await flow.may_write(services, call.caller, session):
+        status = await services.host.call(session.id, requests.StatFile(content.path), by=call.caller.user.id)
+        sha256 = status.sha256  # before the content: a change in between is noticed by the next edit
         found = await content.part_across(args.start, args.length, mask)
     else:
         found = await content.part(args.start, args.length)
@@ -163,6 +170,7 @@ async def read_file(call: Call, args: ReadFileArguments) -> Any:
         "start": found.start,
         "bytes": len(found.data),
         "size": found.size,
+        "sha256": sha256,
     }
 
 
@@ -172,8 +180,12 @@ async def write_file(call: Call, args: WriteFileArguments) -> Any:
 
 
 async def edit_file(call: Call, args: EditFileArguments) -> Any:
-    edits = [each.model_dump() for each in args.edits]
-    return edited_json(await call.ask(args, requests.EditFile(parse_path(args.path), edits)))
+    if args.if_hash is None and not all(isinstance(each, ReplaceIn) for each in args.edits):
+        raise BadRequest(
+            "edit_file: edits by line number need if_hash, since the file may have changed after you read it."
+            " It is the `sha256` of read_file, or `after` of your last change."
+        )
+    return edited_json(await call.ask(args, args.request()))
 
 
 async def apply_patch(call: Call, args: ApplyPatchArguments) -> Any:

@@ -57,6 +57,12 @@ class EditIn(In):
 
     path: PathText
     edits: list[ReplaceIn | LinesIn | InsertIn] = Field(min_length=1, max_length=MAX_EDITS)
+    if_hash: str | None = Field(
+        None, max_length=64, description="Only if the file still has this SHA-256: for edits by line number."
+    )
+
+    def request(self) -> EditFile:
+        return EditFile(parse_path(self.path), [each.model_dump() for each in self.edits], self.if_hash)
 
 
 class PatchIn(In):
@@ -112,8 +118,7 @@ def edited_json(edited: EditResult) -> dict[str, object]:
 @routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
 async def edit(request: Request, caller: Writer, keyed: ByKey, session_id: str, body: EditIn) -> Response:
     """Apply all edits to a file, or none. Small differences in white space are tolerated and reported."""
-    edit = EditFile(parse_path(body.path), [each.model_dump() for each in body.edits])
-    return answer(edited_json(await ask(request, caller, session_id, edit)))
+    return answer(edited_json(await ask(request, caller, session_id, body.request())))
 
 
 @routes.post("/sessions/{session_id}/patch", operation_id="apply_patch", response_model=EditedOut)
