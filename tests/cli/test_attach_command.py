@@ -32,7 +32,7 @@ def test_attach_shows_a_session_and_sends_input(house: House) -> None:
         ada.see("you: Look around")
         ada.see("I will look.")
         ada.see(r"Allow bash: echo seen")
-        ada.see(r"session and always allow: bash echo seen.*\[y\]es \[s\]ession \[a\]lways \[n\]o")
+        ada.see(r"session and always allow: bash echo seen.*\[y\]es \[s\]ession always \[n\]o")
         ada.type("y\r")
         ada.see("you allowed it once.*seen-42")
         ada.see("the agent asks: Which colour.*answer: ")
@@ -58,7 +58,7 @@ def test_attach_shows_a_session_and_sends_input(house: House) -> None:
         assert ada.leave() == exit_codes.OK
 
 
-def test_a_line_that_begins_like_consent_denies_with_that_reason(house: House) -> None:
+def test_a_line_that_is_no_answer_asks_again_and_a_no_may_have_a_reason(house: House) -> None:
     id = house.new(
         {"calls": [call("bash", command="rm -rf build")]},
         {"text": "I leave it.", "times": 100},
@@ -69,6 +69,8 @@ def test_a_line_that_begins_like_consent_denies_with_that_reason(house: House) -
         ada.see(r"\[n\]o > ")
         ada.type("\r")
         ada.type("absolutely not\r")
+        ada.see("'absolutely not' is no answer to this. Answer yes")
+        ada.type("no, absolutely not\r")
         ada.see("you denied it.*absolutely not.*I leave it.")
         ada.type("\x04")
         assert ada.leave() == exit_codes.OK

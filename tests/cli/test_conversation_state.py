@@ -38,19 +38,20 @@ def asked(**fields: Any) -> Conversation:
 
 def test_the_scope_of_an_approval_is_shown() -> None:
     one = asked(covers=["bash git push"])
-    assert one.label == "[y]es [s]ession [a]lways [n]o > "
+    assert one.label == "[y]es [s]ession always [n]o > "
     assert one.status.startswith("session and always allow: bash git push")
 
 
 def test_a_single_approval_offers_no_wider_scope() -> None:
     assert asked().label == "[y]es [n]o > "
     for word in ("always", "s"):
-        assert asked().line(word) == TypedInput("deny", {"call_id": "c1", "reason": word})
+        why = f"'{word}' is no answer to this. Answer yes or no; no REASON denies it with a reason."
+        assert asked().line(word) == TypedInput("unknown", {"why": why})
 
 
 @pytest.mark.parametrize(
     ("line", "scope"),
-    [("y", "once"), ("yes", "once"), ("s", "session"), ("a", "always"), (" Always ", "always")],
+    [("y", "once"), ("yes", "once"), ("s", "session"), (" Always ", "always")],
 )
 def test_a_whole_word_allows(line: str, scope: str) -> None:
     one = asked(covers=["bash git push"])
@@ -62,15 +63,24 @@ def test_a_whole_word_allows(line: str, scope: str) -> None:
     [
         ("n", ""),
         ("no", ""),
-        ("absolutely not", "absolutely not"),
-        ("stop it", "stop it"),
-        ("yes, but first look", "yes, but first look"),
-        ("//etc is not yours", "/etc is not yours"),
+        ("no, stop it", "stop it"),
+        ("n /etc is not yours", "/etc is not yours"),
     ],
 )
-def test_any_other_line_denies_with_that_line_as_the_reason(line: str, reason: str) -> None:
+def test_a_no_denies_with_the_rest_of_the_line_as_the_reason(line: str, reason: str) -> None:
     one = asked(covers=["bash git push"])
     assert one.line(line) == TypedInput("deny", {"call_id": "c1", "reason": reason})
+
+
+@pytest.mark.parametrize(
+    "line", ["a", "alwasy", "absolutely not", "yes, but first look", "//etc is not yours"]
+)
+def test_any_other_line_asks_again_and_names_the_answers(line: str) -> None:
+    one = asked(covers=["bash git push"])
+    typed = one.line(line)
+    assert typed is not None and typed.kind == "unknown"
+    assert "Answer yes, session, always or no" in typed.fields["why"]
+    assert one.question is not None
 
 
 def test_an_empty_line_and_a_command_leave_the_question_open() -> None:

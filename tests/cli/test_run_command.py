@@ -724,7 +724,7 @@ def person(desk: Desk, *replies: dict[str, object], persona: str = "pair") -> It
 QUESTION = r"Allow .*bash: .*really.*\[y\]es .*\[n\]o > "
 
 
-@pytest.mark.parametrize(("answer", "runs"), [("y", True), ("n", False), ("why", False), ("s", True)])
+@pytest.mark.parametrize(("answer", "runs"), [("y", True), ("n", False), ("no, why", False), ("s", True)])
 def test_a_command_waits_for_a_yes(desk: Desk, answer: str, runs: bool) -> None:
     with person(desk, *BASH) as somebody:
         somebody.see(QUESTION)
@@ -755,7 +755,7 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
             assert "really-42" in somebody.shown
             return first
 
-    assert (asked("a"), asked("a")) == (True, False)
+    assert (asked("a\ralways"), asked("always")) == (True, False)
     (kept,) = desk.hutch("approvals", "list").stdout.splitlines()
     assert desk.hutch("approvals", "rm", *kept.split()).returncode == 0
     assert desk.hutch("approvals", "list").stdout == ""

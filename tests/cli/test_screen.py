@@ -96,6 +96,9 @@ async def test_a_session_is_previewed_opened_and_answered(house: House, app: Ses
         await see(pilot, app, r"session and always allow: bash echo seen-42.*\[y\]es \[s\]ession")
         await pilot.press("y")
         await see(pilot, app, r"\[n\]o > +y")  # a key by itself answers nothing
+        await pilot.press("backspace", "a", "enter")
+        await see(pilot, app, "'a' is no answer to this. Answer yes, session, always or no")
+        await pilot.press("y")
         await pilot.press("enter")
         await see(pilot, app, "you allowed it once.*seen-42.*Which colour.*answer:")
         await pilot.press(*"blue", "enter")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line
+from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line, reason_of_no
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,15 @@ def test_a_line_is_a_message_or_a_command(line: str, said: TypedInput) -> None:
 
 
 def test_only_exact_answers_count() -> None:
-    given = {line: answer_to(line) for line in ("Yes", " y ", "s", "session", "a", "ALWAYS", "n", "no")}
-    assert list(given.values()) == ["once", "once", "session", "session", "always", "always", "no", "no"]
+    given = {line: answer_to(line) for line in ("Yes", " y ", "s", "session", "ALWAYS", "n", "no")}
+    assert list(given.values()) == ["once", "once", "session", "session", "always", "no", "no"]
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "",
+        "a",
         "absolutely not",
         "stop it",
         "yes, but not now",
@@ -45,3 +46,10 @@ def test_only_exact_answers_count() -> None:
 )
 def test_a_similar_line_is_no_answer(line: str) -> None:
     assert answer_to(line) is None
+
+
+def test_a_no_may_have_a_reason() -> None:
+    assert reason_of_no("no, not to this remote") == "not to this remote"
+    assert reason_of_no(" N: never") == "never"
+    for line in ("no", "not now", "nothing", "yes no"):
+        assert reason_of_no(line) is None

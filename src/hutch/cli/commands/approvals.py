@@ -38,9 +38,7 @@ def list_(as_json: Json = False, user: User = "") -> None:
     for rule in rules:
         typer.echo(printable(to_text(rule)))
     if not rules:
-        typer.echo(
-            "There are no permanent approvals. Answer 'a' when a run asks for one to add it.", err=True
-        )
+        typer.echo("There are no permanent approvals. Answer 'always' when a run asks to add one.", err=True)
 
 
 @app.command()

@@ -12,12 +12,14 @@ from typing import Any
 from hutch.cli.event_stream import Update
 from hutch.cli.render.session_rows import age
 from hutch.cli.render.transcript import Line, OpenQuestion, Rendered, Transcript
-from hutch.cli.screens.typed_line import MAX_REASON_CHARS, TypedInput, answer_to, parse_line
+from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line, reason_of_no
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import SessionClient
 from hutch.domain.errors import HutchError, RecordDamaged
+from hutch.system.terminal_text import one_line
 
 EARLIER_LINES = 200  # shown of the history before the user attached
+MAX_ECHO_CHARS = 40
 TICKING = ("running", "queued", "starting")  # states that show the time spent in them
 
 
@@ -88,7 +90,7 @@ class Conversation:
     def label(self) -> str:
         """The label of the prompt."""
         if self.question and self.question.kind == "approval":
-            return "[y]es [s]ession [a]lways [n]o > " if self.question.covers else "[y]es [n]o > "
+            return "[y]es [s]ession always [n]o > " if self.question.covers else "[y]es [n]o > "
         return "answer: " if self.question else "> "
 
     @property
@@ -101,8 +103,8 @@ class Conversation:
         if self.question and self.question.kind == "approval":
             covers = "; ".join(self.question.covers)
             if not covers:
-                return "can only be allowed once; any other text denies it with that reason"
-            return f"session and always allow: {covers}; any other text denies it with that reason"
+                return "can only be allowed once; no REASON denies it with a reason"
+            return f"session and always allow: {covers}; no REASON denies it with a reason"
         state = self.transcript.state
         doing = f": {self.transcript.doing}" if self.transcript.doing else ""
         position = self.session.get("queue_position") if state == "queued" else None
@@ -115,8 +117,8 @@ class Conversation:
     def line(self, text: str) -> TypedInput | None:
         """The input that a typed line means; None when the line is empty.
 
-        While an approval is open, only one of the exact answers allows it. Every other line, except a
-        command, denies it with that line as the reason.
+        While an approval is open, only one of the exact answers counts, and a no with a reason. Every other
+        line, except a command, leaves it open.
         """
         text, question = text.strip(), self.question
         if not text:
@@ -127,13 +129,7 @@ class Conversation:
             return TypedInput(
                 "answer", {"call_id": question.call_id, "text": parse_line(text).fields["text"]}
             )
-        consent = answer_to(text)
-        if consent in ("session", "always") and not question.covers:  # this was not offered
-            consent = None
-        if consent is None or consent == "no":
-            reason = "" if consent else parse_line(text).fields["text"][:MAX_REASON_CHARS]
-            return TypedInput("deny", {"call_id": question.call_id, "reason": reason})
-        return TypedInput("approve", {"call_id": question.call_id, "scope": consent})
+        return _answer(question, text)
 
     async def give(self, typed: TypedInput) -> list[Rendered]:
         """Send an input; return the lines to show now, since the log has it only later."""
@@ -157,6 +153,19 @@ class Conversation:
         if self._earlier is None:
             self.question = next(iter(self.transcript.waiting.values()), None)
         return items
+
+
+def _answer(question: OpenQuestion, text: str) -> TypedInput:
+    """The answer to an approval; a line that is none of those offered asks again."""
+    consent, reason = answer_to(text), reason_of_no(text)
+    if consent == "no" or reason is not None:
+        return TypedInput("deny", {"call_id": question.call_id, "reason": reason or ""})
+    if consent is None or (consent != "once" and not question.covers):
+        offered = "yes, session, always or no" if question.covers else "yes or no"
+        given = one_line(text, MAX_ECHO_CHARS)
+        why = f"'{given}' is no answer to this. Answer {offered}; no REASON denies it with a reason."
+        return TypedInput("unknown", {"why": why})
+    return TypedInput("approve", {"call_id": question.call_id, "scope": consent})
 
 
 class _Earlier:

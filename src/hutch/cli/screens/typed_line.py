@@ -1,5 +1,6 @@
-"""Parses a typed line: a message to the agent, or a command that begins with /."""
+"""Parses a typed line: a message to the agent, an answer to it, or a command that begins with /."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,11 +23,11 @@ ANSWERS: dict[str, Consent] = {
     "yes": "once",
     "s": "session",
     "session": "session",
-    "a": "always",
-    "always": "always",
+    "always": "always",  # the whole word: it holds for ever
     "n": "no",
     "no": "no",
 }
+NO_WITH_REASON = re.compile(r"(?:n|no)[\s,.:;!]+(.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,13 @@ def parse_line(line: str) -> TypedInput:
 def answer_to(line: str) -> Consent | None:
     """The answer to an approval; None when the line is not exactly one of the answers.
 
-    All clients use this. A line that only begins like an answer never allows anything: "absolutely not"
-    begins with the "a" of "always".
+    All clients use this. A line that only begins like an answer never allows anything: "sessions of mine
+    only" begins with "session".
     """
     return ANSWERS.get(line.strip().lower())
+
+
+def reason_of_no(line: str) -> str | None:
+    """The reason after a no, such as "no, not to this remote"; None for other lines."""
+    found = NO_WITH_REASON.fullmatch(line.strip())
+    return found[1].strip()[:MAX_REASON_CHARS] if found else None
