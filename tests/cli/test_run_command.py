@@ -446,6 +446,20 @@ def test_invalid_options_exit_with_2(desk: Desk, words: tuple[str, ...], says: s
 # --- the prompt ---
 
 
+def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
+    fails = {"fault": {"status": 529}}
+    told = r"cassette\.json is overloaded \(529\); retrying in 1 s \(attempt 2 of 6\)\."
+    ran = desk.run(replies=(fails, *FIXES))
+    assert ran.returncode == 0 and re.search(told, ran.stdout), ran.stdout
+    ran = desk.run("--json", replies=(fails, *FIXES))
+    (shown,) = [each for each in lines(ran.stdout) if "retrying" in str(each.get("text"))]
+    assert shown["type"] == "progress" and re.search(told, shown["text"])
+    (replied, _) = [
+        each for each in lines(ran.stdout) if each.get("event", {}).get("type") == "model.replied"
+    ]
+    assert replied["event"]["attempts"] == 2
+
+
 def test_errors_before_a_run_are_json(desk: Desk) -> None:
     for words in (("run", "Mend add", "--repo", "nowhere"), ("resume", "run_nowhere")):
         told = desk.hutch(*words, "--json")

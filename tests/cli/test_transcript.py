@@ -62,7 +62,10 @@ def test_a_retried_reply_starts_again() -> None:
     told = Told()
     told.event("run.started", **RUN)
     told.delta("Wro")
-    assert told.delta("", kind="again") == [Line("the reply was interrupted; retrying", "dim")]
+    why = "x:y is overloaded (529); retrying in 8 s (attempt 3 of 6)."
+    assert told.delta(why, kind="again") == [Line(f"the reply was interrupted: {why}", "dim")]
+    assert told.delta(why, kind="again") == [Line(why, "dim")]
+    assert told.transcript.doing == "retrying"
     told.delta("Right")
     assert told.event("model.replied", text="Right.") == [ReplyPart(".", end=True)]
 

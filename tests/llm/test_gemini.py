@@ -199,7 +199,9 @@ async def test_the_body_says_when_to_retry() -> None:
     async with playing(answer(429, body)) as wire:
         model = GEMINI.open(wire)
         async with aclosing(model.stream(GO)) as stream:
-            assert await anext(stream) == Again(2, 7.5, "You exceeded your current quota.")
+            again = await anext(stream)
+            assert isinstance(again, Again)
+            assert (again.attempt, again.wait_s, again.reason) == (2, 7.5, "You exceeded your current quota.")
         await model.close()
 
 

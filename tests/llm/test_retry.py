@@ -21,6 +21,11 @@ async def test_transient_errors_are_retried() -> None:
     got = await pieces(model)
     assert [piece.attempt for piece in got if isinstance(piece, Again)] == [2, 3]
     assert next(piece.wait_s for piece in got if isinstance(piece, Again)) == 0.01
+    assert [piece.message for piece in got if isinstance(piece, Again)] == [
+        f"{model.name} accepts no more requests for now (429); retrying in 1 s (attempt 2 of 3).",
+        f"{model.name} did not answer: the stream ended in the middle of a reply; retrying in 1 s "
+        f"(attempt 3 of 3).",
+    ]
     gathering = ReplyBuilder()
     for piece in got:
         gathering.add(piece)

@@ -5,14 +5,24 @@ The model summarises the rest, once; its summary goes into the log, so that a re
 run uses the same one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hutch.agent.conversation import Conversation
 from hutch.agent.text_for_model import shortened, without_surrogates
 from hutch.domain.errors import HutchError
-from hutch.llm.interface import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
+from hutch.llm.interface import (
+    Again,
+    FromModel,
+    FromTool,
+    FromUser,
+    Message,
+    Model,
+    Request,
+    ToolSpec,
+    Usage,
+)
 from hutch.llm.reply import ReplyBuilder
 
 SHARE = 0.75  # of the model's context
@@ -68,11 +78,12 @@ async def summarise(
     system: str,
     tools: tuple[ToolSpec, ...],
     files: Mapping[str, str],
+    on_retry: Callable[[Again], None],
 ) -> Summary:
     """Summarise a conversation. The request lists the tools as always, so that the provider's cache hits."""
     messages = (*conversation.messages, FromUser(SUMMARY_PROMPT))
     request = Request(system, messages, tools, max_tokens=SUMMARY_TOKENS, summary=True)
-    text, usage = await _complete(model, request)
+    text, usage = await _complete(model, request, on_retry)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MAX_FILES:
         listed = [*listed[:MAX_FILES], f"- and {len(listed) - MAX_FILES} more"]
@@ -91,12 +102,14 @@ async def summarise(
     return Summary("\n\n".join(filter(None, parts)), usage, tokens(conversation.messages))
 
 
-async def _complete(model: Model, request: Request) -> tuple[str, Usage]:
+async def _complete(model: Model, request: Request, on_retry: Callable[[Again], None]) -> tuple[str, Usage]:
     builder = ReplyBuilder()
     try:
         async with aclosing(model.stream(request)) as deltas:
             async for delta in deltas:
                 builder.add(delta)
+                if isinstance(delta, Again):
+                    on_retry(delta)
     except HutchError:
         # The conversation is too long even for the summary request, or the provider fails.
         return "", Usage()  # continue without a summary

@@ -242,7 +242,8 @@ class Run:
         changed = await self.context.workspace.changes(self.snapshot, now.id)
         files = {each.path: "changed" for each in changed} | self.conversation.files
         specs = self.setup.toolbox.specs
-        made = await summarise(self.conversation, self.setup.model, self.system, specs, files)
+        on_retry = self.setup.on_delta
+        made = await summarise(self.conversation, self.setup.model, self.system, specs, files, on_retry)
         price = cost_usd(self.setup.model.name, made.usage, self.setup.prices)
         self.spent.add_usage(made.usage, price)
         await self._write(

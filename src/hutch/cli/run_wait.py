@@ -10,7 +10,7 @@ from typing import Any
 
 from hutch.cli import exit_codes
 from hutch.cli.api_client import Client
-from hutch.cli.event_stream import follow
+from hutch.cli.event_stream import Update, follow
 from hutch.cli.render.run_output import PlainView
 from hutch.cli.render.transcript import Transcript
 from hutch.cli.server_requests import names_of_users, short
@@ -30,6 +30,9 @@ class JsonEntries:
     def entry(self, entry: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+    def delta(self, delta: Mapping[str, Any]) -> None:
+        """Print nothing: the whole reply follows as an entry."""
 
 
 @dataclass(slots=True)
@@ -103,6 +106,7 @@ async def wait_for(client: Client, session_id: str, awaited: AwaitedRun, *, afte
     async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
         async for update in updates:
             if update.entry is None:
+                _show_retry(view, update)
                 continue
             view.entry(update.entry)
             event = update.entry["event"]
@@ -140,3 +144,11 @@ async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as
         async for update in updates:
             if update.entry is not None:
                 view.entry(update.entry)
+            else:
+                _show_retry(view, update)
+
+
+def _show_retry(view: JsonEntries | PlainView, update: Update) -> None:
+    """Show that a request to the model is repeated. Replies are shown when they are complete."""
+    if update.delta is not None and update.delta.get("kind") == "again":
+        view.delta(update.delta)

@@ -133,6 +133,7 @@ class Again:
     attempt: int  # the number of the next attempt; the first was 1
     wait_s: float
     reason: str
+    message: str = ""  # for users: what happened, and when the next attempt is made
 
 
 FinishReason = Literal["stop", "calls", "length", "refused", "other"]

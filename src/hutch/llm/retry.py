@@ -55,7 +55,8 @@ class RetryingModel:
                 wait_s = self._wait_s(attempt, fault)
                 if attempt == self._policy.attempts or wait_s > self._policy.max_wait_s:
                     raise Unavailable(self._give_up(attempt, fault)) from fault
-                yield Again(attempt + 1, wait_s, fault.reason)
+                message = self._describe_retry(attempt + 1, wait_s, fault)
+                yield Again(attempt + 1, wait_s, fault.reason, message)
                 await asyncio.sleep(wait_s)
 
     async def close(self) -> None:
@@ -87,6 +88,19 @@ class RetryingModel:
             return fault.retry_after_s
         backoff = min(self._policy.first_wait_s * 2 ** (attempt - 1), self._policy.max_wait_s)
         return float(backoff * random.uniform(0.5, 1.0))
+
+    def _describe_retry(self, attempt: int, wait_s: float, fault: Transient) -> str:
+        match fault.status:
+            case 429:
+                problem = "accepts no more requests for now (429)"
+            case 529:
+                problem = "is overloaded (529)"
+            case None:
+                problem = f"did not answer: {fault.reason.rstrip('.')}"
+            case status:
+                problem = f"answered with an error ({status})"
+        when = f"in {max(1, round(wait_s))} s"
+        return f"{self.name} {problem}; retrying {when} (attempt {attempt} of {self._policy.attempts})."
 
     def _give_up(self, attempt: int, fault: Transient) -> str:
         attempts = "once" if attempt == 1 else f"{attempt} times"

@@ -23,7 +23,8 @@ class Delta:
 
     run_id: str
     turn: int
-    # again: the reply starts anew, earlier parts are void; progress: a long step of the preparation continues
+    # again: the request is repeated, earlier parts are void, and the text says why and when;
+    # progress: a long step of the preparation continues
     kind: Literal["text", "thinking", "call", "arguments", "again", "progress"]
     text: str
     call_id: str = ""

@@ -56,7 +56,7 @@ class JsonView:
         self._story = story
 
     def delta(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("kind") == "progress":  # messages are printed as whole events
+        if delta.get("kind") in ("progress", "again"):  # messages are printed as whole events
             self._print("progress", text=delta.get("text"))
 
     def entry(self, entry: Mapping[str, Any]) -> None:

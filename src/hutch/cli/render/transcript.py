@@ -121,8 +121,9 @@ class Transcript:
             self._turn, self._shown = turn, ""
         match kind:
             case "again":
-                void, self._shown = self._shown, ""
-                return [Line("the reply was interrupted; retrying", "dim")] if void else []
+                void, self._shown, self.doing = self._shown, "", "retrying"
+                why = visible(text) or "retrying"
+                return [Line(f"the reply was interrupted: {why}" if void else why, "dim")]
             case "progress":
                 self.state, self.doing = "starting", text
             case "thinking":

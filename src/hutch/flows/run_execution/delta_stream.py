@@ -37,9 +37,9 @@ class DeltaStream:
                 self.send(Delta(self.run_id, self.turn, "call", "", id, tool))
             case llm.CallArguments(id, text):
                 self._add("arguments", text, id)
-            case llm.Again(reason=reason):
+            case llm.Again(message=message):
                 self._streams.clear()
-                self.send(Delta(self.run_id, self.turn, "again", self.redactor.redact(reason)))
+                self.send(Delta(self.run_id, self.turn, "again", self.redactor.redact(message)))
             case llm.Finish():
                 for (kind, id), stream in self._streams.items():
                     self._send(kind, stream.end(), id)
