@@ -100,6 +100,8 @@ def test_show_includes_a_repository_and_warns_on_stderr(home: Home, tmp_path: Pa
     assert result.stderr == (
         f"warning: '{file}' sets model to 'evil:one', ignored: a repository may not set it; "
         "set it in your own settings if you want it.\n"
+        f"hutch: '{file}' is shown as it is now. `hutch run` uses the one in the commit that it starts from; "
+        "`hutch shell` and `hutch mcp serve` use this one.\n"
     )
     shown = json.loads(home.out("show", "--json", "--repo", str(tmp_path / "repo")))
     assert len(shown["refused"]) == 1

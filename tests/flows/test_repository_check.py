@@ -136,6 +136,21 @@ async def test_a_command_that_is_set_is_only_looked_for(place: Path) -> None:
     assert not (place / "ran").exists()
 
 
+@pytest.mark.parametrize("ignored", [False, True])
+async def test_uncommitted_settings_are_named_as_having_no_effect(place: Path, ignored: bool) -> None:
+    repo = place / "repo"
+    make_repository(repo, {**PYTEST, ".gitignore": ".hutch/\n" if ignored else ""})
+    (repo / ".hutch").mkdir()
+    (repo / ".hutch/config.toml").write_text('[tests]\ncommand = "true"\n')
+    _, tests = await check_repository(loaded(place), repo, policy=WITH_PYTEST)
+    assert tests.status == "warn" and "pytest" in tests.found.splitlines()[0]
+    assert "`hutch run` uses the committed .hutch/config.toml" in tests.found and "git commit" in tests.fix
+    git(repo, "add", "-f", ".hutch/config.toml")
+    git(repo, "commit", "-q", "-m", "settings")
+    _, tests = await check_repository(loaded(place), repo, policy=WITH_PYTEST)
+    assert tests.status == "ok" and tests.found.startswith("true works"), tests.found
+
+
 async def test_nothing_of_a_hostile_repository_runs_outside_or_writes(place: Path) -> None:
     repo, outside = place / "repo", place / "escaped"
     script = f"import pathlib\npathlib.Path({str(outside)!r}).touch()\n"

@@ -6,6 +6,7 @@ with this command and stored encrypted; no command ever prints one.
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +15,11 @@ import typer
 from pydantic import ByteSize
 
 from hutch import settings
+from hutch.app.allowed_repositories import settings_root
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.known_secret_names import check_known, is_known
 from hutch.domain.redaction import Redactor
+from hutch.settings.repository_file import config_file
 from hutch.settings.schema import FIELDS, environment_variable, size_text
 from hutch.store.signed_statements import Signer
 from hutch.store.vault import MAX_SECRET_BYTES, Vault, check_name
@@ -51,9 +54,12 @@ def show(
             raise BadRequest("--defaults reads no repository. Omit --repo or --defaults.")
         _show_defaults(as_json)
         return
-    loaded = settings.load(repo=repo)
+    root = settings_root(settings.find_paths(), repo or Path())
+    loaded = settings.load(repo=None if repo is None else root)
     for sentence in loaded.refused:
         typer.echo(f"warning: {sentence}", err=True)
+    if note := _note_on_repository(root, is_included=repo is not None):
+        typer.echo(f"hutch: {note}", err=True)
     values = {name: _clean(loaded.value(name)) for name in loaded.origins}
     if as_json:
         rows = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
@@ -65,6 +71,19 @@ def show(
         else:
             origin = loaded.origins[name]
             typer.echo(f"{name} = {_toml(value)}  # {origin if origin.isprintable() else _quoted(origin)}")
+
+
+def _note_on_repository(root: Path, *, is_included: bool) -> str:
+    """The settings file of a repository, if there is one, and when it counts."""
+    file = config_file(root)
+    if not os.path.lexists(file):
+        return ""
+    if not is_included:
+        return f"'{file}' is not included. To include it: hutch config show --repo {shlex.quote(str(root))}"
+    return (
+        f"'{file}' is shown as it is now. `hutch run` uses the one in the commit that it starts from; "
+        "`hutch shell` and `hutch mcp serve` use this one."
+    )
 
 
 def _show_defaults(as_json: bool) -> None:

@@ -32,6 +32,10 @@ TIMEOUT_S = 20.0  # for all checks; a repository may contain files that never en
 MAX_NAMES = 5000  # as many as `run_tests` looks at
 VIEW = "/tmp/view"
 NO_REPOSITORY = "not in a git repository; name one with --repo DIR"
+UNCOMMITTED_SETTINGS = (
+    f"`hutch run` uses the committed {SETTINGS_FILE}; the one here differs, or is not committed"
+)
+COMMIT_SETTINGS = f"git add -f {SETTINGS_FILE} && git commit, or: hutch run --uncommitted …"
 GH = "sudo apt-get install -y gh"
 
 
@@ -118,6 +122,19 @@ async def _tests(
     clean: Callable[[str], str],
 ) -> Check:
     """Check whether the command of `run_tests` can be started."""
+    check = await _probe_tests(local, test_command, timeout_s, clean)
+    if await local.is_uncommitted(SETTINGS_FILE):
+        fix = "\n".join(filter(None, [check.fix, COMMIT_SETTINGS]))
+        return Check("tests", "warn", _joined([*check.found.splitlines(), UNCOMMITTED_SETTINGS]), fix)
+    return check
+
+
+async def _probe_tests(
+    local: JailedRepository,
+    test_command: Callable[[bytes], str | None],
+    timeout_s: float,
+    clean: Callable[[str], str],
+) -> Check:
     runners = await _runners(local, test_command)
     if not runners:
         return Check("tests", "warn", NO_TESTS)

@@ -67,6 +67,7 @@ class JailedRepository:
     def __init__(self, jail: Jail, layout: Layout) -> None:
         self.jail = jail
         self._root = layout.root
+        self._is_bare = layout.bare
         self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
         # Its files are in the named directory, whatever core.worktree says.
         self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
@@ -134,6 +135,15 @@ class JailedRepository:
             if before is not None and line.count(b" ") >= before:
                 paths.append(os.fsdecode(line.split(b" ", before)[before]))
         return list(dict.fromkeys(paths))
+
+    async def is_uncommitted(self, path: str) -> bool:
+        """Whether a file differs from the committed one, or is not committed at all."""
+        if self._is_bare:
+            return False
+        found = await self._run(
+            *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching"), "--", path
+        )
+        return found.exit_code == 0 and bool(found.stdout)
 
     async def names(self, max_names: int) -> list[str]:
         """Paths of committed files and directories, those of the top directory first."""
