@@ -91,7 +91,10 @@ def test_uncommitted_changes_are_reported(house: House) -> None:
     ran = house.hutch(*words, house.model(*FIXES))
     assert ran.returncode == exit_codes.OK, ran.stderr
     told = "2 files are changed but not committed, and so not in this run: adding.py, new.txt."
-    assert f"warning: {told} --uncommitted includes them.\n" in ran.stdout
+    shown = ran.stdout.splitlines()
+    warned = shown.index(f"warning: {told} --uncommitted includes them.")
+    first_reply = shown.index("I see what is wrong.")
+    assert warned < first_reply and ran.stdout.count("warning: ") == 1
     brought = house.hutch(*words, house.model(*FIXES), "--uncommitted")
     assert "not committed" not in brought.stdout
     git(repo, "checkout", "-q", "--", ".")

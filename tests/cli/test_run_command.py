@@ -429,6 +429,8 @@ def test_limits_can_be_raised_up_to_those_of_the_persona(desk: Desk) -> None:
         (("--model", "nonsense"), "nonsense"),
         (("--model", "scripted:/nonexistent.json"), "/nonexistent.json"),
         (("--persona", "nobody"), "nobody"),
+        (("--model", "scripted:/etc/passwd"), "The cassette /etc/passwd is "),
+        (("--record", "/nonexistent/x"), "/nonexistent"),
         (("--repo", "/nonexistent"), "/nonexistent"),
         (("--revision", "no-such-branch"), "no-such-branch"),
         (("--max-turns", "0"), "--max-turns"),
@@ -441,6 +443,7 @@ def test_invalid_options_exit_with_2(desk: Desk, words: tuple[str, ...], says: s
     assert ran.returncode == 2 and "starts with" not in ran.stdout
     assert says in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert desk.hutch("sessions", "list", "--json").stdout == ""
 
 
 # --- the prompt ---

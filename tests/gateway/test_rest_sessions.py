@@ -87,6 +87,28 @@ async def test_an_author_without_an_address_is_refused(api: Api) -> None:
     )
 
 
+async def test_a_persona_a_revision_and_a_script_must_exist_before_a_session_does(
+    api: Api, tmp_path: Path
+) -> None:
+    repo = tmp_path / "repo"
+    make_repository(repo, {"a": "1\n", ".hutch/personas/mine.md": "Be brief.\n"})
+    (tmp_path / "wrong.json").write_text('{"replies": 1}')
+    before = len((await api.get(f"{V1}/sessions")).json()["items"])
+    here = {"repository": str(repo), "prompt": "Say something"}
+    for wrong, told in (
+        ({"persona": "nobody"}, "There is no persona 'nobody'"),
+        ({"revision": "nowhere"}, "has no branch, tag or commit 'nowhere'"),
+        ({"model": f"scripted:{tmp_path}/none.json"}, "There is no cassette"),
+        ({"model": f"scripted:{tmp_path}/wrong.json"}, "is wrong at replies"),
+    ):
+        refused = await api.post(f"{V1}/sessions", json={**here, **wrong})
+        assert (refused.status_code, refused.json()["code"]) == (400, "bad_request"), refused.text
+        assert told in refused.json()["detail"]
+    assert len((await api.get(f"{V1}/sessions")).json()["items"]) == before
+    made = await api.post(f"{V1}/sessions", json={**here, "persona": "mine", "revision": "main"})
+    assert made.status_code == 201, made.text
+
+
 async def test_a_title_may_be_in_any_language(api: Api) -> None:
     title = "Prüfe 日本語 👩\u200d💻\u00a0x"
     made = await api.post(f"{V1}/sessions", json={"delivery": {"title": title}})
@@ -202,7 +224,7 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
         assert "pass-word" not in refused.text
     assert "Known personas: consultant" in (await api.post(f"{V1}/sessions", json={"persona": "x"})).text
     its_own = {"repository": str(tmp_path / "repo"), "persona": "of-the-repository"}
-    assert (await api.post(f"{V1}/sessions", json=its_own)).status_code == 201
+    assert "There is no persona" in (await api.post(f"{V1}/sessions", json=its_own)).text
 
 
 async def test_a_model_without_its_key_is_refused_before_a_session_is_opened(

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from hutch.app import model_selection
-from hutch.app.allowed_repositories import repositories_of
 from hutch.app.file_retention import retention_of
-from hutch.app.session_host import local_host
+from hutch.app.session_host import local_host, services_of
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.legacy_approval_import import import_approvals
 from hutch.flows.os_user import system_user
@@ -43,17 +41,8 @@ async def open_local(loaded: LoadedSettings, *, jobs: int = 1) -> AsyncIterator[
         await import_approvals(log, paths.approvals)
         hosting = local_host(loaded, log, redactor, reserved_for=name, jobs=jobs)
         async with retention_of(loaded, log).removing_old_afterwards(), hosting as host:
-            services = Services(
-                log=log,
-                rows=log,
-                host=host,
-                redactor=redactor,
-                reach=AllowedHosts(lambda address, networks: None),  # a command may reach every host
-                find_repository=repositories_of(loaded).find,
-                check_model=partial(model_selection.check_model, loaded),
-                networks=tuple(loaded.settings.jail.private_networks),
-                personas=paths.personas,
-                reserved_for=name,
-                addresses=host.addresses,
+            reach = AllowedHosts(lambda address, networks: None)  # a command may reach every host
+            services = services_of(
+                loaded, log, host, redactor, reach=reach, reserved_for=name, addresses=host.addresses
             )
             yield Local(loaded, log, services, host, Caller(owner, scopes_of(owner.role), "local", "local"))

@@ -7,15 +7,14 @@ from functools import partial
 from pathlib import Path
 
 from hutch.app import model_selection
-from hutch.app.allowed_repositories import repositories_of, with_fixed_roots
+from hutch.app.allowed_repositories import with_fixed_roots
 from hutch.app.change_context import change_context
 from hutch.app.file_retention import retention_of
 from hutch.app.forge_triggers import triggers_of, webhook_secret
 from hutch.app.forges import reach_of
 from hutch.app.member_network_cap import network_cap
-from hutch.app.session_host import local_host
+from hutch.app.session_host import local_host, services_of
 from hutch.flows.legacy_approval_import import import_approvals
-from hutch.flows.services import Services
 from hutch.flows.session_removal import finish_removals
 from hutch.gateway.context import Server
 from hutch.settings import LoadedSettings
@@ -38,7 +37,6 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, model_selection.redactor(loaded)
-    find, check_model = repositories_of(loaded).find, partial(model_selection.check_model, loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -46,9 +44,8 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         await import_approvals(log, paths.approvals)
-        networks = tuple(loaded.settings.jail.private_networks)
-        reach, cap = reach_of(loaded), network_cap(loaded.settings)
-        services = Services(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
+        network = network_cap(loaded.settings)
+        services = services_of(loaded, log, host, redactor, reach=reach_of(loaded), network_cap=network)
         triggers = triggers_of(loaded, services)
         retention, usage = retention_of(loaded, log), log.usage_projector()
         work = (triggers.run(), retention.run(), usage.run(), finish_removals(services))

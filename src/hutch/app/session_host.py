@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 
 from hutch.agent.session_recorder import Recorder
 from hutch.app import model_selection
+from hutch.app.allowed_repositories import repositories_of
 from hutch.app.change_context import delivery_context
 from hutch.app.forges import forges_of
 from hutch.app.member_network_cap import network_cap
@@ -21,6 +23,7 @@ from hutch.flows.personas import find_persona
 from hutch.flows.run_execution.performer import Performer
 from hutch.flows.run_execution.setup_builder import RunDefaults
 from hutch.flows.run_execution.workspace_preparation import Preparer
+from hutch.flows.services import Services
 from hutch.forge.git_progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.llm.prices import parse_prices
@@ -96,6 +99,21 @@ async def local_host(
     finally:
         await host.close_all()
         await pool.close()
+
+
+def services_of(
+    loaded: LoadedSettings, log: SqlLog, host: LocalHost, redactor: Redactor, **more: Any
+) -> Services:
+    """The services of the flows, for a server or for a command."""
+    more["personas"], more["default_persona"] = loaded.paths.personas, loaded.settings.persona
+    return Services(
+        *(log, log, host, redactor),
+        find_repository=repositories_of(loaded).find,
+        open_repository=workspaces_of(loaded).open_repository,
+        check_model=partial(model_selection.check_model, loaded),
+        networks=tuple(loaded.settings.jail.private_networks),
+        **more,
+    )
 
 
 def _preparer(loaded: LoadedSettings, host: LocalHost) -> Preparer:

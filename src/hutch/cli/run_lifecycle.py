@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hutch import settings
 from hutch.cli import exit_codes
@@ -32,8 +32,10 @@ from hutch.domain.no_model_messages import (
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.handled_signals import TERMINATION_SIGNALS
+from hutch.system.terminal_text import visible
 
 STOP_TIMEOUT_S = 20.0
+WARNING_TIMEOUT_S = 10.0  # git may take long in a large repository
 Where = Literal["anywhere", "here", "server"]
 
 
@@ -98,6 +100,8 @@ def open_and(
 class RunFollower:
     """Follows one run to its end."""
 
+    warns: ClassVar[bool] = True  # about uncommitted files
+
     def __init__(
         self, sessions: SessionClient, session: dict[str, Any], *, leaves: bool = False, as_json: bool
     ) -> None:
@@ -109,7 +113,9 @@ class RunFollower:
         self._after = 0
         self._is_resumed = False
         self._code: int | None = None
-        self._warning: asyncio.Task[str] | None = None
+        self._check: asyncio.Future[None] | None = None
+        self._warning = ""
+        self._show_warning: Callable[[str], None] = lambda warning: None
 
     @property
     def id(self) -> str:
@@ -132,7 +138,7 @@ class RunFollower:
         async with AsyncExitStack() as stack:
             came = stack.enter_context(ended_by(*TERMINATION_SIGNALS))
             view = await self._view()
-            stack.callback(lambda: self._warning and self._warning.cancel())
+            stack.callback(lambda: self._check and self._check.cancel())
             try:
                 has_left = await self._watch(view)
             except BrokenPipeError:  # the reader closed our output
@@ -163,13 +169,21 @@ class RunFollower:
     async def _watch(self, view: JsonView | PlainView) -> bool:
         """Show the run to its end; True when the user left before."""
         if isinstance(view, PlainView) and can_prompt(settings.terminal_type()):
+
+            async def take_and_warn(entry: dict[str, Any]) -> bool:
+                is_last = self._take(entry)
+                await self._warn(entry["event"])
+                return is_last
+
             leaving = "Ctrl-C detaches" if self._leaves else "Ctrl-C stops it"
             attached = AttachPrompt(
-                self.sessions, self.session, after=self._after, until=self._take, leaving=leaving
+                self.sessions, self.session, after=self._after, until=take_and_warn, leaving=leaving
             )
+            self._show_warning = lambda warning: attached.show([Line(visible(warning), lead="warning: ")])
             attached.conversation.transcript.hides = SUMMED_UP
             await attached.run()
             return attached.left
+        self._show_warning = view.warn
         async with (
             stop_when_unread(),
             aclosing(self.sessions.follow(self.id, after=self._after)) as updates,
@@ -180,6 +194,7 @@ class RunFollower:
                 if update.entry is not None:
                     is_last = self._take(update.entry)
                     view.entry(update.entry)
+                    await self._warn(update.entry["event"])
                     self._hint(update.entry["event"])
                     if is_last:
                         break
@@ -189,10 +204,21 @@ class RunFollower:
         """Process an entry; return whether it is the run's last."""
         self._after = entry["seq"]
         self._story.take(entry["event"])
-        if entry["event"]["type"] == "model.replied":
-            self._check_uncommitted()
         self._code = self.awaited.ended(entry["event"])
         return self._code is not None
+
+    async def _warn(self, event: Mapping[str, Any]) -> None:
+        """Warn at the start of the run, before a step of the agent is shown, unless that takes long. The
+        first request to the model, which is made at the same time, does not wait for this."""
+        if event["type"] == "run.started" and self.warns:
+            self._check = asyncio.ensure_future(self._check_uncommitted())
+            await asyncio.wait([self._check], timeout=WARNING_TIMEOUT_S)
+
+    async def _check_uncommitted(self) -> None:
+        with suppress(HutchError):
+            self._warning = await self._uncommitted_warning()
+        if self._warning:
+            self._show_warning(self._warning)
 
     def _hint(self, event: Mapping[str, Any]) -> None:
         """Say where to answer a question, since it cannot be answered here."""
@@ -212,19 +238,15 @@ class RunFollower:
             found = await self.sessions.diff(self.id, story.first, story.last)
             patch, cut = found["patch"], found["cut"]
         await self.sessions.settle(story.run_id)
+        if self._check is not None:
+            await asyncio.wait([self._check], timeout=WARNING_TIMEOUT_S)
         if story.is_complete and not self._leaves:
             await self.sessions.give(self.id, "end", reason="")
-        view.end(story, patch, cut=cut, warnings=await self._warnings())
+        view.end(story, patch, cut=cut, warnings=[self._warning] if self._warning else [])
         if is_offline_script(str(story.started.get("model"))) and not self.names_model:
             is_served = isinstance(self.sessions, ServedSessions)
             raise Unavailable(no_model_on_server_message(BY_OPTION) if is_served else no_model_message())
         return exit_codes.INTERRUPTED if code is None else code
-
-    def _check_uncommitted(self) -> "asyncio.Task[str]":
-        """Start the check once, after the first request to the model: the jail for git would delay that."""
-        if self._warning is None:
-            self._warning = asyncio.ensure_future(self._uncommitted_warning())
-        return self._warning
 
     async def _uncommitted_warning(self) -> str:
         """A warning about uncommitted changes that the run does not include; empty when there are none."""
@@ -239,11 +261,6 @@ class RunFollower:
 
         loaded = settings.load()
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), session["repository"])
-
-    async def _warnings(self) -> list[str]:
-        with suppress(HutchError):
-            return list(filter(None, [await self._check_uncommitted()]))
-        return []
 
     async def _interrupted(self, view: JsonView | PlainView) -> int:
         if self._leaves:

@@ -1,6 +1,7 @@
 """The services that the flows use."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hutch.sessions.interface import SessionHost
 from hutch.store.interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.workspace.admission.repository_access import FoundRepository
+from hutch.workspace.preparation.jailed_repository import JailedRepository
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of the users who could see it
 
@@ -24,6 +26,11 @@ FindRepository = Callable[[Path, bool, bool], FoundRepository]
 CheckModel = Callable[[str, str], None]
 
 
+# Opens a repository of this machine in a jail, read-only; None for a directory without git. The flag is that
+# of `FindRepository`.
+OpenRepository = Callable[[Path, bool], AbstractAsyncContextManager[JailedRepository | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The log, the rows, the session host, the redactor, and the rules for repositories and hosts."""
@@ -34,9 +41,11 @@ class Services:
     redactor: Redactor
     reach: AllowedHosts
     find_repository: FindRepository
+    open_repository: OpenRepository
     check_model: CheckModel
     networks: tuple[str, ...] = ()  # private networks that jails may reach
     personas: Path | None = None  # the directory of the installation's own
+    default_persona: str = ""  # of the settings
     network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow
     reserved_for: str = ""  # the worker of the command that opens sessions here, unless it is a server
     addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials

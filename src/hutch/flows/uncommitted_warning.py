@@ -1,11 +1,10 @@
 """Warns the user about uncommitted files in a repository of this machine."""
 
-import asyncio
 from contextlib import suppress
 
 from hutch.domain.errors import HutchError
 from hutch.forge.forge_selection import COMMAND_LINE, Forges
-from hutch.workspace.preparation.jailed_repository import open_jailed_repository
+from hutch.workspace.preparation.repository_settings import SETTINGS_FILE
 from hutch.workspace.workspaces import Workspaces
 
 MAX_NAMED = 3
@@ -21,16 +20,11 @@ async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repositor
         url = await forges.resolve_url(repository, COMMAND_LINE)
         if url.path is None:
             return ""
-        async with workspaces.repositories.open(url.path, unrestricted=True) as pinned:
-            if pinned.layout is None or pinned.layout.bare:
-                return ""
-            scratch = workspaces.home.data / "empty"  # nothing is ever written to it
-            await asyncio.to_thread(workspaces.home.make)
-            await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
-            async with open_jailed_repository(pinned.layout, scratch) as local:
-                changed = await local.changes()
+        async with workspaces.open_repository(url.path, True) as local:
+            changed = await local.changes() if local is not None and not local.is_bare else []
     if not changed:
         return ""
+    changed.sort(key=lambda path: path != SETTINGS_FILE)  # the most important one first
     named = ", ".join(changed[:MAX_NAMED]) + (", …" if len(changed) > MAX_NAMED else "")
     files, them = (f"{len(changed)} files are", "them") if len(changed) > 1 else ("1 file is", "it")
     return (

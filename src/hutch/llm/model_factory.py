@@ -52,9 +52,7 @@ class Choice:
 def open_model(name: ModelName, access: Access) -> Model:
     """Open a model that retries. This imports the HTTP client."""
     if name.provider == "scripted":
-        file = Path(name.model)
-        file = file.expanduser() if name.model.startswith("~/") else file  # only our own home directory
-        return RetryingModel(ScriptedModel.load(file), access.retry_policy)
+        return RetryingModel(_load_script(name), access.retry_policy)
     base_url = check_access(name, access)
     key = access.key(name.provider) or ""
     return RetryingModel(_open(name, key, base_url, access), access.retry_policy)
@@ -80,9 +78,16 @@ def check_access(name: ModelName, access: Access) -> str:
 
 
 def check_usable(name: ModelName, access: Access) -> None:
-    """The same for any model: a scripted one needs neither key nor address."""
-    if name.provider != "scripted":
+    """The same for any model: a scripted one needs a valid file, and neither key nor address."""
+    if name.provider == "scripted":
+        _load_script(name)
+    else:
         check_access(name, access)
+
+
+def _load_script(name: ModelName) -> ScriptedModel:
+    file = Path(name.model)
+    return ScriptedModel.load(file.expanduser() if name.model.startswith("~/") else file)  # our home only
 
 
 def is_address(text: str) -> bool:

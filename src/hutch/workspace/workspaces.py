@@ -19,6 +19,7 @@ from hutch.workspace.preparation.builder import Complete, prepare, same_record
 from hutch.workspace.preparation.disk_use import disk_bytes, last_used_ms
 from hutch.workspace.preparation.filler import Options
 from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
+from hutch.workspace.preparation.jailed_repository import JailedRepository, open_jailed_repository
 from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home, Record
@@ -118,6 +119,19 @@ class Workspaces:
             self.home, opened, place, self.git, limits=self.snapshot_limits, clean=clean
         ) as workspace:
             yield workspace
+
+    @asynccontextmanager
+    async def open_repository(self, path: Path, unrestricted: bool) -> AsyncIterator[JailedRepository | None]:
+        """Open a repository of this machine in a jail, read-only; None for a directory without git."""
+        async with self.repositories.open(path, unrestricted=unrestricted) as pinned:
+            if pinned.layout is None:
+                yield None
+                return
+            scratch = self.home.data / "empty"  # nothing is ever written to it
+            await asyncio.to_thread(self.home.make)
+            await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
+            async with open_jailed_repository(pinned.layout, scratch) as local:
+                yield local
 
     async def records(self) -> list[Record]:
         return await asyncio.to_thread(self.home.records)

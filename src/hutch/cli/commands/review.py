@@ -104,6 +104,7 @@ async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
 
 class ReviewFollower(RunFollower):
     sessions: LocalSessions
+    warns = False
 
     def __init__(self, sessions: LocalSessions, session: dict[str, Any], *, as_json: bool) -> None:
         super().__init__(sessions, session, as_json=as_json)

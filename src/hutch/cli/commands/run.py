@@ -100,7 +100,7 @@ def run_command(
             author=signature(author_setting()) or "",
             unattended=not server and (as_json or not can_prompt(settings.terminal_type())),
             uncommitted=uncommitted,
-            record=str(record.absolute()) if record else "",
+            record=_recording(record),
         ),
     )
     only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
@@ -114,6 +114,17 @@ def run_command(
 
     where: Where = "server" if server else "here" if only_here else "anywhere"
     return run_session(new, where=where, as_json=as_json, early=early)
+
+
+def _recording(file: Path | None) -> str:
+    """The path of a recording; its directory must exist, so that it can be written."""
+    if file is None:
+        return ""
+    if not file.absolute().parent.is_dir():
+        raise BadRequest(
+            f"There is no directory {str(file.absolute().parent)!r} for the recording. Create it."
+        )
+    return str(file.absolute())
 
 
 def resume_command(

@@ -9,6 +9,7 @@ from typing import Any
 from hutch.cli.render.run_summary import RunSummary
 from hutch.cli.render.terminal_lines import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.transcript import Line, Rendered, Transcript
+from hutch.system.terminal_text import visible
 
 
 class PlainView:
@@ -36,7 +37,10 @@ class PlainView:
         self.show(patch_lines(patch))
         if cut:
             self.show([Line("(the rest of the patch is not shown)", "dim")])
-        self.show(story.lines(patch, warnings=warnings))
+        self.show(story.lines(patch))
+
+    def warn(self, warning: str) -> None:
+        self.show([Line(visible(warning), lead="warning: ")])
 
     def show(self, items: Sequence[Rendered]) -> None:
         lines = self._layout.put(items)
@@ -77,6 +81,9 @@ class JsonView:
         if patch:
             self._print("diff", patch=patch, cut=cut)
         self._print("end", **story.json(patch, warnings=warnings))
+
+    def warn(self, warning: str) -> None:
+        self._print("warning", text=warning)
 
     def interrupted(self, run_id: str) -> None:
         self._print("interrupted", run=run_id)

@@ -102,7 +102,7 @@ class RunSummary:
         spent = {"turns": self.ended.get("turns"), "tokens": tokens}.get(limit)
         return format(2 * (value or spent or self.ended.get("duration_s") or 1), "g")
 
-    def lines(self, patch: str, *, warnings: list[str]) -> list[Line]:
+    def lines(self, patch: str) -> list[Line]:
         """The summary as readable lines."""
         lines = [Line("")]
         if self.outcome != "done":
@@ -113,7 +113,6 @@ class RunSummary:
         if self.tests:
             lines.append(Line(visible(self._tests_line()), lead="tests: "))
         lines += self._delivery_lines(bool(patch))
-        lines += [Line(visible(warning), lead="warning: ") for warning in warnings]
         if self.resume_hint:
             lines.append(Line(visible(self.resume_hint)))
         return [*lines, Line(self._cost_line(), "dim")]

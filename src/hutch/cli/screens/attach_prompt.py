@@ -8,7 +8,7 @@ from typing import Any
 
 from hutch.cli.render.terminal_lines import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
-from hutch.cli.screens.conversation_state import Conversation
+from hutch.cli.screens.conversation_state import Conversation, Until
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.screens.prompt_screen import PromptScreen
 from hutch.cli.screens.typed_line import HELP, TypedInput
@@ -31,7 +31,7 @@ class AttachPrompt:
         session: dict[str, Any],
         *,
         after: int | None = None,
-        until: Callable[[dict[str, Any]], bool] = lambda entry: False,
+        until: Until | None = None,
         leaving: str = "Ctrl-C detaches",
     ) -> None:
         self.left = False
@@ -50,12 +50,12 @@ class AttachPrompt:
         }
         with self._screen.opened(), on_signals(signals):
             purpose = one_line(self.conversation.session["purpose"], 100)
-            self._show([Line(f"session {self.conversation.id}  {purpose}", "dim")])
+            self.show([Line(f"session {self.conversation.id}  {purpose}", "dim")])
             loop.add_reader(0, self._read_keys)
             works = [
                 asyncio.ensure_future(work)
                 for work in (
-                    self.conversation.watch(self._show, self._until),
+                    self.conversation.watch(self.show, self._until),
                     self._run_actions(),
                     self._tick(),
                 )
@@ -73,7 +73,8 @@ class AttachPrompt:
             if isinstance(result, Exception):
                 raise result
 
-    def _show(self, items: list[Rendered]) -> None:
+    def show(self, items: list[Rendered]) -> None:
+        """Show items above the prompt, and the new status."""
         name = short(self.conversation.id)
         self._screen.status = " · ".join((name, self.conversation.status, "/help", self._leaving))
         self._screen.label = self.conversation.label
@@ -83,7 +84,7 @@ class AttachPrompt:
         while True:
             await asyncio.sleep(TICK_INTERVAL_S)
             await self.conversation.refresh()
-            self._show([])
+            self.show([])
 
     def _read_keys(self) -> None:
         data = os.read(0, READ_BYTES)
@@ -92,7 +93,7 @@ class AttachPrompt:
             return
         for action in self._screen.editor.feed(data):
             self._act(action)
-        self._show([])
+        self.show([])
 
     def _act(self, action: Action) -> None:
         match action:
@@ -109,11 +110,11 @@ class AttachPrompt:
             case None:
                 return
             case TypedInput("help"):
-                self._show([Line(line, "dim") for line in HELP])
+                self.show([Line(line, "dim") for line in HELP])
             case TypedInput("leave"):
                 self._leave()
             case TypedInput("unknown"):
-                self._show([Line(str(typed.fields["why"]), "bad")])
+                self.show([Line(str(typed.fields["why"]), "bad")])
             case TypedInput("diff"):
                 self._actions.put_nowait(self._diff())
             case _:
@@ -128,9 +129,9 @@ class AttachPrompt:
         while True:
             action = await self._actions.get()
             try:
-                self._show(await action)
+                self.show(await action)
             except HutchError as error:
-                self._show([Line(str(error), "bad")])
+                self.show([Line(str(error), "bad")])
 
     def _leave(self) -> None:
         self.left = True

@@ -5,7 +5,7 @@ Does no input or output itself: the attach prompt and the full-screen app both u
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -20,6 +20,7 @@ from hutch.system.terminal_text import one_line
 
 EARLIER_LINES = 200  # shown of the history before the user attached
 MAX_ECHO_CHARS = 40
+Until = Callable[[dict[str, Any]], Awaitable[bool]]  # whether this entry is the last to show
 TICKING = ("running", "queued", "starting")  # states that show the time spent in them
 
 
@@ -46,7 +47,7 @@ class Conversation:
     async def watch(
         self,
         show: Callable[[list[Rendered]], None],
-        until: Callable[[dict[str, Any]], bool] = lambda entry: False,
+        until: Until | None = None,
     ) -> None:
         """Call `show` for every update, with an empty list when only the status has changed.
 
@@ -65,7 +66,7 @@ class Conversation:
             async with aclosing(following) as updates:
                 async for update in updates:
                     show(self._take(update))
-                    if update.entry is not None and until(update.entry):
+                    if until is not None and update.entry is not None and await until(update.entry):
                         return
         except HutchError as error:
             self.problem = "no longer followed"

@@ -67,7 +67,7 @@ class JailedRepository:
     def __init__(self, jail: Jail, layout: Layout) -> None:
         self.jail = jail
         self._root = layout.root
-        self._is_bare = layout.bare
+        self.is_bare = layout.bare
         self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
         # Its files are in the named directory, whatever core.worktree says.
         self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
@@ -138,7 +138,7 @@ class JailedRepository:
 
     async def is_uncommitted(self, path: str) -> bool:
         """Whether a file differs from the committed one, or is not committed at all."""
-        if self._is_bare:
+        if self.is_bare:
             return False
         found = await self._run(
             *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching"), "--", path
@@ -156,9 +156,9 @@ class JailedRepository:
             names |= dict.fromkeys(os.fsdecode(path) for path in paths[:max_names])
         return list(names)
 
-    async def read(self, path: str) -> bytes | None:
+    async def read(self, path: str, commit: str = "HEAD") -> bytes | None:
         """A committed file; None if it does not exist or is too large."""
-        shown = await self._run("cat-file", "blob", f"HEAD:{path}")
+        shown = await self._run("cat-file", "blob", f"{commit}:{path}")
         return shown.stdout if shown.exit_code == 0 and not shown.truncated else None
 
     async def check_out(self, directory: str, *, timeout_s: float) -> bool:
