@@ -172,6 +172,11 @@ async def test_a_full_tmpfs_is_blamed_on_the_command_that_filled_it(workspace: P
         assert await hit(FILL_TMP) == TMP
         assert [await hit(command) for command in ("false", "sleep 1; false", "true")] == [None] * 3
         assert await hit("head -c 9 /dev/zero > /tmp/another") == TMP, "it is still full"
+        assert await hit("head -c 9 /dev/zero > /tmp/another; true") == TMP, "although it succeeded"
+        assert await hit("head -c 9 /dev/zero 2>&1 > /tmp/another | cat; true") == TMP
+        assert await hit("rm /tmp/full; echo 'No space left on device'") is None, "it is not full"
+        assert await hit(f"({FILL_TMP}) 2>/dev/null; true") == TMP, "it has filled it"
+        assert await hit("true") is None
         assert await hit(GROW) == GROWTH
         assert await hit("sleep 1; false") is None
         await shells.close()

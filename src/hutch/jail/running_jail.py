@@ -159,7 +159,7 @@ class Jailed:
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
-            limit_hit=hit or self.full_tmpfs(bytes(capture.output("stderr")), exit_.code),
+            limit_hit=hit or self.full_tmpfs(mark, capture),
         )
 
     async def spawn(
@@ -241,9 +241,14 @@ class Jailed:
         command just now."""
         return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
 
-    def full_tmpfs(self, stderr: bytes, exit_code: int | None) -> LimitHit | None:
-        """The limit of a tmpfs that an earlier command has filled, if a failed command reports no space."""
-        return self._meter.full_tmpfs() if exit_code != 0 and NO_SPACE in stderr else None
+    def full_tmpfs(self, since: Mark, capture: Capture) -> LimitHit | None:
+        """The limit of a tmpfs that has become full since the mark, or that was full before if a command
+        reports no space. The command may have succeeded although writes failed."""
+        if hit := self._meter.filled_since(since):
+            return hit
+        hit = self._meter.full_tmpfs()
+        outputs = (bytes(capture.output("stderr")), bytes(capture.output("stdout"))) if hit else ()
+        return hit if any(NO_SPACE in output for output in outputs) else None
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit since the mark, each once; `ended` is a command that has just ended."""

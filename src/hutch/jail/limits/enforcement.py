@@ -135,6 +135,16 @@ class Meter:
         own = [hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause)]
         return next(iter(sorted(own, key=lambda hit: hit.limit in TMPFS.values())), None)
 
+    def filled_since(self, mark: Mark) -> LimitHit | None:
+        """The limit of a tmpfs that has become full since the mark. Lists no processes, so it takes little
+        time."""
+        if self.watch is None:
+            return None
+        inspector = self.watch.inspector
+        inspector.count_full()
+        noted = inspector.hits.noted[mark.hits :]
+        return next((hit for hit, _ in noted if hit.limit in TMPFS.values()), None)
+
     def full_tmpfs(self) -> LimitHit | None:
         """The limit of a tmpfs that is full now."""
         return self.watch.inspector.full_tmpfs() if self.watch is not None else None

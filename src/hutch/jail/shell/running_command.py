@@ -164,14 +164,14 @@ class Job:
         )
 
     def _limit_hit(self, ended: Ended) -> LimitHit | None:
-        """The limit that the command hit. Checked only if it failed, since the check takes time."""
+        """The limit that the command hit. If it succeeded, only a full tmpfs, since the check takes time."""
         if ended.exit_code == 0:
-            return None
+            return self._jail.full_tmpfs(self._mark, self._capture)
         suspect = Suspect(
             self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
         )
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
-        return hit or self._jail.full_tmpfs(bytes(self._capture.output("stderr")), ended.exit_code)
+        return hit or self._jail.full_tmpfs(self._mark, self._capture)
 
     @property
     def _timeout_text(self) -> str:
