@@ -389,6 +389,16 @@ def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> N
     assert (ran.returncode, ran.stderr) == (done_.returncode, done_.stderr)
 
 
+def test_a_wrong_host_is_refused_before_a_client_is_answered(place: Place) -> None:
+    hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    hello += b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+    for host, said in (("http://bad host", "is a URL"), ("10.0.0.1", "that jails may not reach")):
+        argv = [*place.argv(), "--net", host]
+        ran = run(argv, env=place.environment(), input=hello, capture_output=True, timeout=PATIENCE_S)
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert said.encode() in ran.stderr
+
+
 def test_a_directory_without_git_is_served_only_on_request(place: Place) -> None:
     (place.work / ".env").write_text("TOKEN=1")
     done_ = serve_on(place, place.work)

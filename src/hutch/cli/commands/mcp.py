@@ -89,6 +89,10 @@ def serve(
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     options = ServeOptions(workspace, tuple(net or ()), plain, unsafe_workspace)
+    if hosts := _network(loaded, options):
+        from hutch.jail.egress import check_reachable  # before a client is answered
+
+        check_reachable(hosts, loaded.settings.jail.private_networks)
     return asyncio.run(
         _by_pipes(loaded, options, *wire) if wire else _by_http(loaded, options, http or "", no_token)
     )
@@ -146,9 +150,13 @@ async def _receive_first(
     while b"\n" not in received and len(received) <= MAX_BYTES and (data := await inlet.read()):
         received += data
     line, newline, _ = received.partition(b"\n")
-    network = tuple(dict.fromkeys((*loaded.settings.jail.network, *options.network)))
-    text = instructions(str(options.directory.resolve()), WORKSPACE, network)
+    text = instructions(str(options.directory.resolve()), WORKSPACE, _network(loaded, options))
     return received, greet(line, text) if newline else None
+
+
+def _network(loaded: Loaded, options: ServeOptions) -> tuple[str, ...]:
+    """The hosts that commands may reach."""
+    return tuple(dict.fromkeys((*loaded.settings.jail.network, *options.network)))
 
 
 async def _by_http(loaded: Loaded, options: ServeOptions, address: str, no_token: bool) -> int:
