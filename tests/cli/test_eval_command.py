@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hutch.cli import exit_codes
 from tests.agent.run_setups import BROKEN, FIX, call, replies
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, run
@@ -76,6 +77,14 @@ def test_without_a_model_nothing_is_evaluated(tmp_path: Path) -> None:
     assert workspaces(tmp_path) == []
     ran = hutch(tmp_path, "eval", tasks, "--model", "anthropic:claude-sonnet-5-5")
     assert ran.returncode == 4 and "There is no key for anthropic." in ran.stderr
+
+
+def test_a_rejected_key_has_its_own_exit_code(tmp_path: Path) -> None:
+    script = tmp_path / "denied.json"
+    script.write_text(json.dumps({"replies": [{"fault": {"status": 401}, "times": 9}]}))
+    ran = hutch(tmp_path, "eval", "builtin", "--filter", "off-by-one", "--model", f"scripted:{script}")
+    assert ran.returncode == exit_codes.DENIED, ran.stderr
+    assert "refuses with status 401" in ran.stdout + ran.stderr
 
 
 def test_a_task_that_fails_or_breaks_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.domain.errors import BadRequest, Unavailable
+from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.llm.interface import Again, Finish, FromUser, Request
 from hutch.llm.reply import ReplyBuilder
 from hutch.llm.retry import RetryingModel, RetryPolicy
@@ -42,6 +42,17 @@ async def test_the_last_error_names_a_remedy() -> None:
 async def test_a_refused_request_is_not_retried() -> None:
     with pytest.raises(BadRequest, match="status 400"):
         await pieces(RetryingModel(scripted("- fault: {status: 400}\n- text: never"), QUICK))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, Denied), (402, LimitReached), (403, Denied), (404, NotFound), (422, BadRequest)],
+)
+async def test_a_scripted_refusal_is_the_error_that_a_provider_would_cause(
+    status: int, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match=f"refuses with status {status}"):
+        await pieces(RetryingModel(scripted(f"- fault: {{status: {status}}}"), QUICK))
 
 
 async def test_silence_counts_as_broken() -> None:

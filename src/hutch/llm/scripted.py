@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound
 from hutch.llm.call_normalization import CallIds
 from hutch.llm.cassette import Cassette, Reply, When, load_cassette
 from hutch.llm.interface import (
@@ -63,7 +63,7 @@ class ScriptedModel:
             status, wait_s = reply.fault.status, reply.fault.retry_after_s
             if status in TRANSIENT_STATUSES:
                 raise Transient(f"the cassette says {status}", status=status, retry_after_s=wait_s)
-            raise BadRequest(f"The scripted model refuses with status {status}.")
+            raise _refusal(status)
         if reply.fault:
             deltas = deltas[: (len(deltas) + 1) // 2]
         for delta in deltas:
@@ -102,6 +102,19 @@ class ScriptedModel:
             f"{self.name} has no reply for turn {len(turns) + 1}: {why}. Add one to the cassette, "
             f"or use a real model: set a key with `hutch config set-secret`."
         )
+
+
+def _refusal(status: int) -> HutchError:
+    """The same kind of error as a provider's for this status."""
+    text = f"The scripted model refuses with status {status}."
+    match status:
+        case 401 | 403:
+            return Denied(text)
+        case 402:
+            return LimitReached(text, limit="scripted quota")
+        case 404:
+            return NotFound(text)
+    return BadRequest(text)
 
 
 def _holds(when: When, last: FromTool | None) -> bool:

@@ -61,8 +61,8 @@ def eval_command(
 ) -> int:
     """Run a set of tasks, each in its own jail, and grade them with hidden tests.
 
-    Exits with 0 when all tasks pass, with 3 when some do not, with 6 without a model.
-    Ctrl-C keeps the results so far.
+    Exits with 0 when all tasks pass, with 3 when some do not, with 4 when a key is missing or rejected, with
+    6 without a model. Ctrl-C keeps the results so far.
     """
     path = BUILTIN_FILE if file == BUILTIN else Path(file)
     cases = load_cases(path, repos=repos)
@@ -109,6 +109,8 @@ async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Boa
     board.end(interrupted)
     if interrupted:
         return exit_codes.INTERRUPTED
+    if any(result.code == "denied" for result in board.results):  # of the model: a rejected key
+        return exit_codes.DENIED
     return exit_codes.OK if all(result.passed for result in board.results) else exit_codes.NO
 
 

@@ -90,6 +90,7 @@ class Result:
     session_id: str = ""
     tests: tuple[dict[str, Any], ...] = ()
     patch: str = ""
+    code: str = ""  # of the error that ended the run, such as `denied` for a rejected key
 
     @property
     def tokens(self) -> int:
@@ -204,6 +205,7 @@ async def _work(context: EvalContext, case: EvalCase, options: EvalOptions, fold
         session_id=session.id,
         tests=graded.tests,
         patch=shown_patch,
+        code=ended.code,
     )
 
 
