@@ -252,6 +252,19 @@ def test_changes_of_the_current_repository_come_first(proposed: Proposed) -> Non
     everything = desk.hutch("changes", "list", "--all").stdout.splitlines()
     assert [line.split()[0] for line in everything] == [newest["id"], change["id"]]
     assert json.loads(desk.hutch("changes", "show", "last", "--json").stdout)["id"] == change["id"]
+    third = desk.place / "third"
+    make_repository(third, {"a": "1\n"})
+    for command in ("merge", "close", "show", "diff"):
+        wrong = run(
+            [HUTCH, "changes", command, "last"],
+            cwd=third,
+            env=desk.environment(),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert f"There is no change of '{third}'." in wrong.stderr
     elsewhere = run(
         [HUTCH, "changes", "show", "--json"],
         cwd=desk.place,

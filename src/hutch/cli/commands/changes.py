@@ -22,7 +22,7 @@ from hutch.cli.render import change as change_lines
 from hutch.cli.server_requests import Json, report_errors
 from hutch.domain.change import Change
 from hutch.domain.commit_text import DEFAULT_AUTHOR
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
 from hutch.flows import change_feedback, change_merge
 from hutch.flows.change_feedback import ChangeReport
@@ -353,9 +353,18 @@ def _me(loaded: settings.LoadedSettings) -> str:
 
 
 async def _find(rows: Rows, name: str) -> Change:
-    """Find a change by name; `last` is the newest one of the current repository, if that has any."""
-    if name == "last" and (mine := _of_this_repository(await Changes(rows).list(limit=MAX_COUNT))):
+    """Find a change by name; `last` is the newest one of the current repository."""
+    if name != "last":
+        return await Changes(rows).find(name)
+    found = await Changes(rows).list(limit=MAX_COUNT)
+    if mine := _of_this_repository(found):
         return mine[0]
+    here = find_current_repository(Path.cwd())
+    if found and here and (here.root / ".git").is_dir():  # a linked worktree may belong to any repository
+        raise NotFound(
+            f"There is no change of {str(here.root)!r}. `hutch changes list --all` lists those of other "
+            "repositories; name one of them by its id."
+        )
     return await Changes(rows).find(name)
 
 

@@ -50,8 +50,8 @@ def prune_command(
         typer.echo(
             f"{_count(excess.kept)} of idle sessions {'takes' if excess.kept == 1 else 'take'} "
             f"{byte_size(excess.kept_bytes)}, more than sessions.file_retention_bytes ({limit}). Work that "
-            "was not delivered stays. `hutch workspace ls` lists sizes, `hutch diff SESSION` shows the work, "
-            "`hutch workspace rm WORKSPACE` removes it.",
+            "was not delivered stays. `hutch workspace ls` lists sizes; `hutch workspace diff WORKSPACE` "
+            "shows the work of one, and `hutch workspace rm WORKSPACE` removes it.",
             err=True,
         )
 
