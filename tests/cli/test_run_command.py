@@ -449,6 +449,14 @@ def test_invalid_options_exit_with_2(desk: Desk, words: tuple[str, ...], says: s
 # --- the prompt ---
 
 
+def test_the_reason_why_tests_did_not_run_is_in_the_summary_once(desk: Desk) -> None:
+    ran = desk.run(HUTCH_TESTS__COMMAND="python3 -m nosuchmodule")
+    assert ran.returncode == exit_codes.NO, ran.stderr
+    summary = ran.stdout.partition("tests failing: ")[2]
+    assert summary.count("No module named nosuchmodule") == 1, ran.stdout
+    assert "No branch was created because the tests fail. " in summary
+
+
 def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
     fails = {"fault": {"status": 529}}
     told = r"cassette\.json is overloaded \(529\); retrying in 1 s \(attempt 2 of 6\)\."

@@ -70,6 +70,10 @@ class RunSummary:
         return str(self.ended.get("outcome") or "")
 
     @property
+    def _reason(self) -> str:
+        return str(self.ended.get("reason") or "")
+
+    @property
     def is_complete(self) -> bool:
         """Whether the session can end: the run is done, and no work is left to deliver."""
         is_delivered = (self.delivery or {}).get("outcome") != "failed"
@@ -106,11 +110,12 @@ class RunSummary:
         """The summary as readable lines."""
         lines = [Line("")]
         if self.outcome != "done":
-            reason = visible(str(self.ended.get("reason") or ""), lines=True)
-            lines.append(Line(reason, "bad", f"{self.outcome.replace('_', ' ')}: "))
+            lines.append(
+                Line(visible(self._reason, lines=True), "bad", f"{self.outcome.replace('_', ' ')}: ")
+            )
         if self.summary.strip() and self.summary.strip() != self.last_reply.strip():
             lines.append(Line(visible(self.summary.strip(), lines=True)))
-        if self.tests:
+        if self.tests and self._tests_line() != self._reason:  # which is shown above
             lines.append(Line(visible(self._tests_line()), lead="tests: "))
         lines += self._delivery_lines(bool(patch))
         if self.resume_hint:
@@ -143,8 +148,9 @@ class RunSummary:
             rows = delivery_lines(self.run_id, delivery)
             return [Line(visible(text, lines=True), lead=f"{name}: ") for name, text in rows]
         why = " because the tests fail" if self.outcome == "tests_failing" and not self.is_undelivered else ""
-        before = f" {delivery['reason']}" if delivery.get("failing") else ""
-        note = f"No branch was created{why}.{before} The work is in the workspace {self.workspace}:"
+        before = str(delivery["reason"]).removeprefix(self._reason).strip() if delivery.get("failing") else ""
+        parts = (f"No branch was created{why}.", before, f"The work is in the workspace {self.workspace}:")
+        note = " ".join(filter(None, parts))
         review = Line(f"hutch workspace diff {self.workspace} {self.first} {self.last}", lead="review it: ")
         again = [Line(f"hutch changes propose {self.run_id}", lead="deliver anyway: ")]
         if self.is_undelivered and self.outcome in FINAL:
