@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.store.database_file_check import damage_mark
 from hutch.store.schema import REVISIONS
+from hutch.store.statement_cache import COMPILED, DRIVER
 from hutch.store.wal_loss_check import find_missing_frames
 from hutch.system.file_lock import locked
 
@@ -241,7 +242,7 @@ def _make_file(path: Path) -> None:
 
 def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),  # a path may contain ? and #
+        URL.create(DRIVER, database=str(path)),  # a path may contain ? and #
         pool_size=READERS_AND_WRITER,
         max_overflow=MAX_CONCURRENT_EXPORTS,
         isolation_level="AUTOCOMMIT",  # the writer sends BEGIN IMMEDIATE itself; a read is one statement
@@ -256,7 +257,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
         connection.execute(f"PRAGMA journal_size_limit={MAX_IDLE_WAL_BYTES}")
         connection.execute("PRAGMA secure_delete=ON")  # an erased payload leaves no bytes behind
 
-    return engine
+    return engine.execution_options(compiled_cache=COMPILED)
 
 
 def _revision(path: Path, migrations: Migrations) -> str | None:

@@ -7,6 +7,7 @@ run on the driver, which takes a third of the time of SQLAlchemy.
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import BindParameter, Engine, bindparam, delete, select, update
@@ -17,6 +18,7 @@ from hutch.store.hash_chain import GENESIS
 from hutch.store.interface import Head
 from hutch.store.schema import blob_deletions, events, logs, public_keys, statements
 from hutch.store.signed_statements import Statement
+from hutch.store.statement_cache import Dialect
 
 SAVE_WAL_MS = 2000  # to wait for readers, while a server that lost its files shuts down
 
@@ -40,39 +42,63 @@ class LogState:
         return Head(self.session_id, self.seq, self.hash, self.at_ms, self.opened_ms, bool(self.ended))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sql:
+    """The statements, as text for the driver."""
+
+    select_log: str
+    select_unsigned: str
+    insert_log: str
+    update_log: str
+    insert_event: str
+    select_payloads: str
+    erase_event: str
+    insert_statement: str
+    insert_key: str
+    insert_blob_deletion: str
+    select_blob_deletions: str
+    delete_blob_deletion: str
+
+
+@cache
+def _compile_statements() -> _Sql:
+    log_id: BindParameter[int] = bindparam("log_id")
+    seq: BindParameter[int] = bindparam("seq")
+    name: BindParameter[str] = bindparam("name")
+    columns = "seq hash at_ms opened_ms ended signed_seq payload_bytes omitted"
+    changed = columns.replace("opened_ms ", "")
+    here = events.c.log_id == log_id
+    return _Sql(
+        select_log=_compile(select(logs).where(logs.c.session_id == bindparam("session_id"))),
+        select_unsigned=_compile(select(logs.c.session_id).where(logs.c.signed_seq < logs.c.seq)),
+        insert_log=_compile(insert(logs), f"session_id {columns}"),
+        update_log=_compile(update(logs).where(logs.c.id == log_id), changed),
+        insert_event=_compile(insert(events), "log_id seq at_ms type payload_hash hash salt payload"),
+        select_payloads=_compile(
+            select(events.c.seq, events.c.payload_hash, events.c.payload.is_(None)).where(
+                here, events.c.seq.between(bindparam("first"), bindparam("last")), events.c.salt.is_not(None)
+            )
+        ),
+        erase_event=_compile(update(events).where(here, events.c.seq == seq), "salt payload"),
+        insert_statement=_compile(insert(statements), "log_id kind seq hash at_ms reason key signature"),
+        insert_key=_compile(insert(public_keys).on_conflict_do_nothing(), "fingerprint public_key"),
+        insert_blob_deletion=_compile(insert(blob_deletions).on_conflict_do_nothing(), "name"),
+        select_blob_deletions=_compile(select(blob_deletions.c.name)),
+        delete_blob_deletion=_compile(delete(blob_deletions).where(blob_deletions.c.name == name)),
+    )
+
+
+def _compile(statement: Any, columns: str = "") -> str:
+    return str(statement.compile(dialect=Dialect(), column_keys=columns.split() or None))
+
+
 class Transaction:
     """A dedicated connection, used by one thread for one transaction after the other."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._dialect = engine.dialect
+        self._sql = _compile_statements()
         self._connect()
-        sql = self._compile
-        log_id: BindParameter[int] = bindparam("log_id")
-        seq: BindParameter[int] = bindparam("seq")
-        name: BindParameter[str] = bindparam("name")
-        self._select_log = sql(select(logs).where(logs.c.session_id == bindparam("session_id")))
-        self._select_unsigned = sql(select(logs.c.session_id).where(logs.c.signed_seq < logs.c.seq))
-        columns = "seq hash at_ms opened_ms ended signed_seq payload_bytes omitted"
-        self._insert_log = sql(insert(logs), f"session_id {columns}")
-        changed = columns.replace("opened_ms ", "")
-        self._update_log = sql(update(logs).where(logs.c.id == log_id), changed)
-        self._insert_event = sql(insert(events), "log_id seq at_ms type payload_hash hash salt payload")
-        here = events.c.log_id == log_id
-        self._select_payloads = sql(
-            select(events.c.seq, events.c.payload_hash, events.c.payload.is_(None)).where(
-                here, events.c.seq.between(bindparam("first"), bindparam("last")), events.c.salt.is_not(None)
-            )
-        )
-        self._erase_event = sql(update(events).where(here, events.c.seq == seq), "salt payload")
-        self._insert_statement = sql(insert(statements), "log_id kind seq hash at_ms reason key signature")
-        self._insert_key = sql(insert(public_keys).on_conflict_do_nothing(), "fingerprint public_key")
-        self._insert_blob_deletion = sql(insert(blob_deletions).on_conflict_do_nothing(), "name")
-        self._select_blob_deletions = sql(select(blob_deletions.c.name))
-        self._delete_blob_deletion = sql(delete(blob_deletions).where(blob_deletions.c.name == name))
-
-    def _compile(self, statement: Any, columns: str = "") -> str:
-        return str(statement.compile(dialect=self._dialect, column_keys=columns.split() or None))
 
     def _connect(self) -> None:
         self.rows = self._engine.connect()  # the same connection, for infrequent statements
@@ -126,25 +152,25 @@ class Transaction:
         self.forget_blob("")
 
     def log(self, session_id: SessionId) -> LogState | None:
-        row = self._driver.execute(self._select_log, (session_id,)).fetchone()
+        row = self._driver.execute(self._sql.select_log, (session_id,)).fetchone()
         return None if row is None else LogState(*row)
 
     def unsigned(self) -> list[SessionId]:
         """Sessions with events that no signature covers yet."""
-        return [SessionId(row[0]) for row in self._driver.execute(self._select_unsigned)]
+        return [SessionId(row[0]) for row in self._driver.execute(self._sql.select_unsigned)]
 
     def open_log(self, session_id: SessionId, now_ms: int) -> LogState:
         values = (session_id, 0, GENESIS, now_ms, now_ms, False, 0, 0, "")
-        log_id = self._driver.execute(self._insert_log, values).lastrowid
+        log_id = self._driver.execute(self._sql.insert_log, values).lastrowid
         assert log_id is not None
         return LogState(log_id, *values)
 
     def save_log(self, log: LogState) -> None:
         values = (log.seq, log.hash, log.at_ms, log.ended, log.signed_seq, log.payload_bytes, log.omitted)
-        self._driver.execute(self._update_log, (*values, log.id))
+        self._driver.execute(self._sql.update_log, (*values, log.id))
 
     def add_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._driver.executemany(self._insert_event, rows)
+        self._driver.executemany(self._sql.insert_event, rows)
 
     def add_statement(self, log_id: int, statement: Statement) -> None:
         values = (
@@ -157,24 +183,24 @@ class Transaction:
             statement.key,
             statement.signature,
         )
-        self._driver.execute(self._insert_statement, values)
+        self._driver.execute(self._sql.insert_statement, values)
 
     def add_key(self, fingerprint: str, public_key: bytes) -> None:
-        self._driver.execute(self._insert_key, (fingerprint, public_key))
+        self._driver.execute(self._sql.insert_key, (fingerprint, public_key))
 
     def payloads(self, log_id: int, first: int, last: int) -> list[tuple[int, str, bool]]:
         """Seq, payload hash, and whether it lies in a blob, of each payload not erased in this range."""
-        return self._driver.execute(self._select_payloads, (log_id, first, last)).fetchall()
+        return self._driver.execute(self._sql.select_payloads, (log_id, first, last)).fetchall()
 
     def erase_payload(self, log_id: int, seq: int) -> None:
-        self._driver.execute(self._erase_event, (None, None, log_id, seq))
+        self._driver.execute(self._sql.erase_event, (None, None, log_id, seq))
 
     def doom_blob(self, name: str) -> None:
         """Mark a blob for deletion after this transaction is durable."""
-        self._driver.execute(self._insert_blob_deletion, (name,))
+        self._driver.execute(self._sql.insert_blob_deletion, (name,))
 
     def blob_deletions(self) -> list[str]:
-        return [row[0] for row in self._driver.execute(self._select_blob_deletions)]
+        return [row[0] for row in self._driver.execute(self._sql.select_blob_deletions)]
 
     def forget_blob(self, name: str) -> None:
-        self._driver.execute(self._delete_blob_deletion, (name,))
+        self._driver.execute(self._sql.delete_blob_deletion, (name,))
