@@ -4,6 +4,7 @@ It loads Hutch, then forks once for each request that comes over the socket. A c
 place that the request describes, and runs the command as Python would have run it.
 """
 
+import asyncio
 import atexit
 import contextlib
 import fcntl
@@ -16,19 +17,21 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import termios
 import threading
 import types
 from pathlib import Path
 from typing import Any
 
-LATE = (
+LATE = (  # loaded when they are needed
+    *("alembic.config", "anyio._backends._asyncio", "httpcore2"),
     *(
-        "alembic.config",
         "hutch.flows.uncommitted_warning",
         "hutch.cli.commands.changes",
         "hutch.cli.commands.eval",
         "hutch.cli.commands.review",
+        "hutch.cli.commands.session_shell",
     ),
     *("hutch.cli.local_session_client", "hutch.cli.run_lifecycle", "hutch.cli.screens.app"),
     *(
@@ -52,9 +55,19 @@ def _load() -> None:
         *LATE,
     ):
         importlib.import_module(module)
+    asyncio.run(_compile_statements())
     assert threading.active_count() == 1, "a process with threads cannot be forked"
     gc.collect()
     gc.freeze()
+
+
+async def _compile_statements() -> None:
+    """Open a log. Its statements are compiled now, and need not be in each child."""
+    from hutch.store.event_log import open_log
+
+    with tempfile.TemporaryDirectory() as place:
+        async with open_log(Path(place, "hutch.db"), Path(place, "blobs"), Path(place, "signing.pem")):
+            pass
 
 
 def _serve(door: socket.socket) -> dict[str, Any] | None:
