@@ -33,6 +33,7 @@ from tests.schema import place_database
 PATIENCE_S = DEADLINE_S
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default one reads all certificates of the world
 V1 = "/api/v1"
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.04, 0.2
 
 
 class Api(httpx.AsyncClient):
@@ -101,11 +102,15 @@ class Api(httpx.AsyncClient):
 
 
 async def eventually(look: Callable[[], Awaitable[Any]]) -> Any:
-    """What a look finds, once it finds something."""
-    until = time.monotonic() + PATIENCE_S
+    """What a look finds, once it finds something.
+
+    A look by HTTP takes processor time from what it waits for, so they become rarer.
+    """
+    until, pause_s = time.monotonic() + PATIENCE_S, FIRST_PAUSE_S
     while not (found := await look()):
         assert time.monotonic() < until, "it never came to be so"
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.25, MAX_PAUSE_S)
     return found
 
 
