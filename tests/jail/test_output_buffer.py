@@ -11,6 +11,7 @@ from hutch.jail.output_buffer import CONTEXT_BYTES, StreamBuffer, StreamOutput
 
 VALUE = "Zq7vaultvalue93kxlPmw0TtRest"
 SPACED = "my spaced vault value of words"
+ENDS = 60  # characters: the first or last line of a key, and more
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "QUJDREVGR0hJSktMTU5P\n" * 40 + "-----END PRIVATE KEY-----\n"
 REDACTOR = Redactor([VALUE, SPACED])
 
@@ -50,12 +51,21 @@ def test_context_at_the_cut_is_the_omitted_output(more: int, chunk: int) -> None
     assert (len(output.after_head), len(output.before_tail)) == (around, around)
 
 
+def cuts(secret: str, step: int) -> list[int]:
+    """Every place in a secret, but of a long one, whose lines are equal, only each `step`th in the middle."""
+    if len(secret) < 3 * ENDS:
+        return list(range(len(secret)))
+    return [*range(ENDS), *range(ENDS, len(secret) - ENDS, step), *range(len(secret) - ENDS, len(secret))]
+
+
+# 17 has no divisor in common with the 21 characters of a line, so each of its columns is met.
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "secret", [VALUE, f"{SPACED} ", f"sk-ant-{'K3y' * 12} ", KEY, f"\x1b[1m{VALUE[:9]}\r{VALUE[9:]}"]
 )
-def test_no_part_of_a_secret_is_visible_wherever_output_is_cut(secret: str) -> None:
+def test_no_part_of_a_secret_is_visible_wherever_output_is_cut(secret: str, step: int) -> None:
     whole = (secret * (400_000 // len(secret))).encode()
-    for half in range(2000, 2000 + len(secret)):
+    for half in (2000 + at for at in cuts(secret, step)):
         shown = buffer([whole], 2 * half).render(clean)
         head, note, tail = shown.partition(f"\n[... {len(whole) - 2 * half} bytes omitted ...]\n")
         assert note, half

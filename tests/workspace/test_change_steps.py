@@ -18,7 +18,7 @@ from hutch.domain.errors import Conflict, HutchError
 from hutch.workspace.files.syscalls import Syscalls
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
-ROUNDS = 1500
+ROUNDS = [500, pytest.param(5000, marks=pytest.mark.soak)]
 
 
 @pytest.fixture
@@ -67,8 +67,9 @@ def test_plain_open_is_led_outside(tree: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("what", ["directory", "file"])
-def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what: str) -> None:
+def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what: str, rounds: int) -> None:
     outside = tree.parent / "outside"
     (outside / "deep").mkdir()
     for name in ("c", "new", "victim", "deep/d"):
@@ -77,9 +78,9 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
     files = opened(tree)
     target = outside if what == "directory" else outside / "c"
     done = failed = 0
-    with swapping(tree, "src" if what == "directory" else "src/c", target) as rounds:
+    with swapping(tree, "src" if what == "directory" else "src/c", target) as swapped:
         number = 0
-        while number < ROUNDS or rounds() < ROUNDS or min(done, failed) < 100:
+        while number < rounds or swapped() < rounds or min(done, failed) < 100:
             number += 1
             for work in (
                 lambda number=number: files.write("src/c", b"%d" % number),
