@@ -25,7 +25,7 @@ from tests.cli.upping import Home
 from tests.forked import HUTCH, run
 from tests.gateway.api import PATIENCE_S, V1, cassette
 
-FEW, MANY = 3, 200
+FEW, MANY = 2, 200
 MARKER = "quillwort"  # stands in everything of the session that others must not see
 DOCUMENT = Path(__file__).parents[2] / "docs/openapi.json"
 CHECKS = [
