@@ -17,6 +17,7 @@ from joserfc.jwk import RSAKey
 
 from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
 from hutch.forge.gh import GITHUB
+from hutch.system.trusted_certificates import trusted_certificates
 
 EXPIRY_MARGIN_S = 300  # a token is renewed this long before it expires
 JWT_LIFETIME_S = 540  # GitHub refuses JWTs that are valid for more than ten minutes
@@ -66,13 +67,14 @@ class GitHubApp:
             ) from None
 
     async def _request(self, method: str, path: str, full_name: str) -> dict[str, Any]:
-        transport = httpx2.AsyncHTTPTransport(uds=self.socket) if self.socket else None
+        tls = trusted_certificates()
+        transport = httpx2.AsyncHTTPTransport(uds=self.socket, verify=tls) if self.socket else None
         scheme = "http" if self.socket else "https"
         base = f"{scheme}://api.github.com" if self.host == GITHUB else f"{scheme}://{self.host}/api/v3"
         headers = {"Authorization": f"Bearer {self.sign_jwt()}", "Accept": "application/vnd.github+json"}
         try:
             async with httpx2.AsyncClient(
-                transport=transport, timeout=TIMEOUT_S, follow_redirects=False
+                transport=transport, timeout=TIMEOUT_S, follow_redirects=False, verify=tls
             ) as client:
                 response = await client.request(method, base + path, headers=headers)
                 content = response.json()

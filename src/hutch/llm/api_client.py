@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from functools import cache
 from typing import Any
 
 import httpx2
@@ -15,6 +13,7 @@ from hutch.domain.errors import Unavailable
 from hutch.llm.json_fields import as_json
 from hutch.llm.provider_account import Account
 from hutch.llm.reply_limits import MAX_EVENT_BYTES, REPORTED
+from hutch.system.trusted_certificates import trusted_certificates
 
 CONNECT_TIMEOUT_S = 15.0
 READ_TIMEOUT_S = 600.0  # a last resort: `retry` bounds the silence in a stream
@@ -35,12 +34,6 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
-@cache
-def trusted() -> ssl.SSLContext:
-    """The trusted certificates. Loading them is slow, so they are loaded once."""
-    return httpx2.create_ssl_context()
-
-
 class ApiClient:
     """Sends requests to one account. It retries nothing and follows no redirect, which would send the key
     to another host."""
@@ -55,7 +48,7 @@ class ApiClient:
                 **headers,
             },
             timeout=httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
-            verify=trusted(),
+            verify=trusted_certificates(),
         )
 
     async def get(self, path: str) -> Any:

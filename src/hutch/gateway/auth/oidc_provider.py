@@ -19,6 +19,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from hutch.domain.errors import Denied, Unavailable
+from hutch.system.trusted_certificates import trusted_certificates
 
 MAX_BYTES = 512 * 1024
 TIMEOUT_S = 10.0
@@ -53,7 +54,7 @@ class Provider:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
-        self._http = httpx2.AsyncClient(timeout=TIMEOUT_S)
+        self._http = httpx2.AsyncClient(timeout=TIMEOUT_S, verify=trusted_certificates())
         self.timeout_s = TIMEOUT_S
         self.new_keys_interval_s = NEW_KEYS_INTERVAL_S
         self._lock = asyncio.Lock()
