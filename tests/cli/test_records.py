@@ -325,3 +325,53 @@ def test_a_log_that_events_were_deleted_from_is_shown_with_a_warning_and_saved(t
         assert saved.returncode == 3 and "damaged" in saved.stderr and "Traceback" not in saved.stderr
         verified = hutch(tmp_path, "verify", "left.zip")
         assert verified.returncode == 3 and verified.stdout.startswith("BAD: ")
+
+
+def seqs(done: subprocess.CompletedProcess[str]) -> list[int]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)["seq"] for line in done.stdout.splitlines()]
+
+
+def test_the_log_is_searched_by_text_kind_author_and_time(tmp_path: Path) -> None:
+    by_user = MessageSent(author="user", text="a RED door", by="usr_x")
+    session = record(tmp_path, said("Red fox"), by_user, said("blue"), ENDED)
+
+    def found(*options: str) -> list[int]:
+        return seqs(hutch(tmp_path, "log", session, "--json", *options))
+
+    assert found("--grep", "red") == [2, 3]
+    assert found("--grep", "red", "--newest-first") == [3, 2]
+    assert found("-n", "1", "-r") == [5]
+    assert found("--kind", "session.") == found("--kind", "session") == [1, 5]
+    assert found("--kind", "session.ended", "--kind", "message.sent") == [2, 3, 4, 5]
+    assert found("--by", "agent") == [2, 4]
+    assert found("--by", "agent", "--grep", "red", "--since", "1h") == [2]
+    assert found("--after", "2", "--grep", "red") == found("-r", "--after", "2", "--grep", "red") == [3]
+    assert found("--until", "2020-01-01") == []
+    assert found("--follow", "--grep", "RED", "--limit", "2") == [2, 3]
+    lines = hutch(tmp_path, "log", session, "--grep", "fox").stdout.splitlines()
+    assert len(lines) == 1 and "Red fox" in lines[0]
+    nothing = hutch(tmp_path, "log", session, "--grep", "green")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "No event matches.\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--kind", "comand"], "There are no events of the kind 'comand'"),
+        (["--by", "nobody"], "There is no user 'nobody'"),
+        (["--since", "7"], "'7' is not a time"),
+        (["--until", "tomorrow"], "'tomorrow' is not a time"),
+        (["--follow", "-r"], "--follow shows the oldest event first"),
+    ],
+)
+def test_a_mistyped_search_is_refused(tmp_path: Path, options: list[str], complaint: str) -> None:
+    refused = hutch(tmp_path, "log", record(tmp_path, ENDED), *options)
+    assert refused.returncode == 2
+    assert complaint in refused.stderr
+
+
+def test_a_search_needs_a_session(tmp_path: Path) -> None:
+    refused = hutch(tmp_path, "log", "--grep", "x")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Name a session" in refused.stderr

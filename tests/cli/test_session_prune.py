@@ -91,6 +91,7 @@ def test_all_unused_workspaces_are_removed_at_once(desk: Desk) -> None:
         ["mine", "--older-than", "7d"],
         ["--all", "--older-than", "soon"],
         ["--all", "--older-than", ""],
+        ["--all", "--older-than", "7"],
     ):
         assert desk.hutch("workspace", "rm", *words).returncode == exit_codes.BAD_REQUEST
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.audience import WHOLE
+from hutch.domain.audience import OWNER_SIDE, PUBLIC, WHOLE, Reader
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
+from hutch.domain.event_query import EventQuery
 from hutch.domain.events import (
     Entry,
     ErasedEvent,
@@ -20,7 +21,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
-from hutch.store.interface import EventLog
+from hutch.store.interface import EventLog, SearchResult
 from hutch.store.signed_statements import is_signed_by
 from tests.deadline import DEADLINE_S
 
@@ -406,3 +407,86 @@ async def test_what_is_written_stays_so_whatever_a_listener_does(log: EventLog) 
     session_id = new_session_id()
     assert (await log.append(session_id, [SessionOpened(purpose="x")])).seq == 1
     assert heard == [session_id]
+
+
+async def matches(
+    log: EventLog, session_id: SessionId, query: EventQuery, reader: Reader = WHOLE, **how: Any
+) -> tuple[list[int], int]:
+    """The numbers of all entries that match, and in how many pages they came."""
+    found, pages, after = [], 0, None
+    while True:
+        page = await log.search(session_id, query, reader, after=after, **how)
+        found += [entry.seq for entry in page.entries]
+        pages, after = pages + 1, page.next
+        if after is None:
+            return found, pages
+
+
+async def test_a_search_finds_text_kinds_and_authors_in_both_orders(log: EventLog) -> None:
+    session_id = await opened(
+        log, said("Red fox"), said("blue"), said("a red door"), said("x" * 20_000 + "RED")
+    )
+    red = EventQuery("red")
+    assert await matches(log, session_id, red) == ([2, 4, 5], 1)
+    assert await matches(log, session_id, red, newest_first=True) == ([5, 4, 2], 1)
+    assert (await matches(log, session_id, red, limit=1))[0] == [2, 4, 5]
+    assert (await matches(log, session_id, red, limit=1, newest_first=True))[0] == [5, 4, 2]
+    assert (await matches(log, session_id, EventQuery(kinds=("session.",))))[0] == [1]
+    assert (await matches(log, session_id, EventQuery("red", authors={"agent"})))[0] == [2, 4, 5]
+    assert (await matches(log, session_id, EventQuery("red", authors={"hutch"})))[0] == []
+
+
+async def test_a_search_by_time_includes_both_moments(log: EventLog) -> None:
+    session_id = await opened(log)
+    for text in ("one", "two", "three"):
+        await log.append(session_id, [said(text)])
+        await asyncio.sleep(0.003)
+    times = [entry.at_ms for entry in await log.read(session_id)]
+    found = await matches(log, session_id, EventQuery(since_ms=times[2], until_ms=times[2]))
+    assert found[0] == [seq for seq, at_ms in enumerate(times, 1) if at_ms == times[2]]
+    assert (await matches(log, session_id, EventQuery(since_ms=times[-1] + 1)))[0] == []
+    assert (await matches(log, session_id, EventQuery(until_ms=times[0] - 1)))[0] == []
+
+
+async def test_a_search_examines_a_long_log_in_parts(log: EventLog) -> None:
+    session_id = await opened(log, said("first"))
+    for _ in range(3):
+        await log.append(session_id, [said("x")] * 5000)
+    assert await matches(log, session_id, EventQuery("first")) == ([2], 2)
+    assert await matches(log, session_id, EventQuery("first"), newest_first=True) == ([2], 2)
+    heavy = await opened(log, *[said("y" * 1_500_000)] * 6, said("last"))
+    assert await matches(log, heavy, EventQuery("last")) == ([8], 3)
+
+
+async def test_a_search_does_not_depend_on_events_that_its_reader_may_not_see(log: EventLog) -> None:
+    """Not even its pages do: for a word in a private note they are as for a word that is nowhere."""
+    notes = [
+        MessageSent(author="user", text=f"note {number} " + "n" * 900_000, audience=OWNER_SIDE)
+        for number in range(6)
+    ]
+    session_id = await opened(log, said("public"), *notes, said("public"))
+
+    async def pages(text: str, **how: Any) -> list[object]:
+        found, after = [], None
+        while True:
+            page = await log.search(session_id, EventQuery(text), PUBLIC, after=after, **how)
+            found.append(page)
+            if (after := page.next) is None:
+                return found
+
+    for how in ({}, {"newest_first": True}, {"limit": 1}):
+        assert await pages("note", **how) == await pages("absent", **how) == [SearchResult([], None)]
+        assert (await matches(log, session_id, EventQuery("public"), PUBLIC, **how))[1] <= 3
+    assert (await matches(log, session_id, EventQuery("note 3"), Reader("usr_x", owner_side=True)))[0] == [6]
+    assert (await matches(log, session_id, EventQuery(kinds=("message.",)), PUBLIC))[0] == [2, 9]
+
+
+async def test_a_search_finds_nothing_erased(log: EventLog) -> None:
+    session_id = await opened(log, said("secret"), said("z" * 20_000 + "secret"), said("no secret"))
+    await log.erase(session_id, [2, 3], reason="secret")
+    assert (await matches(log, session_id, EventQuery("secret")))[0] == [4]
+
+
+async def test_a_search_in_an_unknown_session_is_refused(log: EventLog) -> None:
+    with pytest.raises(NotFound):
+        await log.search(new_session_id(), EventQuery("x"), WHOLE)

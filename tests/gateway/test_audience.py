@@ -45,6 +45,9 @@ EVENTS = """subscription($id: ID!, $after: BigInt) { events(sessionId: $id, afte
 PAGE = """query($id: ID!, $after: BigInt!) { session(id: $id) {
   purpose head { seq } events(after: $after, first: 200) { seq type event } } }"""
 
+SEARCH = """query($id: ID!, $text: String!) { session(id: $id) {
+  searchEvents(text: $text, first: 100) { items { seq type event } next } } }"""
+
 
 @dataclass
 class Scene:
@@ -160,6 +163,27 @@ async def by_mcp(api: Api, id: str, after: int) -> str:
         return repr(refusal)
 
 
+async def by_search(api: Api, id: str, after: int) -> str:
+    """A search for each word, and for everything."""
+    path, text = f"{V1}/sessions/{id}/events/search", ""
+    for word in ("", "seen-by", LAST):
+        for order in ("oldest", "newest"):
+            cursor: dict[str, int] = {}
+            while True:
+                query = {"text": word, "order": order, "limit": 2, **cursor}
+                answered = await api.get(path, params=query)
+                text += answered.text
+                if answered.status_code != 200 or answered.json()["next"] is None:
+                    break
+                cursor = {"cursor": answered.json()["next"]}
+    return text
+
+
+async def by_graphql_search(api: Api, id: str, after: int) -> str:
+    query = {"query": SEARCH, "variables": {"id": id, "text": ""}}
+    return (await api.post(graphs.URL, json=query)).text
+
+
 async def by_record(api: Api, id: str, after: int) -> str:
     exported = await api.get(f"{V1}/sessions/{id}/record")
     if exported.status_code != 200:
@@ -200,6 +224,8 @@ EXITS: tuple[Exit, ...] = (
     by_graphql,
     by_subscription,
     by_mcp,
+    by_search,
+    by_graphql_search,
     by_record,
 )
 
@@ -221,6 +247,41 @@ async def test_every_caller_sees_what_is_for_them_and_nothing_else(scene: Scene,
 async def test_nothing_beside_the_log_repeats_a_private_entry(scene: Scene) -> None:
     for name, api in scene.callers.items():
         assert words_in(await by_everything_else(api, scene.session_id, 0)) == set(), name
+
+
+async def test_a_search_tells_nothing_of_a_private_entry(scene: Scene) -> None:
+    """For a word in one, every answer is the same as for a word that is nowhere."""
+    path = f"{V1}/sessions/{scene.session_id}/events/search"
+    filters: list[dict[str, Any]] = [
+        {},
+        {"kind": "message."},
+        {"limit": 1},
+        {"order": "newest", "limit": 1},
+        {"since": "1d"},
+        {"cursor": scene.first + 1},
+    ]
+    for name in ("member", "candidate", "observer"):
+        api = scene.callers[name]
+        for more in filters:
+            private, absent = [
+                (await api.get(path, params={"text": text, **more})).json() for text in (OWNERS, OWNERS[::-1])
+            ]
+            assert private == absent == {"items": [], "next": None}, (name, more)
+        asked = {"query": SEARCH, "variables": {"id": scene.session_id, "text": OWNERS}}
+        found = (await api.post(graphs.URL, json=asked)).json()
+        assert found["data"]["session"]["searchEvents"] == {"items": [], "next": None}
+
+
+async def test_a_search_names_no_users_to_those_who_may_not_list_them(scene: Scene) -> None:
+    path = f"{V1}/sessions/{scene.session_id}/events/search"
+    for known in ("stranger", "no-such-user"):
+        answered = await scene.callers["candidate"].get(path, params={"by": known})
+        assert (answered.status_code, answered.json()) == (200, {"items": [], "next": None})
+    owner = scene.callers["an owner of the installation"]
+    assert (await owner.get(path, params={"by": "no-such-user"})).status_code == 404
+    assert (await owner.get(path, params={"by": "ada", "kind": "session.opened"})).json()["items"][0][
+        "seq"
+    ] == 1
 
 
 async def test_a_withheld_entry_keeps_its_number_its_time_its_type_and_its_link(scene: Scene) -> None:

@@ -11,6 +11,7 @@ LATE = {
         "hutch.cli.completion_candidates",
         "hutch.cli.remote_completion",
     ): "only a login elsewhere needs a client",
+    ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",

@@ -14,13 +14,13 @@ from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.domain.known_secret_names import SECRETS
 from hutch.settings import find_paths, named_server
-from hutch.store.read_only_queries import newest_logs, newest_sessions
+from hutch.store.read_only_queries import newest_logs, newest_sessions, user_names
 from hutch.system.terminal_text import one_line
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
 FILES: Candidates = [(":files", "")]  # the shell completes file names itself
-MAX_SESSIONS = 50
+MAX_SESSIONS, MAX_USERS = 50, 200
 TIMEOUT_S = 0.5
 
 
@@ -129,6 +129,20 @@ def _known_secrets() -> Candidates:
     return [(name, "") for name in SECRETS]
 
 
+def _kinds() -> Candidates:
+    """The types of events, and their groups."""
+    from hutch.domain.events import EVENT_TYPES
+
+    groups = dict.fromkeys(f"{name.partition('.')[0]}." for name in EVENT_TYPES)
+    return [(name, "") for name in sorted([*groups, *EVENT_TYPES])]
+
+
+def _authors() -> Candidates:
+    """The users of this installation, the agent and Hutch itself."""
+    names = user_names(find_paths().database, MAX_USERS, within_s=TIMEOUT_S)
+    return [("agent", "The agent."), ("hutch", "Hutch itself."), *((name, "") for name in names)]
+
+
 def _commands() -> Candidates:
     return [(command.name, command.help) for command in COMMANDS]
 
@@ -142,6 +156,8 @@ VALUES: dict[str, Callable[[], Candidates]] = {
     "NAME": _secrets,
     "SECRET": _known_secrets,
     "COMMAND": _commands,
+    "KIND": _kinds,
+    "AUTHOR": _authors,
     **dict.fromkeys(("FILE", "DIR", "RECORD"), _files),
 }
 OF_SERVER: dict[str, Callable[[], Candidates]] = dict.fromkeys(("SESSION", "SESSION..."), _sessions_of_server)

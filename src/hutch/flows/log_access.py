@@ -5,14 +5,22 @@ kind of reader the caller is, and `domain.audience.filter_entry` filters the ent
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.audience import Reader, VisibleEntry, filter_entry
+from hutch.domain.author import AGENT, HUTCH
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.event_query import MAX_VALUES, parse_query
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
 from hutch.flows.services import Services
 from hutch.flows.sessions import allowed, reader_of
+from hutch.store.interface import SearchResult
+from hutch.store.table_access import Rows
+from hutch.store.users import Users
+from hutch.system.clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,63 @@ async def read_page(
     if more and len(entries) == limit:
         more = entries[-1].seq < (await services.log.head(session_id)).seq
     return EntryPage(session, [filter_entry(entry, reader) for entry in entries], more)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search in a log, as a caller writes it; see `domain.event_query`."""
+
+    text: str = ""
+    kinds: Sequence[str] = ()
+    by: Sequence[str] = ()  # names or ids of users, `agent`, `hutch`
+    since: str = ""
+    until: str = ""
+    newest_first: bool = False
+
+
+async def search_events(
+    services: Services,
+    who: Caller,
+    session: Session | str,
+    search: Search,
+    *,
+    after: int | None = None,
+    limit: int = 100,
+) -> SearchResult:
+    """The next entries that match, for a caller who may see the session."""
+    found, reader = await _with_reader(services, who, session)
+    query = parse_query(
+        text=search.text,
+        kinds=search.kinds,
+        authors=await find_authors(services.rows, search.by, lenient=not who.is_owner) if search.by else None,
+        since=search.since,
+        until=search.until,
+        now_ms=wall_ms(),
+    )
+    return await services.log.search(
+        found.id, query, reader, after=after, limit=limit, newest_first=search.newest_first
+    )
+
+
+async def find_authors(rows: Rows, names: Sequence[str], *, lenient: bool = False) -> frozenset[str]:
+    """The authors that these names mean: ids of users, `agent`, `hutch`.
+
+    Refuses an unknown name, unless `lenient`: then it matches no event, as the name of a user who wrote none
+    does. Callers who may not list the users learn no names from it.
+    """
+    if len(names) > MAX_VALUES:
+        raise BadRequest(f"A search has at most {MAX_VALUES} authors.")
+    authors: set[str] = set()
+    for name in names:
+        if name in (AGENT, HUTCH):
+            authors.add(name)
+            continue
+        try:
+            authors.add((await Users(rows).find(name)).id)
+        except NotFound:
+            if not lenient:
+                raise
+    return frozenset(authors)
 
 
 async def _with_reader(services: Services, who: Caller, session: Session | str) -> tuple[Session, Reader]:

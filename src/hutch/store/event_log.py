@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from hutch.domain.audience import Reader
 from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.event_query import EventQuery
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, ensure_ids_above
 from hutch.store import schema
@@ -28,7 +29,7 @@ from hutch.store.database import (
 )
 from hutch.store.database_file_check import DatabaseFiles
 from hutch.store.head_signing import Notary
-from hutch.store.interface import Evidence, Head, Listener
+from hutch.store.interface import Evidence, Head, Listener, SearchResult
 from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_reader import (
@@ -40,6 +41,7 @@ from hutch.store.log_reader import (
     session_not_found,
     to_head,
 )
+from hutch.store.log_search import search_log
 from hutch.store.log_writer import Writer
 from hutch.store.notifier import Notifier
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
@@ -53,6 +55,7 @@ from hutch.store.usage_totals import UsageProjection, erase_usage
 
 PAGE_EVENTS = 500
 MAX_CONCURRENT_READS = 4
+MAX_CONCURRENT_SEARCHES = 2  # so that other readers do not wait for them
 MAX_REASON_CHARS = 1000
 MAX_SEQ = 2**63 - 1
 
@@ -131,6 +134,7 @@ class SqlLog:
         self._writer = Writer(
             transaction, path, blobs, self._notary, self._notifier.notify, log_bytes, self.database_files
         )
+        self._searches = asyncio.Semaphore(MAX_CONCURRENT_SEARCHES)
         self._exports = asyncio.Semaphore(MAX_CONCURRENT_EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -176,6 +180,22 @@ class SqlLog:
         return await self._read(
             lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
         )
+
+    async def search(
+        self,
+        session_id: SessionId,
+        query: EventQuery,
+        reader: Reader,
+        *,
+        after: int | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> SearchResult:
+        search = partial(search_log, after=after, limit=limit, newest_first=newest_first)
+        async with self._searches:
+            return await self._read(
+                lambda connection: search(connection, self._blobs, session_id, query, reader)
+            )
 
     async def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
         head = await self.head(session_id)

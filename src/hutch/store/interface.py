@@ -7,8 +7,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from hutch.domain.audience import Reader
+from hutch.domain.audience import Reader, VisibleEntry
 from hutch.domain.errors import Conflict
+from hutch.domain.event_query import EventQuery
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import Record
@@ -25,6 +26,15 @@ class Head:
     at_ms: int
     opened_ms: int
     ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Entries that match, in the order of the search; `next`: the last event that was examined, None when
+    all were."""
+
+    entries: list[VisibleEntry]
+    next: int | None
 
 
 class ErasedMeanwhile(Conflict):
@@ -94,6 +104,20 @@ class EventLog(Protocol):
         self, session_id: SessionId, *, after: int = 0, limit: int = 500
     ) -> tuple[list[Entry], bool]:
         """The same, and whether there is more: further events, or one that is missing."""
+        ...
+
+    async def search(
+        self,
+        session_id: SessionId,
+        query: EventQuery,
+        reader: Reader,
+        *,
+        after: int | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> SearchResult:
+        """The next entries that match and that this reader may see. Examines a bounded part of the log;
+        continue with `next` of the result as `after`, even if no entry was found."""
         ...
 
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:

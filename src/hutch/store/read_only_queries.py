@@ -35,6 +35,11 @@ def newest_sessions(file: Path, limit: int, *, within_s: float) -> list[tuple[st
     return _read(file, query, limit, within_s)
 
 
+def user_names(file: Path, limit: int, *, within_s: float) -> list[str]:
+    """The names of users; empty if the file cannot be read."""
+    return [row[0] for row in _read(file, "SELECT name FROM users ORDER BY name LIMIT ?", limit, within_s)]
+
+
 def newest_event_ms(file: Path, *, within_s: float) -> int | None:
     """When the newest event was written; None if there is none, or the file cannot be read."""
     found = _read(file, "SELECT max(at_ms) FROM logs LIMIT ?", 1, within_s)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,15 +21,19 @@ from hutch.cli.render.terminal_lines import UNBOUNDED
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
+from hutch.domain.event_query import EventQuery, parse_query
 from hutch.domain.events import Entry, SessionOpened
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
+from hutch.flows.log_access import find_authors
 from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog, Head
 from hutch.store.log_damage_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
+from hutch.system.clock import wall_ms
 
+SEARCH_PAGE = 200
 SessionName = Annotated[
     str | None,
     typer.Argument(
@@ -39,19 +43,82 @@ SessionName = Annotated[
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the session ends.")]
 After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Start after this event.")]
+Grep = Annotated[
+    str, typer.Option("--grep", metavar="TEXT", help="Only events with this text; case is ignored.")
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND",
+        help="Only events of this type (command.started) or group (command.). May be repeated.",
+    ),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(metavar="AUTHOR", help="Only events by this user, 'agent' or 'hutch'. May be repeated."),
+]
+Since = Annotated[
+    str, typer.Option(metavar="TIME", help="Only events from this time on: 30m, 2h, 7d ago, or a date (UTC).")
+]
+Until = Annotated[str, typer.Option(metavar="TIME", help="Only events up to this time.")]
+Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Show the newest event first.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="Stop after N events.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
+class LogFilter(NamedTuple):
+    """The events to show."""
+
+    after: int
+    limit: int | None
+    newest_first: bool
+    text: str
+    kinds: Sequence[str]
+    by: Sequence[str]
+    since: str
+    until: str
+
+    async def query(self, log: SqlLog) -> EventQuery:
+        return parse_query(
+            text=self.text,
+            kinds=self.kinds,
+            authors=await find_authors(log, self.by) if self.by else None,
+            since=self.since,
+            until=self.until,
+            now_ms=wall_ms(),
+        )
+
+    @property
+    def is_search(self) -> bool:
+        return any((self.limit, self.newest_first, self.text, self.kinds, self.by, self.since, self.until))
+
+
 def log_command(
-    session: SessionName = None, follow: Follow = False, after: After = 0, as_json: Json = False
+    session: SessionName = None,
+    follow: Follow = False,
+    after: After = 0,
+    grep: Grep = "",
+    kind: Kind = None,
+    by: By = None,
+    since: Since = "",
+    until: Until = "",
+    newest_first: Newest = False,
+    limit: Limit = None,
+    as_json: Json = False,
 ) -> int:
-    """Show the events of a session, or list the sessions. Exits with 3 when events are missing."""
-    if session is None and (follow or after):
-        raise BadRequest("Name a session: hutch log last --follow, or use its id.")
+    """Show the events of a session, or list the sessions. Exits with 3 when events are missing.
+
+    Conditions can be combined. With --follow they also apply to new events.
+    """
+    chosen = LogFilter(after, limit, newest_first, grep, kind or (), by or (), since, until)
+    if session is None and (follow or after or chosen.is_search):
+        raise BadRequest("Name a session: hutch log last, or use its id.")
     if session is None:
         asyncio.run(_list_sessions(as_json))
         return exit_codes.OK
-    return asyncio.run(_show_events(session, follow, after, as_json))
+    if follow and newest_first:
+        raise BadRequest("--follow shows the oldest event first. Omit it or --newest-first.")
+    return asyncio.run(_show_events(session, follow, chosen, as_json))
 
 
 async def _list_sessions(as_json: bool) -> None:
@@ -106,14 +173,15 @@ async def _purpose(log: SqlLog, session_id: SessionId) -> str:
     return first[0].event.purpose if first and isinstance(first[0].event, SessionOpened) else ""
 
 
-async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> int:
+async def _show_events(session: str, follow: bool, chosen: LogFilter, as_json: bool) -> int:
     loaded = settings.load()
     app.configure_logs(loaded)
     async with open_sessions(loaded) as log:
         names: Names = {user.id: user.name for user in await Users(log).list()}
         print_entry = _show_json if as_json else partial(_show_line, names)
         session_id = await find_session(log, session)
-        head = await log.head(session_id)
+        query = await chosen.query(log)
+        head, after = await log.head(session_id), chosen.after
         if after > head.seq:
             raise BadRequest(
                 f"Session {session_id} has only {head.seq} events; there is none after {after} yet."
@@ -122,19 +190,71 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
         if follow:
             defects = defects or await _missing_end(log, head)
         warn_of_defects(session_id, defects)
-        if follow and defects:  # missing events will not arrive; reading up to one raises an error naming it
-            while page := await log.read(session_id, after=after):
-                for entry in page:
-                    print_entry(entry)
-                after = page[-1].seq
-        elif follow:
-            async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
-                async for entry in entries:
-                    print_entry(entry)
-                    sys.stdout.flush()
+        if follow:
+            await _follow(log, session_id, chosen, query, print_entry, is_damaged=bool(defects))
+        elif chosen.is_search:
+            await _search(log, session_id, chosen, query, print_entry)
         else:
             await _show_all(log, session_id, after, print_entry)
     return exit_codes.NO if defects else exit_codes.OK
+
+
+async def _follow(
+    log: SqlLog,
+    session_id: SessionId,
+    chosen: LogFilter,
+    query: EventQuery,
+    print_entry: Callable[[Entry], None],
+    *,
+    is_damaged: bool,
+) -> None:
+    """Show events and wait for new ones, until the session ends or `limit` events were shown."""
+    shown, after = 0, chosen.after
+
+    def show(entry: Entry) -> bool:
+        """False after the last event to show."""
+        nonlocal shown
+        if not chosen.is_search or query.matches(filter_entry(entry, WHOLE)):
+            print_entry(entry)
+            sys.stdout.flush()
+            shown += 1
+        return shown != chosen.limit
+
+    if is_damaged:  # missing events will not arrive; reading up to one raises an error naming it
+        while page := await log.read(session_id, after=after):
+            if not all(show(entry) for entry in page):
+                return
+            after = page[-1].seq
+        return
+    async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
+        async for entry in entries:
+            if not show(entry):
+                return
+
+
+async def _search(
+    log: SqlLog,
+    session_id: SessionId,
+    chosen: LogFilter,
+    query: EventQuery,
+    print_entry: Callable[[Entry], None],
+) -> None:
+    """Show the events that match."""
+    shown, at = 0, None if chosen.newest_first else chosen.after
+    while True:
+        limit = min(SEARCH_PAGE, chosen.limit - shown if chosen.limit else SEARCH_PAGE)
+        found = await log.search(
+            session_id, query, WHOLE, after=at, limit=limit, newest_first=chosen.newest_first
+        )
+        for entry in found.entries:
+            if entry.seq <= chosen.after:
+                return
+            print_entry(entry)
+        shown, at = shown + len(found.entries), found.next
+        if at is None or shown == chosen.limit or at <= chosen.after:
+            break
+    if not shown:
+        typer.echo("No event matches.", err=True)
 
 
 async def _missing_end(log: SqlLog, head: Head) -> list[str]:

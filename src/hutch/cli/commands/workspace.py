@@ -16,7 +16,6 @@ from hutch.app.allowed_repositories import repositories_of
 from hutch.app.event_log import event_log
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
-from hutch.cli.age_parsing import parse_age_ms
 from hutch.cli.commands import workspace_files
 from hutch.cli.commands.run import PlainDirectory
 from hutch.cli.commands.workspace_options import (
@@ -35,6 +34,7 @@ from hutch.cli.render.byte_size import byte_size
 from hutch.cli.render.session_rows import age
 from hutch.cli.session_options import expand_home
 from hutch.domain.errors import BadRequest
+from hutch.domain.moment import parse_age_ms
 from hutch.flows.workspace_removal import RemovedWorkspaces, remove_unused_workspaces, remove_workspaces
 from hutch.forge.forge_selection import COMMAND_LINE
 from hutch.forge.git_progress import Progress

@@ -49,9 +49,10 @@ WEIGHTS = {  # fields that need a query per session, and may wake it; the schema
     "events": 100,
     "file": 1000,
     "files": 1000,
+    "searchEvents": 2000,
     "snapshots": 1000,
 }
-LISTS = frozenset({"sessions", "runs", "changes", "events", "files", "snapshots", "shares"})
+LISTS = frozenset({"sessions", "runs", "changes", "events", "searchEvents", "files", "snapshots", "shares"})
 Variables = Mapping[str, Any]
 
 

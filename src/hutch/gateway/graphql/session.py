@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.flows.log_access import read_page
+from hutch.flows.log_access import Search, read_page, search_events
 from hutch.flows.session_access import may
 from hutch.flows.sessions import Shown, may_write
 from hutch.gateway.graphql.context import Info
@@ -17,6 +17,7 @@ from hutch.gateway.graphql.values import (
     ChangedFile,
     Difference,
     Event,
+    EventPage,
     File,
     FileContent,
     FilePage,
@@ -38,6 +39,13 @@ FILE_BYTES = 256 * 1024
 
 First = Annotated[int, strawberry.argument(description=f"The maximum number of items, up to {MAX_PAGE}.")]
 Path = Annotated[str, strawberry.argument(description="Relative to the workspace.")]
+
+Time = Annotated[
+    str,
+    strawberry.argument(
+        description="Milliseconds since 1970, an ISO 8601 date or time, or an age: 30m, 2h, 7d."
+    ),
+]
 
 
 def within(first: int) -> int:
@@ -105,6 +113,39 @@ class Session:
             info.context.services, info.context.caller, self.shown.session, after=after, limit=within(first)
         )
         return [Event.of(each) for each in read.entries]
+
+    @strawberry.field(
+        description="The events that match all conditions. A page may be empty and still have a `next`."
+    )
+    async def search_events(
+        self,
+        info: Info,
+        text: str = "",
+        kinds: list[str] | None = None,
+        by: Annotated[
+            list[str] | None, strawberry.argument(description="Names or ids of users, `agent`, `hutch`.")
+        ] = None,
+        since: Time = "",
+        until: Time = "",
+        newest_first: bool = False,
+        after: Annotated[
+            BigInt | None, strawberry.argument(description="`next` of the previous page.")
+        ] = None,
+        first: First = 50,
+    ) -> EventPage:
+        asked = Search(text, kinds or (), by or (), since, until, newest_first)
+        found = await search_events(
+            info.context.services,
+            info.context.caller,
+            self.shown.session,
+            asked,
+            after=after,
+            limit=within(first),
+        )
+        return EventPage(
+            items=[Event.of(each) for each in found.entries],
+            next=None if found.next is None else BigInt(found.next),
+        )
 
     @strawberry.field(description="The entries of a directory of the workspace.")
     async def files(

@@ -135,6 +135,14 @@ class Event:
         )
 
 
+@strawberry.type(
+    description="Events; `next` is `after` of the next page, null when the whole log was searched."
+)
+class EventPage:
+    items: list[Event]
+    next: BigInt | None
+
+
 @node(
     SessionDelta,
     "audience",

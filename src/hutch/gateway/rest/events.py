@@ -1,15 +1,17 @@
 """Pages of a session's events."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import Query, Request, Response
+from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.audience import entry_json
-from hutch.flows.log_access import read_page
+from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
+from hutch.flows.log_access import Search, read_page, search_events
 from hutch.gateway.auth.caller_dependency import Reader
-from hutch.gateway.responses import MAX_SIZE, Out, page
+from hutch.gateway.responses import MAX_ITEMS, MAX_SIZE, Out, page
 from hutch.gateway.rest.base_route import router, server_of
 from hutch.gateway.session_log_entries import EntryOut
 from hutch.gateway.stream.sse import EventStream
@@ -25,6 +27,24 @@ class EventPage(Out):
 
     items: list[EntryOut]
     next: int | None
+
+
+class EventSearchPage(Out):
+    """Events that match. A page may be empty and still have a `next`: a search examines a part of the log at
+    a time."""
+
+    items: list[EntryOut]
+    next: int | None = Field(description="The `cursor` of the next page; null when the log was searched.")
+
+
+Time = Annotated[
+    str,
+    Query(
+        max_length=40,
+        description="Milliseconds since 1970, an ISO 8601 date or time (UTC without a zone), or an age such "
+        "as 30m, 2h, 7d.",
+    ),
+]
 
 
 class _Streamed(Response):
@@ -53,3 +73,44 @@ async def listed(
     read = await read_page(server_of(request).services, caller, session_id, after=after, limit=limit)
     rendered = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
     return page(request, rendered, read.entries[-1].seq if read.more else None, "after")
+
+
+@routes.get(
+    "/sessions/{session_id}/events/search", operation_id="search_events", response_model=EventSearchPage
+)
+async def search(
+    request: Request,
+    caller: Reader,
+    session_id: str,
+    text: Annotated[
+        str, Query(max_length=MAX_TEXT_CHARS, description="Text in a field of the event; case is ignored.")
+    ] = "",
+    kind: Annotated[
+        list[str] | None,
+        Query(
+            max_length=MAX_VALUES,
+            description="A type, or a group such as `command.`; one of several.",
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        Query(max_length=MAX_VALUES, description="A user's name or id, `agent` or `hutch`; one of several."),
+    ] = None,
+    since: Time = "",
+    until: Time = "",
+    order: Annotated[Literal["oldest", "newest"], Query(description="Which comes first.")] = "oldest",
+    cursor: Annotated[
+        int | None, Query(ge=0, le=MAX_SIZE, description="`next` of the previous page.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="The maximum number of events.")] = 100,
+) -> Response:
+    """The events of a session that match all conditions.
+
+    Events that you may not see and erased events match nothing.
+    """
+    asked = Search(text, kind or (), by or (), since, until, newest_first=order == "newest")
+    found = await search_events(
+        server_of(request).services, caller, session_id, asked, after=cursor, limit=limit
+    )
+    rendered = [orjson.Fragment(entry_json(entry)) for entry in found.entries]
+    return page(request, rendered, found.next)
