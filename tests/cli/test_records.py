@@ -375,3 +375,63 @@ def test_a_search_needs_a_session(tmp_path: Path) -> None:
     refused = hutch(tmp_path, "log", "--grep", "x")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Name a session" in refused.stderr
+
+
+def test_a_log_is_exported_as_json_lines(tmp_path: Path) -> None:
+    by_user = MessageSent(author="user", text="hello", by="usr_x")
+    session = record(tmp_path, said("x" * 20_000), by_user)
+    printed = hutch(tmp_path, "export", session, "--format", "jsonl")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    lines = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert [(line["seq"], line["author"], line["event"]["type"]) for line in lines] == [
+        (1, "hutch", "session.opened"),
+        (2, "agent", "message.sent"),
+        (3, "usr_x", "message.sent"),
+    ]
+    assert all(list(line) == ["seq", "at_ms", "hash", "author", "event"] for line in lines)
+    written = hutch(tmp_path, "export", "last", "--format", "jsonl", "-o", "log.jsonl")
+    assert (written.returncode, written.stderr) == (0, "3 events written to log.jsonl.\n")
+    assert (tmp_path / "log.jsonl").read_text() == printed.stdout
+    described = hutch(tmp_path, "export", "last", "--format", "jsonl", "-o", "log.jsonl", "--force", "--json")
+    assert json.loads(described.stdout)["events"] == 3
+
+
+def test_erased_events_stay_erased_in_json_lines(tmp_path: Path) -> None:
+    session = record(tmp_path, said("private"), ENDED)
+    assert hutch(tmp_path, "erase", session, "--seq", "2", "--reason", "asked", "-y").returncode == 0
+    lines = hutch(tmp_path, "export", session, "--format", "jsonl").stdout.splitlines()
+    assert "private" not in "".join(lines)
+    erased = json.loads(lines[1])
+    assert (erased["author"], erased["event"]["erased"], erased["event"]["reason"]) == ("", True, "asked")
+
+
+def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    session = record(tmp_path, *(said("x" * 6000) for _ in range(300)), said("x" * 20_000), ENDED)
+    place = tmp_path / "place"
+    place.mkdir()
+    blob = next(path for path in (tmp_path / "data").rglob("*") if path.is_file() and len(path.name) == 64)
+    blob.unlink()  # the log is damaged after its first page
+    failed = hutch(tmp_path, "export", session, "--format", "jsonl", "-o", str(place / "log.jsonl"))
+    assert failed.returncode != 0
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--format", "xml"], "'xml' is not a format. There are: zip, jsonl."),
+        (["--format", "jsonl", "--json"], "--json describes the written file"),
+        (["--format", "jsonl", "-o", "data"], "data is a directory"),
+        (["--format", "jsonl", "-o", "there.jsonl"], "there.jsonl exists"),
+        (["--format", "jsonl", "-o", "no/where.jsonl"], "The folder no does not exist"),
+    ],
+)
+def test_an_export_that_cannot_be_written_is_refused(
+    tmp_path: Path, options: list[str], complaint: str
+) -> None:
+    session = record(tmp_path, ENDED)
+    (tmp_path / "there.jsonl").write_text("kept")
+    refused = hutch(tmp_path, "export", session, *options)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert complaint in refused.stderr
+    assert (tmp_path / "there.jsonl").read_text() == "kept"

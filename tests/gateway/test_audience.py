@@ -184,6 +184,10 @@ async def by_graphql_search(api: Api, id: str, after: int) -> str:
     return (await api.post(graphs.URL, json=query)).text
 
 
+async def by_json_lines(api: Api, id: str, after: int) -> str:
+    return (await api.get(f"{V1}/sessions/{id}/events.jsonl")).text
+
+
 async def by_record(api: Api, id: str, after: int) -> str:
     exported = await api.get(f"{V1}/sessions/{id}/record")
     if exported.status_code != 200:
@@ -226,6 +230,7 @@ EXITS: tuple[Exit, ...] = (
     by_mcp,
     by_search,
     by_graphql_search,
+    by_json_lines,
     by_record,
 )
 
@@ -247,6 +252,19 @@ async def test_every_caller_sees_what_is_for_them_and_nothing_else(scene: Scene,
 async def test_nothing_beside_the_log_repeats_a_private_entry(scene: Scene) -> None:
     for name, api in scene.callers.items():
         assert words_in(await by_everything_else(api, scene.session_id, 0)) == set(), name
+
+
+async def test_json_lines_name_the_author_of_visible_entries_only(scene: Scene) -> None:
+    path = f"{V1}/sessions/{scene.session_id}/events.jsonl"
+    answered = await scene.callers["candidate"].get(path)
+    assert answered.headers["content-type"] == "application/x-ndjson"
+    lines = [json.loads(line) for line in answered.text.splitlines()]
+    assert [line["seq"] for line in lines] == list(range(1, scene.last + 1))
+    assert list(lines[0]) == ["seq", "at_ms", "hash", "author", "event"]
+    ada = (await scene.callers["the session's owner"].get(f"{V1}/me")).json()["user"]["id"]
+    assert lines[0]["author"] == ada
+    withheld = lines[scene.first + 1]
+    assert (withheld["author"], withheld["event"]) == ("", {"type": "message.sent", "withheld": True})
 
 
 async def test_a_search_tells_nothing_of_a_private_entry(scene: Scene) -> None:

@@ -13,6 +13,7 @@ LATE = {
     ): "only a login elsewhere needs a client",
     ("hutch.cli.completion_candidates", "hutch.domain.events"): "only the kinds of events are named there",
     ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
+    ("hutch.cli.commands.export", "hutch.cli.served_log"): "a log of this machine needs no client",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
     ("hutch.app", "hutch.store.vault_redactor"): "as above",
     ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",

@@ -39,7 +39,7 @@ Sessions
     diff SESSION    | hutch.cli.commands.diff:diff_command | Show the changes in a session.
     undo SESSION    | hutch.cli.commands.undo:undo_command | Undo a session's last run.
 Record
-    export SESSION  | hutch.cli.commands.records:export_command | Write a session's record to a file.
+    export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
     verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.
     receipt SESSION | hutch.cli.commands.records:receipt_command | Sign the current state of a log.
     erase SESSION   | hutch.cli.commands.records:erase_command | Erase the content of events, keep the proof.

@@ -86,8 +86,8 @@ def filter_input(input: SessionInput, reader: Reader) -> SessionInput:
     return replace(input, body=orjson.dumps(withheld).decode())
 
 
-def entry_json(entry: VisibleEntry) -> bytes:
-    """An entry as clients get it."""
+def entry_json(entry: VisibleEntry, **more: str) -> bytes:
+    """An entry as clients get it, with `more` fields."""
     event = entry.event
     if isinstance(event, ErasedEvent):
         erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
@@ -96,5 +96,5 @@ def entry_json(entry: VisibleEntry) -> bytes:
         payload = orjson.dumps({"type": event.type, "withheld": True})
     else:
         payload = entry.payload
-    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
-    return orjson.dumps(head)
+    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, **more}
+    return orjson.dumps({**head, "event": orjson.Fragment(payload)})

@@ -1,4 +1,4 @@
-"""`hutch export`, `receipt`, `erase` and `prune`: export, sign and erase the records of sessions."""
+"""`hutch receipt`, `erase` and `prune`: sign and erase the records of sessions."""
 
 import asyncio
 import json
@@ -11,13 +11,10 @@ import typer
 
 from hutch import app, settings
 from hutch.app.unerased_locations import other_places
-from hutch.cli import exit_codes
-from hutch.cli.local_event_log import find_session, open_sessions, warn_of_defects
-from hutch.domain.audience import WHOLE
+from hutch.cli.local_event_log import find_session, open_sessions
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.flows.unerased_data import Traces, traces_of, unerased
 from hutch.store.payload_retention import Pruned, prune
-from hutch.store.record_export import export_record
 from hutch.system.terminal_text import visible
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
@@ -27,46 +24,6 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 FINAL = "This cannot be undone."
 _SEQS = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
-
-
-def export_command(
-    session: Session,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; SESSION.zip by default."),
-    ] = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> int:
-    """Write the record of a session to a file that anyone can verify offline.
-
-    When parts of the log are missing, the remaining ones are written and the exit code is 3.
-    """
-
-    if output == Path("-"):
-        raise BadRequest("A record is a zip file and is not printed. Name a file: -o record.zip")
-
-    async def run() -> int:
-        loaded = _start()
-        async with open_sessions(loaded) as log:
-            session_id = await find_session(log, session)
-            path = output or Path(f"{session_id}.zip")
-            evidence = await export_record(log, session_id, path, WHOLE, overwrite=force, damaged=True)
-        head, defects = evidence.head, list(evidence.defects)
-        if as_json:
-            result = {"file": str(path), "session": session_id, "events": head.seq, "hash": head.hash}
-            typer.echo(json.dumps({**result, "defects": defects} if defects else result))
-        if defects:
-            warn_of_defects(session_id, defects)
-            typer.echo(f"The remaining events were written to {path}. The record does not verify.", err=True)
-            return exit_codes.NO
-        if not as_json:
-            typer.echo(
-                f"{head.seq} events written to {path}. Anyone can verify it: hutch verify {path}", err=True
-            )
-        return exit_codes.OK
-
-    return asyncio.run(run())
 
 
 def receipt_command(

@@ -1,23 +1,26 @@
-"""The record of a session, which anyone can verify, and receipts for it."""
+"""The log of a session in one file: as a record that anyone can verify, with receipts, or as JSON Lines."""
 
 import asyncio
 import tempfile
 from pathlib import Path
 
 from fastapi import Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 from starlette.background import BackgroundTask
 
+from hutch.flows.log_export import json_lines
 from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import Out, answer
 from hutch.gateway.rest.base_route import router, server_of
+from hutch.store.log_damage_check import damaged_log
 from hutch.store.record_export import export_record as write_record
 
 routes = router("record")
 
 ZIP = "application/zip"
+JSON_LINES = "application/x-ndjson"
 
 
 class ReceiptOut(Out):
@@ -60,6 +63,34 @@ async def export_record(request: Request, caller: Reader, session_id: str) -> Re
         folder.cleanup()
         raise
     return FileResponse(path, filename=path.name, media_type=ZIP, background=BackgroundTask(folder.cleanup))
+
+
+@routes.get(
+    "/sessions/{session_id}/events.jsonl",
+    operation_id="export_events",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "One entry per line.",
+            "content": {JSON_LINES: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def export_events(request: Request, caller: Reader, session_id: str) -> Response:
+    """The whole log as JSON Lines: each line is an entry with `seq`, `at_ms`, `hash`, `author` and `event`.
+
+    Erased events, and those that you may not see, are marked as on a page of events.
+    """
+    server = server_of(request)
+    session = await allowed(server.services, caller, session_id)
+    reader = await reader_of(server.services, caller, session)
+    if defects := await server.log.defects(session.id):
+        raise damaged_log(session.id, defects)
+    return StreamingResponse(
+        json_lines(server.log, session.id, reader),
+        media_type=JSON_LINES,
+        headers={"Content-Disposition": f'attachment; filename="{session.id}.jsonl"'},
+    )
 
 
 @routes.get("/sessions/{session_id}/receipt", operation_id="get_receipt", response_model=ReceiptOut)

@@ -1,0 +1,200 @@
+"""`hutch export`: write the log of a session to a file, as a record or as JSON Lines."""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Annotated, Literal, NamedTuple, get_args
+
+import typer
+
+from hutch import app, settings
+from hutch.cli import exit_codes
+from hutch.cli.local_event_log import find_session, open_sessions, warn_of_defects
+from hutch.cli.signals import ended_by
+from hutch.domain.audience import WHOLE
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.domain.ids import SessionId
+from hutch.flows.log_export import json_lines
+from hutch.store.event_log import SqlLog
+from hutch.store.record_export import export_record
+from hutch.system.handled_signals import TERMINATION_SIGNALS
+
+Format = Literal["zip", "jsonl"]
+STDOUT = Path("-")
+SERVED = {"zip": "record", "jsonl": "events.jsonl"}  # the resources of a session
+
+
+class Target(NamedTuple):
+    """What to write, and where."""
+
+    format: Format
+    output: Path | None
+    force: bool
+    as_json: bool
+
+    def path(self, session_id: str) -> Path:
+        return self.output or (STDOUT if self.format == "jsonl" else Path(f"{session_id}.zip"))
+
+
+def export_command(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; by default SESSION.zip, or standard output.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="zip|jsonl",
+            help="A record that can be verified, or one event per line.",
+        ),
+    ] = "zip",
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    server: Annotated[
+        bool, typer.Option("--server", help="A session of the server in use, as you may see it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Write the log of a session to a file: a record that anyone can verify offline, or JSON Lines.
+
+    When parts of the log are missing, the remaining ones are written and the exit code is 3.
+    """
+    if format not in get_args(Format):
+        raise BadRequest(f"{format[:40]!r} is not a format. There are: {', '.join(get_args(Format))}.")
+    target = Target("jsonl" if format == "jsonl" else "zip", output, force, as_json)
+    if target.format == "zip" and output == STDOUT:
+        raise BadRequest("A record is a zip file and is not printed. Name a file: -o record.zip")
+    if as_json and target.path(session) == STDOUT:
+        raise BadRequest("--json describes the written file. Name one: -o log.jsonl")
+    return asyncio.run(_run(session, target, server))
+
+
+async def _run(session: str, target: Target, server: bool) -> int:
+    with ended_by(*TERMINATION_SIGNALS) as ended:  # so that no unfinished file remains
+        try:
+            return await (_from_server(session, target) if server else _from_here(session, target))
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+    return 128 + ended[0]
+
+
+async def _from_here(session: str, target: Target) -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    async with open_sessions(loaded) as log:
+        session_id = await find_session(log, session)
+        path = target.path(session_id)
+        if target.format == "zip":
+            evidence = await export_record(log, session_id, path, WHOLE, overwrite=target.force, damaged=True)
+            head, defects = evidence.head, list(evidence.defects)
+        else:
+            head, defects = await log.head(session_id), await log.defects(session_id)
+            await _write(path, _events(log, session_id), force=target.force)
+    if target.as_json:
+        result = {"file": str(path), "session": session_id, "events": head.seq, "hash": head.hash}
+        typer.echo(json.dumps({**result, "defects": defects} if defects else result))
+    if defects:
+        warn_of_defects(session_id, defects)
+        what = " The record does not verify." if target.format == "zip" else ""
+        if path != STDOUT:
+            typer.echo(f"The remaining events were written to {path}.{what}", err=True)
+        return exit_codes.NO
+    if not target.as_json and path != STDOUT:
+        verify = f" Anyone can verify it: hutch verify {path}" if target.format == "zip" else ""
+        typer.echo(f"{_count(head.seq, 'event')} written to {path}.{verify}", err=True)
+    return exit_codes.OK
+
+
+async def _from_server(session: str, target: Target) -> int:
+    from hutch.cli.served_log import open_served_log
+
+    async with open_served_log(session, SERVED[target.format]) as (session_id, chunks):
+        path = target.path(session_id)
+        await _write(path, chunks, force=target.force)
+    if target.as_json:
+        typer.echo(json.dumps({"file": str(path), "session": session_id}))
+    elif path != STDOUT:
+        typer.echo(f"The log of {session_id} was written to {path}.", err=True)
+    return exit_codes.OK
+
+
+def _events(log: SqlLog, session_id: SessionId) -> AsyncIterator[bytes]:
+    return json_lines(log, session_id, WHOLE, damaged=True)
+
+
+async def _write(path: Path, chunks: AsyncIterator[bytes], *, force: bool) -> None:
+    """Write the chunks to standard output, or to a file that appears only when it is complete."""
+    if path == STDOUT:
+        async for chunk in chunks:
+            await asyncio.to_thread(_print, chunk)
+        return
+    with _new_file(path, force=force) as file:
+        async for chunk in chunks:
+            await asyncio.to_thread(file.write, chunk)
+
+
+def _print(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _new_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
+    """A file for its owner only that gets its name at the end of the block; an error leaves none."""
+    if path.is_dir():
+        raise BadRequest(f"{path} is a directory. Give the path of a file in it.")
+    if not force and (path.exists() or path.is_symlink()):
+        raise _exists(path)
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=".hutch-export-", dir=path.parent)
+    except FileNotFoundError:
+        raise NotFound(f"The folder {path.parent} does not exist. Create it first.") from None
+    except OSError as error:
+        raise Unavailable(f"{path} could not be written ({error.strerror}). Choose another path.") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            Path(draft).replace(path)
+        else:
+            _name(path, Path(draft))
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        raise Unavailable(
+            f"{path} could not be written ({error.strerror}). Choose another path or free some space."
+        ) from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)  # noqa: PTH108
+
+
+def _name(path: Path, draft: Path) -> None:
+    try:
+        path.hardlink_to(draft)  # unlike a rename, this never replaces a file
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links
+        draft.replace(path)
+
+
+def _exists(path: Path) -> Conflict:
+    return Conflict(f"{path} exists. Choose another name, or add --force to replace it.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
