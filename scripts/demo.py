@@ -102,7 +102,7 @@ class Demo:
         say("The limits of the agent's jail:")
         for what, command, expected in WALLS:
             sys.stdout.write(f"{what}\n")
-            self.hutch("shell", "-w", str(self.copy), "--", "sh", "-c", command, expect=expected)
+            self.hutch("shell", "--no-log", "-w", str(self.copy), "--", "sh", "-c", command, expect=expected)
         say("The log has recorded everything. Its record can be exported and verified offline:")
         self.hutch("log", "last")
         self.hutch("export", "last", "-o", "record.zip")

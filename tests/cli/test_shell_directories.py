@@ -78,7 +78,8 @@ def test_a_link_to_the_keys_is_refused(place: Path) -> None:
 
 
 def test_a_workspace_beside_the_data_is_allowed(place: Path) -> None:
-    home = with_keys(place / "home")
+    home = place / "home"
+    assert run(place / "work", "--", "true", home=home).returncode == 0  # there are keys and a database
     for workspace in (home / "slugs", home / "data" / "workspaces" / "one" / "tree"):
         workspace.mkdir(parents=True)
         ran = run(workspace, "--", "touch", "made", home=home)

@@ -41,6 +41,7 @@ LATE = {
         "the protocol's library takes a second, and help and completion need none of it",
     ),
     ("hutch.cli.commands.mcp", "hutch.jail.egress"): "only a server with hosts to allow needs it to answer",
+    ("hutch.cli.commands.shell", "hutch.cli.shell_recording"): "it is loaded while the jail starts",
     **dict.fromkeys(
         (("hutch.cli.commands.shell", f"hutch.cli.commands.session_{name}") for name in ("shell", "command")),
         "a jail here needs no client of a server",

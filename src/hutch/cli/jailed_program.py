@@ -10,21 +10,24 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from hutch.cli import exit_codes, suspension
 from hutch.cli.async_stdio import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
-from hutch.jail.interface import PIPE, Exit, Process, Reader
+from hutch.jail.interface import PIPE, Exit, OnOutput, Process, Reader, Size, StreamName
 from hutch.jail.jail_startup import Jailed
-from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 
 MAX_REST_BYTES = 1024 * 1024  # passed on after the command's end; its children may print for ever
 GRACE_S = 1.0  # for writing output, when a signal ends us
 SHELL = ("/bin/bash",)
+STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
+OnBytes = Callable[[bytes], None]  # called with output as it is passed on
 HUNG_UP = Exit(None, signal.SIGHUP)  # the exit of a program whose terminal was closed
 # Tells why a command could not be started: a directory, or a script whose interpreter is missing.
 DIAGNOSE = r"""
@@ -49,10 +52,44 @@ class ProgramRequest:
         return self.argv or SHELL
 
 
-async def on_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, keys: Inlet) -> Exit:
+class OpenedTerminal(Protocol):
+    """A terminal in the jail: a bare one, or one of a session."""
+
+    @property
+    def fd(self) -> int: ...
+
+    def attach(self) -> "AttachedReader": ...
+
+    def resize(self, size: Size) -> None: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def wait(self) -> Exit: ...
+
+    async def signal(self, number: int) -> None: ...
+
+
+class AttachedReader(Protocol):
+    attached: bool
+
+    def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]: ...
+
+    def acknowledge(self, count: int) -> None: ...
+
+    def detach(self) -> object: ...
+
+
+async def on_terminal(
+    jail: Jailed,
+    request: ProgramRequest,
+    own: OwnTerminal,
+    keys: Inlet,
+    opening: AbstractAsyncContextManager[OpenedTerminal],
+    on_output: OnOutput | None = None,
+) -> Exit:
     """Run a program on the user's terminal."""
     outlet, clean = Outlet(1), False
-    async with open_terminal(jail, request.words, size=own.size(), env=request.env) as terminal:
+    async with opening as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
             reader = terminal.attach()
@@ -61,6 +98,8 @@ async def on_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, k
                 async with _limit(request.timeout_s):
                     async for _, data in reader:
                         own.watch(data)
+                        if on_output:
+                            on_output("stdout", data)
                         await outlet.write(data)
                         reader.acknowledge(len(data))
                     if not reader.attached:
@@ -79,7 +118,7 @@ async def on_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, k
 
 
 async def _type(
-    keys: Inlet, terminal: Terminal, own: OwnTerminal, request: ProgramRequest, reader: TerminalReader
+    keys: Inlet, terminal: OpenedTerminal, own: OwnTerminal, request: ProgramRequest, reader: AttachedReader
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
@@ -92,14 +131,16 @@ async def _type(
         reader.detach()  # input of a raw terminal ends only when the terminal is closed
 
 
-async def on_pipes(jail: Jailed, request: ProgramRequest) -> Exit:
+async def on_pipes(jail: Jailed, request: ProgramRequest, on_output: OnOutput | None = None) -> Exit:
     """Run a program with its input, output and keyboard signals passed through."""
     process = await jail.spawn(request.words, stdin=PIPE, env=request.env)
     assert process.stdout and process.stderr
     # If our own output was closed at the start, writing must fail as it would without us.
     outlets = [(process.stdout, Outlet(1 if sys.__stdout__ else -1)), (process.stderr, Outlet(2))]
     lost: list[OSError] = []
-    tasks = [asyncio.create_task(_pass_on(*each, lost)) for each in outlets]
+    listeners = [partial(on_output, stream) if on_output else _ignore for stream in STREAMS]
+    passed = [(*each, on_bytes) for each, on_bytes in zip(outlets, listeners, strict=True)]
+    tasks = [asyncio.create_task(_pass_on(*each, lost)) for each in passed]
     feeding = asyncio.create_task(_feed(Inlet(0), process))
 
     async def pause() -> None:
@@ -128,8 +169,8 @@ async def on_pipes(jail: Jailed, request: ProgramRequest) -> Exit:
         await asyncio.gather(feeding, *tasks, return_exceptions=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                for reader, outlet in outlets:
-                    await _pass_rest(reader, outlet, lost)
+                for each in passed:
+                    await _pass_rest(*each, lost)
         process.close()
     for error in lost:
         if error.errno != errno.EPIPE:  # a closed pipe is the reader's choice; other errors lose output
@@ -159,8 +200,9 @@ async def _end_of(waiting: Awaitable[Exit], jail: Jailed, request: ProgramReques
         raise exit_codes.NotStarted(str(error), code) from error
 
 
-async def _pass_on(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:
+async def _pass_on(reader: Reader, outlet: Outlet, on_bytes: OnBytes, lost: list[OSError]) -> None:
     while data := await reader.read(CHUNK_BYTES):
+        on_bytes(data)
         try:
             await outlet.write(data)
         except OSError as error:
@@ -169,15 +211,20 @@ async def _pass_on(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:
             return
 
 
-async def _pass_rest(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:
+async def _pass_rest(reader: Reader, outlet: Outlet, on_bytes: OnBytes, lost: list[OSError]) -> None:
     remaining = MAX_REST_BYTES
     try:
         while remaining > 0 and (data := _read_now(reader)):
+            on_bytes(data)
             await outlet.write(data)
             remaining -= len(data)
         await outlet.write(b"")  # returns after all earlier writes
     except OSError as error:
         lost.append(error)
+
+
+def _ignore(data: bytes) -> None:
+    """Drop output that nobody records."""
 
 
 def _read_now(reader: Reader) -> bytes:

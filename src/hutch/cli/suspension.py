@@ -8,9 +8,16 @@ import os
 import signal
 import termios
 from pathlib import Path
+from typing import Protocol
 
 from hutch.cli.user_terminal import OwnTerminal
-from hutch.jail.terminal import Terminal
+
+
+class Signalled(Protocol):
+    """A program on a terminal."""
+
+    async def signal(self, number: int) -> None: ...
+
 
 KEY = b"\x1a"
 LOCAL_MODES, CHARACTERS = 3, 6  # indexes into the result of tcgetattr
@@ -33,7 +40,7 @@ def is_ours(terminal: int) -> bool:
     return not handled >> (signal.SIGTSTP - 1) & 1
 
 
-async def suspend(terminal: Terminal, own: OwnTerminal) -> None:
+async def suspend(terminal: Signalled, own: OwnTerminal) -> None:
     """Stop the program and this process; return when both continue."""
     await terminal.signal(signal.SIGSTOP)
     with own.as_it_was():

@@ -25,6 +25,7 @@ class Delivery:
     tests: str = ""  # the test command that decides; empty: detected
     issue: str = ""  # the URL of the issue or comment that asked for it
     once: bool = False  # a single request: its files are kept for hours, not for days
+    in_place: bool = False  # a user works in the directory itself: its workspace is no copy
     plain_directory: bool = False  # the repository may be a directory without git, which is copied completely
     unattended: bool = False  # no user answers: approvals are denied at once
     author: str = ""  # `Name <address>`; empty: from the settings

@@ -337,6 +337,8 @@ def _check_fits(session: Session, asked: Input) -> None:
     """Refuse an input that does not fit the session's state."""
     if session.state == "ended":
         raise session_has_ended(session.id)
+    if session.delivery.in_place:
+        raise Conflict(f"The session {session.id} is a `hutch shell`, and ends with it. It takes no input.")
     if isinstance(asked, Undo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":

@@ -17,6 +17,7 @@ from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, 
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
+from hutch.sessions.abandoned_directory_sessions import end_abandoned
 from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.input_processing import process_inputs
 from hutch.sessions.interface import Stream, Update, Viewer
@@ -85,6 +86,7 @@ class LocalHost:
     async def start(self) -> None:
         """Resume the work that a crash or a shutdown interrupted. No other host may use this database."""
         rows = self._dependencies.rows
+        await end_abandoned(self._dependencies.log, rows)
         await Runs(rows).pause_abandoned()
         if not self._dependencies.reserved_for:
             unfinished = await Runs(rows).reclaim_all()
@@ -193,6 +195,11 @@ class LocalHost:
         session = await Sessions(self._dependencies.rows).get(session_id)
         if session.state == "ended" and changes:
             raise Conflict(f"The session {session_id} has ended. Fork it to continue from its last state.")
+        if session.delivery.in_place and session.state != "ended":
+            raise Conflict(
+                f"The session {session_id} is a `hutch shell` in {session.repository}. "
+                "Here only its log can be read."
+            )
         if not session.workspace_id and session.state == "ended":
             raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
         if not session.workspace_id and session.state in ("queued", "starting"):

@@ -243,7 +243,7 @@ class LiveSession:
     async def _prepare(self, session: Session) -> Session:
         began = time.monotonic()
         await self.set_state("starting")
-        if session.repository and not session.forked_from:
+        if session.repository and not session.forked_from and not session.delivery.in_place:
             source = self.dependencies.redactor.redact(session.repository)
             await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
         made = await self.dependencies.callbacks.prepare(session, self.recorder)
@@ -312,11 +312,13 @@ class _Open:
         )
         self._loop = asyncio.get_running_loop()
         self._pidfd = sandbox.jail.warden_pidfd
-        self._loop.add_reader(self._pidfd, self._lose)
+        if self._pidfd >= 0:  # without a jail there is none
+            self._loop.add_reader(self._pidfd, self._lose)
 
     async def close(self, *, keep: bool) -> int:
         """Close everything in it. Returns the number of the last snapshot, 0 when there is none."""
-        self._loop.remove_reader(self._pidfd)
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
         await self._recorder.settle()
         snapshot = 0
         try:

@@ -142,8 +142,8 @@ class RequestHandler:
                 return self._read(id, offset)
             case requests.SignalCommand(id, signal):
                 return await self._signal(id, signal, by)
-            case requests.OpenTerminal(columns, rows):
-                return await self._terminals.open(columns, rows, by=by)
+            case requests.OpenTerminal(columns, rows, env):
+                return await self._terminals.open(columns, rows, by=by, env=dict(env))
             case requests.ListTerminals():
                 return self._terminals.list()
             case requests.CloseTerminal(id):

@@ -239,6 +239,7 @@ class TerminalState:
 class OpenTerminal(Changing[TerminalState]):
     columns: int = 80
     rows: int = 24
+    env: tuple[tuple[str, str], ...] = ()  # more variables of its shell
 
 
 @dataclass(frozen=True, slots=True)

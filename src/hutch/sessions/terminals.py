@@ -1,7 +1,7 @@
 """The terminals of a session: they have many viewers, are recorded in the log, and end with their jail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -89,6 +89,15 @@ class TerminalViewer:
     def seq(self) -> int:
         return self._reader.seq
 
+    @property
+    def terminal(self) -> Terminal:
+        """The terminal itself, for a viewer in the same process."""
+        return self._held.terminal
+
+    def detach(self) -> None:
+        """End the iteration."""
+        self._reader.detach()
+
     def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]:
         return self._shown
 
@@ -138,7 +147,9 @@ class Terminals:
     def list(self) -> "list[TerminalState]":
         return [held.state() for held in self._held.values()]
 
-    async def open(self, columns: int, rows: int, *, by: str) -> TerminalState:
+    async def open(
+        self, columns: int, rows: int, *, by: str, env: Mapping[str, str] | None = None
+    ) -> TerminalState:
         size = _size(columns, rows)
         if len(self._held) >= MAX_TERMINALS:
             raise LimitReached(
@@ -148,7 +159,9 @@ class Terminals:
         id = str(self._count)
         await self._recorder.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
         try:
-            terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
+            terminal = await start_terminal(
+                self._jail, size=size, env={"TERM": "xterm-256color", **(env or {})}
+            )
         except BaseException:
             self._record_soon(TerminalEnded(terminal=id))
             raise

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
 from hutch.domain.untrusted_text import echo
 from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
@@ -163,6 +164,19 @@ class Runs:
         if gone:
             await self._rows.change(pause)
         return sorted(set(gone.values()))
+
+    async def abandoned_in_place(self) -> list[SessionId]:
+        """The sessions that worked in a directory in place, in a process that has ended."""
+        reserved = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
+        joined = select(runs.c.session_id, runs.c.worker, sessions.c.delivery).join(
+            sessions, sessions.c.id == runs.c.session_id
+        )
+        found = await self._rows.fetch(lambda connection: connection.execute(joined.where(*reserved)).all())
+        return [
+            SessionId(row.session_id)
+            for row in found
+            if is_gone(row.worker) and json.loads(row.delivery).get("in_place")
+        ]
 
     async def take_over(self, run_id: str) -> None:
         """Pause a run whose server has ended, so that it can be resumed elsewhere."""

@@ -10,10 +10,12 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -28,12 +30,17 @@ from hutch.cli.jailed_program import ProgramRequest, on_pipes, on_terminal
 from hutch.cli.limit_messages import Hits
 from hutch.cli.signals import ended_by
 from hutch.cli.user_terminal import OwnTerminal, known_type
-from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.jail.egress import EgressAttempt
-from hutch.jail.interface import Exit
+from hutch.jail.interface import Exit, OnOutput
 from hutch.jail.jail_startup import Jailed
 from hutch.jail.limits.limit_hits import size
 from hutch.jail.policy import PROFILES, Policy
+from hutch.jail.terminal import open_terminal
+from hutch.system.fast_imports import load_structlog, without_gc
+
+if TYPE_CHECKING:
+    from hutch.cli.shell_recording import ShellRecording
 
 DAY_S = 86_400
 MIN_SHELL_S = 1.0  # a shell that ended sooner is not restarted
@@ -87,6 +94,9 @@ def shell_command(
         float | None,
         typer.Option(metavar="S", help="Kill everything after this many seconds; by default, no timeout."),
     ] = None,
+    no_log: Annotated[
+        bool, typer.Option("--no-log", help="Record nothing: open no session in the log.")
+    ] = False,
     unsafe_workspace: Annotated[
         bool,
         typer.Option("--unsafe-workspace", help="Allow system and home directories, and Hutch's own."),
@@ -99,7 +109,7 @@ def shell_command(
 
     Programs can change only this directory; the rest of the machine, its network and its secrets are out
     of reach. The exit code is the command's, or 128 plus the signal that ended it; 5 after a limit was
-    hit; 126 or 127 when the command could not be started.
+    hit; 126 or 127 when the command could not be started. The log records what was run and printed.
 
     `hutch shell SESSION` opens a terminal in a session of the server; Ctrl-] detaches.
     `hutch shell -s SESSION -- CMD` runs one command there.
@@ -110,7 +120,7 @@ def shell_command(
     if (there := _in_session(session, argv, terminal, timeout)) is not None:
         return there
     unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
-    return _here(argv, workspace, profile, net or (), timeout, unsafe)
+    return _here(argv, workspace, profile, net or (), timeout, unsafe, has_log=not no_log)
 
 
 def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: float | None) -> int | None:
@@ -141,6 +151,8 @@ def _here(
     net: Sequence[str],
     timeout_s: float | None,
     unsafe: Unsafe,
+    *,
+    has_log: bool,
 ) -> int:
     """Run in a jail on a directory of this machine."""
     _open_closed_stdio()
@@ -148,7 +160,7 @@ def _here(
         wrong = "is not a directory" if workspace.exists() else "does not exist"
         raise NotFound(f"The workspace '{workspace}' {wrong}. Create it first, or choose another: -w DIR.")
     loaded = settings.load(repo=settings_root(settings.find_paths(), workspace))
-    app.configure_logs(loaded)
+    app.configure_logs(loaded, quiet=True)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net)
@@ -162,8 +174,8 @@ def _here(
     if unsafe.no_jail:
         _warn(NO_JAIL)
     elif own is not None and not argv:
-        _say(_banner(workspace.resolve(), policy))
-    return asyncio.run(_run(request, workspace, policy, own, unsafe, loaded.settings))
+        _say(_banner(workspace.resolve(), policy, has_log=has_log))
+    return asyncio.run(_run(request, workspace, policy, own, unsafe, loaded, has_log=has_log))
 
 
 async def _run(
@@ -172,31 +184,43 @@ async def _run(
     policy: Policy,
     own: OwnTerminal | None,
     unsafe: Unsafe,
-    chosen: settings.Settings,
+    loaded: settings.LoadedSettings,
+    *,
+    has_log: bool,
 ) -> int:
     refused: Counter[str] = Counter()
+    recording: ShellRecording | None = None
 
     def note(attempt: EgressAttempt) -> None:
+        if recording is not None:
+            recording.note_egress(attempt)
         if not attempt.allowed and len(refused) < MAX_COUNTED_REFUSALS:
             refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
 
     with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
         try:
-            async with jails.open_jail(
-                workspace,
-                policy,
-                outside=jails.egress_options(chosen, note),
-                unsafe_workspace=unsafe.workspace,
-                unsafe_no_jail=unsafe.no_jail,
-            ) as jail:
+            async with AsyncExitStack() as stack:
+                loading = asyncio.ensure_future(_load_recording()) if has_log else None
+                opening = jails.open_jail(
+                    workspace,
+                    policy,
+                    outside=jails.egress_options(loaded.settings, note),
+                    unsafe_workspace=unsafe.workspace,
+                    unsafe_no_jail=unsafe.no_jail,
+                )
+                jail = await stack.enter_async_context(opening)
+                if loading is not None:
+                    record_shell = await loading
+                    recording = await stack.enter_async_context(record_shell(loaded, workspace, jail, _say))
                 linked = await jail.linked_outside()
                 if linked and (not request.argv or _is_first_warning(workspace)):
                     _say(
                         f"{linked} files here are hard links to files elsewhere, which commands can change; "
                         "docs/security.md explains how to avoid this"
                     )
-                hits = Hits(jail, chosen)
-                exit_ = await (_at_terminal(jail, request, own, hits) if own else on_pipes(jail, request))
+                hits = Hits(jail, loaded.settings)
+                program = Program(jail, request, recording)
+                exit_ = await (_at_terminal(program, own, hits) if own else program.on_pipes())
                 sentences = hits.since_last(exit_)
         except asyncio.CancelledError:
             if not ended:
@@ -228,7 +252,51 @@ def _is_first_warning(workspace: Path) -> bool:
     return True
 
 
-async def _at_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, hits: Hits) -> Exit:
+async def _load_recording() -> "Callable[..., AbstractAsyncContextManager[ShellRecording]]":
+    """Import the parts of a session, which takes longer than the start of the jail."""
+    load_structlog()  # before the thread: other modules may need what structlog must not find
+
+    def load() -> "Callable[..., AbstractAsyncContextManager[ShellRecording]]":
+        with without_gc():
+            from hutch.cli.shell_recording import record_shell
+
+        return record_shell
+
+    return await asyncio.to_thread(load)
+
+
+class Program(NamedTuple):
+    """A program in the jail, and the session that records it, if any."""
+
+    jail: Jailed
+    request: ProgramRequest
+    recording: "ShellRecording | None"
+
+    async def on_pipes(self) -> Exit:
+        return await self._run(partial(on_pipes, self.jail, self.request))
+
+    async def on_terminal(self, own: OwnTerminal, keys: Inlet) -> Exit:
+        jail, request = self.jail, self.request
+        if self.recording is not None and not request.argv:  # the session's terminal records itself
+            return await on_terminal(
+                jail, request, own, keys, self.recording.open_terminal(own.size(), request.env)
+            )
+        opening = open_terminal(jail, request.words, size=own.size(), env=request.env)
+        return await self._run(partial(on_terminal, jail, request, own, keys, opening))
+
+    async def _run(self, start: Callable[[OnOutput | None], Awaitable[Exit]]) -> Exit:
+        if self.recording is None:
+            return await start(None)
+        async with self.recording.command(self.request.words, self.jail.workspace) as command:
+            try:
+                command.exit = await start(command.add)
+            except LimitReached:
+                command.timed_out = True
+                raise
+            return command.exit
+
+
+async def _at_terminal(program: Program, own: OwnTerminal, hits: Hits) -> Exit:
     """Run a program on the user's terminal.
 
     When a limit kills everything in the jail, start a new shell: keys meant for the jail must not reach the
@@ -239,14 +307,14 @@ async def _at_terminal(jail: Jailed, request: ProgramRequest, own: OwnTerminal, 
         began = time.monotonic()
         showing = asyncio.create_task(hits.show())
         try:
-            exit_ = await on_terminal(jail, request, own, keys)
+            exit_ = await program.on_terminal(own, keys)
         finally:
             showing.cancel()
         sentences = hits.since_last(exit_)
         for number, sentence in enumerate(sentences):
             typer.echo(("\n" if not number else "") + f"hutch: {sentence}", err=True)
         is_ended = exit_.signal == signal.SIGKILL and hits.any
-        if request.argv or not is_ended or time.monotonic() - began < MIN_SHELL_S:
+        if program.request.argv or not is_ended or time.monotonic() - began < MIN_SHELL_S:
             return exit_
         _say("Every program in the jail was killed. You are in a new shell in the same jail.")
         hits.reset()
@@ -264,12 +332,13 @@ def _open_closed_stdio() -> None:
     os.close(fd)
 
 
-def _banner(workspace: Path, policy: Policy) -> str:
+def _banner(workspace: Path, policy: Policy, *, has_log: bool) -> str:
     limits = policy.limits
     network = f"only {', '.join(policy.network)}" if policy.network else "none"
     return (
         f"jailed in {workspace}; network: {network}; limits: {size(limits.memory_bytes)} memory, "
         f"{limits.processes} processes, {size(limits.workspace_growth_bytes)} growth"
+        f"{'; recorded: hutch log last' if has_log else '; not recorded'}"
     )
 
 
