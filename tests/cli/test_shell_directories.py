@@ -114,6 +114,13 @@ def test_the_system_is_no_workspace(place: Path, workspace: str) -> None:
     assert refused(ran)
 
 
+def test_the_directory_of_git_is_no_workspace(place: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(place / "work")], check=True)
+    for inside in (".git", ".git/hooks"):
+        assert refused(run(place / "work" / inside, "--", "true", home=place / "home"), "data of git")
+    assert run(place / "work", "--", "true", home=place / "home").returncode == 0
+
+
 def test_a_home_is_no_workspace_but_a_project_in_it_is(place: Path) -> None:
     assert refused(run(place / "work", "--", "true", home=place / "h", user_home=f"{place}/work"), "home")
     assert refused(

@@ -88,8 +88,9 @@ def test_a_strange_name_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_an_empty_or_huge_value_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match="is empty"):
-        vault_at(tmp_path).set("github_token", "")
+    for empty in ("", " ", " \t\n"):
+        with pytest.raises(BadRequest, match="is empty"):
+            vault_at(tmp_path).set("github_token", empty)
     with pytest.raises(BadRequest, match="larger than 64 KiB"):
         vault_at(tmp_path).set("github_token", "x" * 65_537)
 

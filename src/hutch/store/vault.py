@@ -37,7 +37,7 @@ class Vault:
     def set(self, name: str, value: str) -> None:
         """Store a secret; replaces an earlier one of this name."""
         check_name(name)
-        if not value:
+        if not value.strip():
             raise BadRequest(
                 f"The secret {name!r} is empty. To delete it, use `hutch config unset-secret {name}`."
             )

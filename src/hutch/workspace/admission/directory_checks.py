@@ -41,6 +41,7 @@ SETTINGS_DIRECTORIES = tuple(
 PATH_ONLY = os.O_PATH | os.O_CLOEXEC
 MAX_LINE_BYTES = 4096
 USER_IDS = range(1000, 60_000)  # ids of accounts of people; others are services
+GIT = ".git"
 WORKSPACES = "workspaces"  # in the data directory: made to be worked in
 HINT = "Name another directory: -w DIR. If you must, --unsafe-workspace skips this check."
 ANOTHER = "Name the directory of a project."
@@ -64,6 +65,8 @@ def check_workspace(workspace: Path, own: OwnDirectories, fd: int | None = None)
     `fd` is an open descriptor of it, if the caller has one.
     """
     here = workspace.resolve() if fd is None else workspace
+    if GIT in here.parts:
+        raise Denied(f"'{here}' holds the data of git, not files of a project. {HINT}")
     if refused := refusal(here, own, fd):
         raise Denied(f"{refused.reason} {refused.hint}")
     for code in _own_code():
