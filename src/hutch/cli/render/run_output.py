@@ -86,7 +86,7 @@ class JsonView:
         self._print("warning", text=warning)
 
     def interrupted(self, run_id: str) -> None:
-        self._print("interrupted", run=run_id)
+        self._print("interrupted", session=self._story.session_id, run=run_id)
 
     def _print(self, kind: str, **fields: Any) -> None:
         sys.stdout.write(json.dumps({"type": kind, **fields}) + "\n")

@@ -173,7 +173,8 @@ class RunSummary:
         cached = f"{ended.get('cached_tokens') or 0:,} cached"
         tokens = f"{ended.get('input_tokens') or 0:,} tokens in ({cached})"
         out, took = f"{ended.get('output_tokens') or 0:,} out", f"{ended.get('duration_s') or 0:.1f} s"
-        return f"{ended.get('turns') or 0} turns, {tokens}, {out}, {price}, {took}"
+        turns = ended.get("turns") or 0
+        return f"{turns} turn{'' if turns == 1 else 's'}, {tokens}, {out}, {price}, {took}"
 
     def json(self, patch: str, *, warnings: list[str]) -> dict[str, Any]:
         """The summary as JSON."""
@@ -181,6 +182,8 @@ class RunSummary:
         failed = delivery.get("outcome") == "failed"
         tests = {name: value for name, value in (self.tests or {}).items() if name not in ENVELOPE}
         return {
+            "session": self.session_id,
+            "run": self.run_id or None,
             "outcome": self.outcome,
             "reason": self.ended.get("reason"),
             "title": self.title,

@@ -307,7 +307,8 @@ def _ended(event: Mapping[str, Any]) -> Iterator[Line]:
     if event.get("turns"):
         took = f"{float(event.get('duration_s') or 0):.1f} s"
         done = "done: " if outcome == "done" else ""
-        yield Line(f"{done}{event['turns']} turns, {tokens}{price}, {took}", "dim")
+        turns = f"{event['turns']} turn{'' if event['turns'] == 1 else 's'}"
+        yield Line(f"{done}{turns}, {tokens}{price}, {took}", "dim")
 
 
 def files_summary(event: Mapping[str, Any]) -> str:
