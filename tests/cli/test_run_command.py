@@ -25,7 +25,7 @@ from hutch.workspace.preparation.filler import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, serving
-from tests.forked import HUTCH, Forked
+from tests.forked import HUTCH, Forked, run
 
 BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
 SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
@@ -101,6 +101,29 @@ def test_a_repository_of_many_files_is_worked_on_in_layers(desk: Desk) -> None:
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
 
 
+def test_last_is_the_newest_of_the_current_repository(desk: Desk) -> None:
+    assert desk.run("--max-turns", "1").returncode == 5
+    other = desk.place / "other"
+    shutil.copytree(desk.work, other)
+    assert desk.run("--max-turns", "1", "--repo", str(other)).returncode == 5
+
+    def last(directory: Path) -> str:
+        shown = run(
+            [HUTCH, "log", "last", "-n", "1", "--json"],
+            cwd=directory,
+            env=desk.environment(),
+            capture_output=True,
+            text=True,
+        )
+        return str(json.loads(shown.stdout)["session"])
+
+    listed = desk.hutch("log", "--json").stdout.splitlines()
+    newer, older = [json.loads(line)["session"] for line in listed]
+    assert [last(desk.work), last(other), last(desk.place)] == [older, newer, newer]
+    resumed = desk.hutch("resume", "last", "--max-turns", "9", "--json")
+    assert (resumed.returncode, lines(resumed.stdout)[-1]["session"]) == (0, older)
+
+
 def test_a_run_prints_json_lines(desk: Desk) -> None:
     ran = desk.run("--json")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -109,6 +132,9 @@ def test_a_run_prints_json_lines(desk: Desk) -> None:
     assert types == ["begin", "diff", "end"]
     assert [each["event"]["type"] for each in told if each["type"] == "event"].count("tool.called") == 2
     end = told[-1]
+    begin = next(each for each in told if each["type"] == "begin")
+    assert begin["session"].startswith("ses_")
+    assert (end["session"], end["run"]) == (begin["session"], begin["run"])
     assert (end["outcome"], end["changed"], end["tests"]["passed"]) == ("done", True, 1)
     assert git(desk.work, "rev-parse", end["change"]["branch"]) == end["change"]["commit"]
 
@@ -351,6 +377,7 @@ def test_a_limit_exits_with_5_and_the_run_can_be_resumed(desk: Desk) -> None:
     ran = desk.run("--max-turns", "1")
     assert (ran.returncode, branches(desk)) == (5, ["main"])
     assert "limit reached: It took 1 turn, which is the limit." in ran.stdout
+    assert "1 turn, " in ran.stdout
     # Past usage counts, and the output says how to resume.
     again = desk.hutch("resume")
     assert (again.returncode, branches(desk)) == (5, ["main"])

@@ -1,12 +1,16 @@
 """The repository of the working directory, for commands that prefer its changes."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from hutch.domain.errors import HutchError
 from hutch.forge.repo_url import parse_repo_url
 
+MAX_NEWEST = 500  # sessions or runs among which `last` is looked for
+T = TypeVar("T")
 MAX_CONFIG_BYTES = 1024 * 1024
 URL = re.compile(r"^\s*url\s*=\s*(\S+)\s*$", re.M)
 
@@ -23,6 +27,13 @@ class CurrentRepository:
         if repository.startswith("/"):
             return Path(repository).is_relative_to(self.root)
         return _normalised(repository) in self.remotes
+
+
+def newest_here(sessions: Sequence[T], repository_of: Callable[[T], str]) -> T | None:
+    """The first of these sessions, the newest first, that works on the current repository; else the first."""
+    here = find_current_repository(Path.cwd())
+    mine = (each for each in sessions if here is not None and here.is_at(repository_of(each)))
+    return next(mine, sessions[0] if sessions else None)
 
 
 def find_current_repository(start: Path) -> CurrentRepository | None:

@@ -10,6 +10,7 @@ import typer
 
 from hutch import settings
 from hutch.app.event_log import event_log
+from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.event_log import SqlLog
@@ -54,13 +55,20 @@ def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
         typer.echo(f"warning: The log of session {session_id} is damaged. {defect}", err=True)
 
 
+async def _last_session(log: SqlLog) -> SessionId:
+    ids = [head.session_id for head in await log.heads(limit=MAX_NEWEST)]
+    rows = await Sessions(log).get_many(ids)  # logs of older versions and of the MCP server have none
+    last = newest_here(ids, lambda id: rows[id].repository if id in rows else "")
+    if last is None:
+        raise NotFound(NONE_YET)
+    return last
+
+
 async def find_session(log: SqlLog, text: str) -> SessionId:
-    """Find a session by its id, a unique prefix or suffix of it, or `last`."""
+    """Find a session by its id, a unique prefix or suffix of it, or `last`: the newest of the current
+    repository, or of all if that has none."""
     if text == "last":
-        heads = await log.heads(limit=1)
-        if not heads:
-            raise NotFound(NONE_YET)
-        return heads[0].session_id
+        return await _last_session(log)
     if WHOLE.fullmatch(text):
         return parse_session_id(text)
     if found := await find_session_id(log, text):

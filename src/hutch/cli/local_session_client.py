@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from hutch.app.local_sessions import Local, open_local
+from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update
 from hutch.cli.session_options import model_name, repository_address
 from hutch.domain.audience import WHOLE, entry_json
@@ -22,6 +23,8 @@ from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
 from hutch.settings import LoadedSettings
 from hutch.store.changes import Changes
+from hutch.store.run_queue import Runs
+from hutch.store.sessions import Sessions
 
 DELTA = tuple(field.name for field in fields(Delta) if field.name != "audience")
 
@@ -52,11 +55,22 @@ class LocalSessions:
         }
 
     async def find_run(self, name: str) -> dict[str, Any]:
-        run_id = await find_run_id(self.local.services.rows, name)
+        run_id = await self._last_run() if name == "last" else ""
+        run_id = run_id or await find_run_id(self.local.services.rows, name)
         try:
             return await self.get_run(run_id)
         except NotFound:
             raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.") from None
+
+    async def _last_run(self) -> str:
+        """The newest run of the current repository, or of all if that has none; empty if there is none."""
+        rows = self.local.services.rows
+        runs = await Runs(rows).page(limit=MAX_NEWEST)
+        sessions = await Sessions(rows).get_many([run.session_id for run in runs])
+        last = newest_here(
+            runs, lambda run: sessions[run.session_id].repository if run.session_id in sessions else ""
+        )
+        return last.id if last else ""
 
     async def resume(
         self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None

@@ -6,21 +6,25 @@ Both return the same JSON as the API, so code that shows a session does not depe
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from hutch import app, settings
 from hutch.cli.api_client import Client
+from hutch.cli.current_repository import find_current_repository
 from hutch.cli.early_request import EarlyRequest
 from hutch.cli.early_response import read_answer
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update, follow
 from hutch.cli.server_address import local_address
-from hutch.cli.server_requests import find_session, names_of_users
+from hutch.cli.server_requests import PAGE, find_session, names_of_users
 from hutch.cli.session_options import request_body
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.running_server import find_server
+
+MAX_TRIED = 20  # sessions that are asked for their last run
 
 
 class SessionClient(Protocol):
@@ -94,11 +98,27 @@ class ServedSessions:
     async def find_run(self, name: str) -> dict[str, Any]:
         if name.startswith("run_"):
             return dict(await self.client.get(f"/runs/{name}"))
+        if name == "last" and (last := await self._last_run()):
+            return last
         session = await find_session(self.client, name)
-        runs = (await self.client.get(f"/sessions/{session['id']}/runs", limit=1))["items"]
+        runs = await self._newest_runs(session["id"])
         if not runs:
             raise NotFound(f"The session {session['id']} has no run yet.")
         return dict(runs[0])
+
+    async def _last_run(self) -> dict[str, Any] | None:
+        """The newest run of the current repository, if it has any."""
+        here = find_current_repository(Path.cwd())
+        if here is None:
+            return None
+        newest = (await self.client.get("/sessions", limit=PAGE))["items"]
+        for session in [each for each in newest if here.is_at(each["repository"])][:MAX_TRIED]:
+            if runs := await self._newest_runs(session["id"]):
+                return dict(runs[0])
+        return None
+
+    async def _newest_runs(self, session_id: str) -> list[dict[str, Any]]:
+        return list((await self.client.get(f"/sessions/{session_id}/runs", limit=1))["items"])
 
     async def resume(
         self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
