@@ -11,15 +11,13 @@ from hutch.flows.model_list import UsableModels, list_models
 from hutch.flows.personas import find_persona
 from hutch.llm.interface import Model
 from hutch.llm.model_factory import Access, Choice, check_usable, default_model, open_model
-from hutch.llm.model_name import PROVIDERS, key_name, key_variables, parse_model_name
+from hutch.llm.model_name import KEY_NAMES, all_key_variables, openai_headers, parse_model_name, provider_keys
 from hutch.llm.recording_model import RecordingModel
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import OFFLINE
 from hutch.settings import LoadedSettings, user_environment
 from hutch.store.optional_vault import read_secrets
 from hutch.store.vault_redactor import VaultRedactor
-
-OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
 async def choose_model(
@@ -66,11 +64,10 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
     """Keys, addresses and retry policy from the settings, the vault and the environment."""
     models = loaded.settings.models
     environment = user_environment() if environment is None else environment
-    addresses = {name: getattr(models, f"{name.replace('-', '_')}_base_url", None) for name in PROVIDERS}
     return Access(
         keys=keys(loaded, environment),
-        base_urls={name: address for name, address in addresses.items() if address},
-        headers={"openai": _set_headers(environment)},
+        base_urls=models.base_urls(),
+        headers={"openai": openai_headers(environment)},
         openai_protocol=models.openai_protocol,
         retry_policy=RetryPolicy(
             attempts=models.attempts, max_wait_s=models.max_retry_wait_s, idle_timeout_s=models.idle_timeout_s
@@ -78,34 +75,16 @@ def access(loaded: LoadedSettings, environment: Mapping[str, str] | None = None)
     )
 
 
-def _set_headers(environment: Mapping[str, str]) -> dict[str, str]:
-    """The headers for the OpenAI organization and project in the environment."""
-    headers = {header: environment.get(variable, "").strip() for header, variable in OPENAI_HEADERS.items()}
-    return {
-        header: value
-        for header, value in headers.items()
-        if value and value.isascii() and value.isprintable()
-    }
-
-
 def keys(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The keys of providers, from the environment or else the vault."""
     environment = user_environment() if environment is None else environment
-    stored, found = secrets_of(loaded, {key_name(provider) for provider in PROVIDERS}), {}
-    for provider in PROVIDERS:
-        name = key_name(provider)
-        values = [environment.get(variable, "").strip() for variable in key_variables(provider)]
-        value = next(filter(None, values), "") or stored.get(name, "").strip()
-        if value:
-            found[name] = value
-    return found
+    return provider_keys(environment, secrets_of(loaded, KEY_NAMES.values()))
 
 
 def redactor(loaded: LoadedSettings, environment: Mapping[str, str] | None = None) -> Redactor:
     """A redactor for all secrets in the vault, including later ones, and for keys in the environment."""
     environment = user_environment() if environment is None else environment
-    names = [*(variable for name in PROVIDERS for variable in key_variables(name)), *TOKEN_VARIABLES]
-    values = [environment.get(name, "") for name in names]
+    values = [environment.get(name, "") for name in (*all_key_variables(), *TOKEN_VARIABLES)]
     return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, values)
 
 

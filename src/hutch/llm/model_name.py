@@ -1,7 +1,7 @@
 """Names of models: `provider:name`."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
@@ -15,6 +15,7 @@ WITH_KEY = {  # providers that need a key, with their default models
     "gemini": "gemini-3.8-flash",
 }
 ALSO = {"gemini": "GOOGLE_API_KEY"}  # a second common environment variable for the key
+OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,27 @@ def key_name(provider: str) -> str:
     return f"{provider.replace('-', '_')}_api_key"
 
 
+KEY_NAMES = {provider: key_name(provider) for provider in PROVIDERS}
+
+
 def key_variables(provider: str) -> tuple[str, ...]:
     """The environment variables for a provider's key; the first that is set counts."""
     return (key_name(provider).upper(), *([ALSO[provider]] if provider in ALSO else []))
+
+
+def all_key_variables() -> tuple[str, ...]:
+    """The environment variables for the keys of all providers."""
+    return tuple(variable for provider in PROVIDERS for variable in key_variables(provider))
+
+
+def provider_keys(environment: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """The keys of providers by their names, from the environment or else from the `stored` secrets."""
+    found = {}
+    for provider, name in KEY_NAMES.items():
+        values = [environment.get(variable, "").strip() for variable in key_variables(provider)]
+        if value := next(filter(None, values), "") or stored.get(name, "").strip():
+            found[name] = value
+    return found
 
 
 def how_to_set(provider: str) -> str:
@@ -72,3 +91,13 @@ def how_to_set(provider: str) -> str:
 def setting_of_address(provider: str) -> str:
     """The setting that holds a provider's address."""
     return f"models.{provider.replace('-', '_')}_base_url"
+
+
+def openai_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """The headers for the OpenAI organization and project that the environment names."""
+    headers = {header: environment.get(variable, "").strip() for header, variable in OPENAI_HEADERS.items()}
+    return {
+        header: value
+        for header, value in headers.items()
+        if value and value.isascii() and value.isprintable()
+    }

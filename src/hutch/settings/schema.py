@@ -88,6 +88,12 @@ class Models(Section):
         "`openai-compatible:qwen3=0.25/0.025/1.5`. They override those that Hutch knows.",
     )
 
+    def base_urls(self) -> dict[str, str]:
+        """The addresses that are set, by the names of their providers."""
+        suffix = "_base_url"
+        found = {name: getattr(self, name) for name in type(self).model_fields if name.endswith(suffix)}
+        return {name.removesuffix(suffix).replace("_", "-"): url for name, url in found.items() if url}
+
 
 class Tests(Section):
     """How a repository is tested."""
