@@ -70,11 +70,15 @@ class Command:
         env: Mapping[str, str],
         rlimits: str,
         pty: tuple[int, str] | None,
+        descriptor_3: bytes | None,
         uid: int | None,
     ) -> None:
         """Open the pipes and request a reaper. `uid` is the user that must own the pipes, if not ours."""
         try:
             kinds, terminal = self._open(stdin, pty, uid)
+            if pty is not None and descriptor_3 is not None:
+                kinds = b"3"
+                self._command_ends.append(_filled_socket(descriptor_3))
             self._request = (
                 self._nonce,
                 rlimits.encode(),
@@ -327,6 +331,15 @@ def _pipe(uid: int | None) -> tuple[int, int]:
 def _socket() -> tuple[int, int]:
     theirs, ours = socket.socketpair()
     return theirs.detach(), ours.detach()
+
+
+def _filled_socket(data: bytes) -> int:
+    """A descriptor from which these bytes can be read, and then the end."""
+    theirs, ours = socket.socketpair()
+    with ours:
+        ours.setblocking(False)
+        ours.sendall(data)
+    return theirs.detach()
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

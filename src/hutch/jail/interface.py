@@ -187,8 +187,10 @@ class Jail(Protocol):
         cwd: str | None = None,
         limits: Limits | None = None,
         terminal: Size | None = None,
+        descriptor_3: bytes | None = None,
     ) -> Process:
-        """Start a command that the caller manages."""
+        """Start a command that the caller manages. Beside a terminal it can read a few bytes from
+        `descriptor_3`, a socket that no other process inside can open."""
         ...
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:

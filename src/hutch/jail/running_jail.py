@@ -171,6 +171,7 @@ class Jailed:
         cwd: str | None = None,
         limits: Limits | None = None,
         terminal: Size | None = None,
+        descriptor_3: bytes | None = None,
     ) -> Command:
         full = {**self._environment(), **(env or {})}
         check_words(argv, full, cwd or "")
@@ -188,6 +189,7 @@ class Jailed:
             env=full,
             rlimits=self._own_rlimits(limits),
             pty=open_terminal(self._pts, terminal, self._identity) if terminal else None,
+            descriptor_3=descriptor_3,
             uid=self._identity.uid if self._identity.claim else None,
         )
         self._commands.add(command)

@@ -325,9 +325,12 @@ async def open_terminal(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     limits: Limits | None = None,
+    descriptor_3: bytes | None = None,
 ) -> AsyncIterator[Terminal]:
     """Run a program on a terminal. It and all it started are killed when the block is left."""
-    terminal = await start_terminal(jail, argv, size=size, env=env, cwd=cwd, limits=limits)
+    terminal = await start_terminal(
+        jail, argv, size=size, env=env, cwd=cwd, limits=limits, descriptor_3=descriptor_3
+    )
     try:
         yield terminal
     finally:
@@ -342,10 +345,14 @@ async def start_terminal(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     limits: Limits | None = None,
+    descriptor_3: bytes | None = None,
 ) -> Terminal:
     """Like `open_terminal`, for callers that close it themselves."""
     try:
-        return Terminal(await jail.spawn(argv, env=env, cwd=cwd, limits=limits, terminal=size or Size()))
+        process = await jail.spawn(
+            argv, env=env, cwd=cwd, limits=limits, terminal=size or Size(), descriptor_3=descriptor_3
+        )
+        return Terminal(process)
     except OSError as error:  # all jails share the machine's terminals
         raise Unavailable(
             f"Cannot open a terminal: {error.strerror}. Close some, or raise kernel.pty.max."

@@ -28,6 +28,7 @@ from hutch.jail.launch.jail_uid import KERNEL_ROOT, Identity
 from hutch.jail.launch.visible_system import this_system
 from hutch.jail.location import JailLocation, Namespaces
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
+from hutch.jail.shell_marks import shell_files
 
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
@@ -93,7 +94,11 @@ def _launch(
                 visible = stack.enter_context(idmapped(visible, uid=identity.uid, gid=identity.gid))
             else:
                 stack.enter_context(in_mount_namespace(location.namespaces.mount))
-        files = {**etc_files(identity.uid, identity.gid, policy.git_author), WARDEN: warden_source()}
+        files = {
+            **etc_files(identity.uid, identity.gid, policy.git_author),
+            **shell_files(),
+            WARDEN: warden_source(),
+        }
         fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
         filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), has_cgroup=has_cgroup))
         options = arguments(

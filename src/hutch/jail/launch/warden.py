@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FRAME_BYTES, MAX_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+OPEN, DUP2 = os.POSIX_SPAWN_OPEN, os.POSIX_SPAWN_DUP2
 SIGINT, SIGKILL, SIGCHLD, SIGCONT, SIGSTOP = 2, 9, 17, 18, 19
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot prevent it from forking
 KILL_S, KILL_ROUNDS, STOP_TIMEOUT_S, IDLE_TIMEOUT_S, RETRY_MS, MAX_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
@@ -346,14 +347,12 @@ def limit(limits: bytes) -> None:
 
 
 def stdio(pipes: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
-    """The file actions for descriptors 0, 1 and 2 of the command."""
+    """The file actions for descriptors 0, 1 and 2 of the command, and 3 beside a terminal."""
     if terminal:  # opened by a new session's leader, it becomes the controlling terminal
-        terminal_action = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
-        return [terminal_action, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+        pairs = [(0, 1), (0, 2), *((fd, 3) for fd in pipes.values())]
+        return [(OPEN, 0, terminal, os.O_RDWR, 0), *((DUP2, *pair) for pair in pairs)]
     return [
-        (os.POSIX_SPAWN_DUP2, pipes[kind], target)
-        if kind in pipes
-        else (os.POSIX_SPAWN_OPEN, target, b"/dev/null", os.O_RDWR, 0)
+        (DUP2, pipes[kind], target) if kind in pipes else (OPEN, target, b"/dev/null", os.O_RDWR, 0)
         for target, kind in enumerate("ioe")
     ]
 
