@@ -19,6 +19,7 @@ from hutch.domain.events import (
     ModelReplied,
     SessionRewound,
     ShellPrinted,
+    TerminalTyped,
     ToolCalled,
     ToolReturned,
     UnknownEvent,
@@ -91,6 +92,11 @@ def test_every_event_is_one_line_without_python_values(type_: str) -> None:
         ),
         (ShellPrinted(shell="agent", stream="stdout", text="a\tb\nc\n"), "agent: a b ⏎ c"),
         (CommandStarted(terminal="1", command="ls", cwd="/", by="usr_1"), "terminal 1: ls  by ada"),
+        (TerminalTyped(terminal="1", text="ls\r", by="usr_1"), "1: ls\\r  by ada"),
+        (
+            TerminalTyped(terminal="1", text="", hidden_chars=9, by="usr_1"),
+            "1: [9 hidden characters]  by ada",
+        ),
         (
             FileChanged(
                 path="a", kind="created", cause="job", source="main", possible_authors=("usr_1", "agent")

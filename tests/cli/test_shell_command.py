@@ -116,7 +116,8 @@ class Person:
         return self.process.returncode
 
     def _clean(self) -> bytes:
-        return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", self.shown)
+        """The output, without announcements that the shell takes a paste and marks of its commands."""
+        return re.sub(rb"\x1b\[\?2004[hl]\r?|\x1b\]133;[^\x07\x1b]*(?:\x07|\x1b\\)", b"", self.shown)
 
     def _look(self, within_s: float) -> None:
         while select.select([self.master], [], [], within_s)[0]:

@@ -106,6 +106,15 @@ def test_changes_of_files_name_their_author() -> None:
     assert many == [Line("bob: 2 created files (build: 2)", "dim")]
 
 
+def test_commands_of_terminals_are_shown_when_they_have_ended() -> None:
+    told = Told()
+    ran = {"terminal": "2", "command": "make\x1b[31m", "by": "usr_2"}
+    assert told.event("command.ended", **ran, exit_code=2) == [
+        Line("bob ran in terminal 2: make\\x1b[31m  (exit code 2)", "dim")
+    ]
+    assert told.event("command.ended", shell="main", command="make", exit_code=0) == []
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     told = Told()
     lines = told.event("tool.returned", ok=False, text="\n".join("x" * 300 for _ in range(20)))

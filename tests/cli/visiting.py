@@ -31,7 +31,7 @@ class Visitor(Person):
 
     def _clean(self) -> bytes:
         """The output without escape sequences."""
-        return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.shown)
+        return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]133;[^\x07\x1b]*(?:\x07|\x1b\\)", b"", self.shown)
 
 
 @dataclass(frozen=True)

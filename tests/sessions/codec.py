@@ -116,9 +116,15 @@ class CodecHost:
             return encode_error(error)
 
     def terminal(
-        self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
+        self,
+        session_id: SessionId,
+        terminal: str,
+        *,
+        resume: int | None = None,
+        masked: bool = True,
+        by: str = "",
     ) -> AbstractAsyncContextManager[Viewer]:
-        return self._host.terminal(session_id, terminal, resume=resume, masked=masked)
+        return self._host.terminal(session_id, terminal, resume=resume, masked=masked, by=by)
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:
         return await self._host.connect(session_id, port)

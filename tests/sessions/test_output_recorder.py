@@ -8,14 +8,8 @@ import pytest
 
 from hutch.domain.events import Event, TerminalPrinted
 from hutch.domain.redaction import Redactor
-from hutch.sessions.output_recorder import (
-    BURST_BYTES,
-    END_BYTES,
-    MAX_ENDS_BYTES,
-    MAX_QUIET,
-    STEADY_BYTES_S,
-    OutputRecorder,
-)
+from hutch.sessions.output_recorder import MAX_QUIET, OutputRecorder
+from hutch.sessions.output_stream import BURST_BYTES, END_BYTES, MAX_ENDS_BYTES, STEADY_BYTES_S
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

@@ -16,6 +16,7 @@ from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.gateway.context import Server
 from hutch.sessions import requests
+from hutch.sessions.user_command_changes import PROMPT
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 from tests.workspace.full_disk import files_no_longer_than
@@ -181,7 +182,7 @@ async def type_in(server: Server, session: SessionId, typed: str, until_shown: s
         async for _, data in viewer:
             seen += data
             viewer.acknowledge(len(data))
-            if until_shown.encode() in seen and seen.endswith(b"$ "):
+            if until_shown.encode() in seen and PROMPT.search(seen.decode()):
                 break
 
 

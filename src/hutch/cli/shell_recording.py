@@ -92,7 +92,7 @@ class ShellRecording:
         fitting = _fitting(size)
         request = OpenTerminal(fitting.columns, fitting.rows, env=tuple(env.items()))
         opened = await self._live.call(request, by=self._by)
-        async with self._live.terminal(opened.id, None, masked=False) as viewer:
+        async with self._live.terminal(opened.id, None, masked=False, by=self._by) as viewer:
             try:
                 yield RecordedTerminal(viewer, self._say)
             finally:

@@ -27,6 +27,7 @@ from hutch.domain.jail_activity_events import (
     TerminalOpened,
     TerminalPrinted,
     TerminalResized,
+    TerminalTyped,
 )
 from hutch.domain.old_event_names import current_payload, current_type
 from hutch.domain.run_events import (
@@ -117,6 +118,7 @@ __all__ = [
     "TerminalOpened",
     "TerminalPrinted",
     "TerminalResized",
+    "TerminalTyped",
     "ToolCalled",
     "ToolReturned",
     "UnknownEvent",
@@ -145,6 +147,7 @@ KnownEvent = Annotated[
     | ShellPrinted
     | TerminalOpened
     | TerminalPrinted
+    | TerminalTyped
     | TerminalResized
     | TerminalEnded
     | EgressAttempted

@@ -103,6 +103,21 @@ class TerminalPrinted(Event):
     skipped_bytes: int = 0
 
 
+class TerminalTyped(Event):
+    """A user typed text in a terminal, or sent it keys.
+
+    While a program reads without showing what is typed, as for a password, only the number of characters is
+    recorded.
+    """
+
+    type: Literal["terminal.typed"] = "terminal.typed"
+    terminal: str
+    text: str
+    hidden_chars: int = 0
+    skipped_bytes: int = 0
+    by: str = ""
+
+
 class TerminalResized(Event):
     """The size of a terminal changed."""
 

@@ -130,10 +130,16 @@ class LocalHost:
 
     @asynccontextmanager
     async def terminal(
-        self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
+        self,
+        session_id: SessionId,
+        terminal: str,
+        *,
+        resume: int | None = None,
+        masked: bool = True,
+        by: str = "",
     ) -> AsyncIterator[Viewer]:
         live = await self._usable(session_id, changes=False)
-        async with live.terminal(terminal, resume, masked=masked) as viewer:
+        async with live.terminal(terminal, resume, masked=masked, by=by) as viewer:
             yield viewer
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:

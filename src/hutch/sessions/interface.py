@@ -102,9 +102,16 @@ class SessionHost(Protocol):
         ...
 
     def terminal(
-        self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
+        self,
+        session_id: SessionId,
+        terminal: str,
+        *,
+        resume: int | None = None,
+        masked: bool = True,
+        by: str = "",
     ) -> AbstractAsyncContextManager[Viewer]:
-        """Watch a terminal, from byte `resume` or from the oldest available; `masked`: see `Viewer.mask`."""
+        """Watch a terminal, from byte `resume` or from the oldest available; `masked`: see `Viewer.mask`. The
+        log names the user `by` for text that this viewer writes."""
         ...
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:

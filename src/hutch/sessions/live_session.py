@@ -234,10 +234,10 @@ class LiveSession:
             return await self._open.request_handler.answer(request, by=by)
 
     @asynccontextmanager
-    async def terminal(self, id: str, resume: int | None, *, masked: bool) -> AsyncIterator[Any]:
+    async def terminal(self, id: str, resume: int | None, *, masked: bool, by: str) -> AsyncIterator[Any]:
         async with self.used(changes=False):  # a session that is not awake has no terminals
             assert self._open is not None
-            async with self._open.terminals.watch(id, resume, masked=masked) as viewer:
+            async with self._open.terminals.watch(id, resume, masked=masked, by=by) as viewer:
                 yield viewer
 
     async def _prepare(self, session: Session) -> Session:

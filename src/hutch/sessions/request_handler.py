@@ -22,7 +22,8 @@ from hutch.jail.shell.background import PRECEDING_BYTES, BackgroundCommand
 from hutch.jail.shell.command_result import LostOutput, Result
 from hutch.sessions import requests
 from hutch.sessions.listening_ports import listening
-from hutch.sessions.output_recorder import Make, OutputRecorder
+from hutch.sessions.output_recorder import OutputRecorder
+from hutch.sessions.output_stream import Make
 from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
@@ -142,8 +143,8 @@ class RequestHandler:
                 return self._read(id, offset)
             case requests.SignalCommand(id, signal):
                 return await self._signal(id, signal, by)
-            case requests.OpenTerminal(columns, rows, env):
-                return await self._terminals.open(columns, rows, by=by, env=dict(env))
+            case requests.OpenTerminal(columns, rows, env, program):
+                return await self._terminals.open(columns, rows, by=by, env=dict(env), program=program)
             case requests.ListTerminals():
                 return self._terminals.list()
             case requests.CloseTerminal(id):

@@ -6,7 +6,7 @@ something are marked; a session that has ended answers only the others.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
@@ -18,6 +18,7 @@ from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.search import GlobResult, GrepQuery, GrepResult
 
 T = TypeVar("T")
+TerminalProgram = Literal["bash", "sh", "zsh"]
 
 
 class Request(Generic[T]):
@@ -240,6 +241,7 @@ class OpenTerminal(Changing[TerminalState]):
     columns: int = 80
     rows: int = 24
     env: tuple[tuple[str, str], ...] = ()  # more variables of its shell
+    program: TerminalProgram = "bash"
 
 
 @dataclass(frozen=True, slots=True)

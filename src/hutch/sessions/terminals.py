@@ -1,4 +1,8 @@
-"""The terminals of a session: they have many viewers, are recorded in the log, and end with their jail."""
+"""The terminals of a session: they have many viewers, are recorded in the log, and end with their jail.
+
+The log gets the output, the text that users type, and each command with the user who typed it: the shell
+marks its commands in the output (`jail/shell_marks.py`).
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -6,9 +10,11 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from hutch.agent.session_recorder import Recorder
+from hutch.agent.session_recorder import Recorder, redact_event
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
+    CommandEnded,
+    CommandStarted,
     Event,
     JobsDetached,
     JobsEnded,
@@ -21,12 +27,17 @@ from hutch.domain.untrusted_text import echo
 from hutch.jail.interface import Size
 from hutch.jail.leftover_jobs import JobWatch
 from hutch.jail.running_jail import Jailed
+from hutch.jail.shell_marks import marked_program
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
 from hutch.sessions.output_recorder import OutputRecorder
-from hutch.sessions.requests import TerminalState
+from hutch.sessions.requests import TerminalProgram, TerminalState
+from hutch.sessions.terminal_commands import TerminalCommands
+from hutch.sessions.terminal_input import TerminalInput
+from hutch.sessions.terminal_marks import Mark, MarkParser
 from hutch.sessions.terminal_masking import MaskedReader, first_masked
 from hutch.sessions.user_command_changes import PROMPT
 
+PROGRAMS: dict[TerminalProgram, str] = {"bash": "/bin/bash", "sh": "/bin/sh", "zsh": "zsh"}
 MAX_TERMINALS = 16
 MAX_SIDE = 1000  # rows or columns
 UNWATCHED_DELAY_S = 0.02  # between two reads of a terminal without viewers
@@ -37,12 +48,17 @@ logger = structlog.get_logger()
 class Held:
     """A terminal and its state."""
 
-    def __init__(self, id: str, terminal: Terminal, size: Size) -> None:
+    def __init__(
+        self, id: str, terminal: Terminal, size: Size, input: TerminalInput, commands: TerminalCommands
+    ) -> None:
         self.id = id
         self.terminal = terminal
         self.size = size
+        self.input = input
+        self.commands = commands
         self.viewers = 0
         self.exit_code: int | None = None
+        self.is_marked = False  # the shell marks its prompts
         self.recording: asyncio.Task[None] | None = None
         self.jobs: JobWatch | None = None
 
@@ -77,7 +93,9 @@ class TerminalViewer:
         shown: MaskedReader,
         resized: Callable[[Held, Size], None],
         recorder: Recorder,
+        by: str,
     ) -> None:
+        self._by = by
         self._held = held
         self._reader = reader
         self._shown = shown
@@ -110,12 +128,20 @@ class TerminalViewer:
     async def write(self, data: bytes) -> None:
         if not self._recorder.admits:  # its output could not be recorded
             await self._recorder.admit()
+        input = self._held.input
+        # Before it is written: the program may answer at once.
+        input.record(data, self._by, hidden=input.is_hidden)
         await self._held.terminal.write(data)
 
     def write_some(self, data: bytes) -> int:
         if not self._recorder.admits:
             return 0
-        return self._held.terminal.write_some(data)
+        input = self._held.input
+        hidden = input.is_hidden
+        count = self._held.terminal.write_some(data)
+        if count:
+            input.record(data[:count], self._by, hidden=hidden)
+        return count
 
     def resize(self, columns: int, rows: int) -> None:
         self._resized(self._held, _size(columns, rows))
@@ -148,9 +174,16 @@ class Terminals:
         return [held.state() for held in self._held.values()]
 
     async def open(
-        self, columns: int, rows: int, *, by: str, env: Mapping[str, str] | None = None
+        self,
+        columns: int,
+        rows: int,
+        *,
+        by: str,
+        env: Mapping[str, str] | None = None,
+        program: TerminalProgram = "bash",
     ) -> TerminalState:
         size = _size(columns, rows)
+        shell = marked_program(PROGRAMS[program], unsafe=self._jail.unsafe, environment=env)
         if len(self._held) >= MAX_TERMINALS:
             raise LimitReached(
                 f"The session has {MAX_TERMINALS} terminals already. Close one.", limit="terminals"
@@ -160,23 +193,29 @@ class Terminals:
         await self._recorder.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
         try:
             terminal = await start_terminal(
-                self._jail, size=size, env={"TERM": "xterm-256color", **(env or {})}
+                self._jail,
+                shell.argv,
+                size=size,
+                env={"TERM": "xterm-256color", **(env or {}), **shell.env},
+                descriptor_3=f"{shell.key}\n".encode(),
             )
         except BaseException:
             self._record_soon(TerminalEnded(terminal=id))
             raise
-        held = self._held[id] = Held(id, terminal, size)
+        commands = TerminalCommands(id, self._command_started, self._command_ended)
+        input = TerminalInput(id, terminal, commands, self._output_recorder)
+        held = self._held[id] = Held(id, terminal, size, input, commands)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
             lambda found: self._record_soon(JobsDetached(terminal=id) if found else JobsEnded(terminal=id)),
             min_interval_s=MIN_JOBS_INTERVAL_S,
         )
-        held.recording = asyncio.ensure_future(self._record(held))
+        held.recording = asyncio.ensure_future(self._record(held, MarkParser(shell.key)))
         return held.state()
 
     @asynccontextmanager
     async def watch(
-        self, id: str, resume: int | None, *, masked: bool = True
+        self, id: str, resume: int | None, *, masked: bool = True, by: str = ""
     ) -> AsyncIterator[TerminalViewer]:
         held = self._get(id)
         reader = held.terminal.attach(first_masked(held.terminal, resume) if masked else resume)
@@ -185,7 +224,7 @@ class Terminals:
         reader.missed_bytes = 0 if resume is None else reader.seq - resume
         held.viewers += 1
         try:
-            yield TerminalViewer(held, reader, shown, self._resize, self._recorder)
+            yield TerminalViewer(held, reader, shown, self._resize, self._recorder, by)
         finally:
             held.viewers -= 1
             reader.detach()
@@ -226,28 +265,55 @@ class Terminals:
             logger.warning("terminal.not_recorded", error=str(error))
             return None
 
-    async def _record(self, held: Held) -> None:
+    def _command_started(self, event: CommandStarted) -> None:
+        self._place(event)
+
+    def _command_ended(self, event: CommandEnded) -> None:
+        self._place(event)
+
+    def _prompted(self, held: Held) -> None:
+        """Note that the shell waits for a command; the last one may have left jobs."""
+        held.check_jobs()
+
+    def _place(self, event: CommandStarted | CommandEnded) -> None:
+        """Record an event of a command after everything that was typed and printed before it."""
+        self._held[event.terminal].input.settle()
+        self._output_recorder.add_event(_key(event.terminal), redact_event(event, self._recorder.redactor))
+
+    async def _record(self, held: Held, parser: MarkParser) -> None:
         """Watch a terminal for the log, until its program ends."""
         reader = held.terminal.attach(0)
-        key = ("terminal", held.id)
+        key = _key(held.id)
 
         def make(text: str, skipped: int) -> Event:
-            if PROMPT.search(text):  # a command has ended, and may have left jobs
-                held.check_jobs()
+            if not held.is_marked and PROMPT.search(text):
+                self._prompted(held)
             return TerminalPrinted(terminal=held.id, text=text, skipped_bytes=skipped)
 
         try:
-            async for _, data in reader:
-                self._output_recorder.add(key, data, make)
+            async for seq, data in reader:
+                for part in parser.feed(data):
+                    if isinstance(part, Mark):
+                        held.commands.mark(part)
+                        if part.kind == "prompt":
+                            held.is_marked = True
+                            self._prompted(held)
+                    else:
+                        self._output_recorder.add(key, part, make)
+                held.commands.advance(seq + len(data))
                 if not held.viewers:
                     # Unwatched output must not keep the host busy.
                     await asyncio.sleep(UNWATCHED_DELAY_S)
                 reader.acknowledge(len(data))
         finally:
             reader.detach()
+            if rest := parser.end():
+                self._output_recorder.add(key, rest, make)
             self._output_recorder.end(key)
+            held.input.end()
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
+        held.commands.close(held.exit_code)
         held.check_jobs()
         await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
@@ -261,6 +327,10 @@ class Terminals:
             await asyncio.wait([held.recording])
         held.end_watch()
         self._held.pop(held.id, None)
+
+
+def _key(terminal: str) -> object:
+    return ("terminal", terminal)
 
 
 def _size(columns: int, rows: int) -> Size:

@@ -34,8 +34,8 @@ BEFORE_RESTORE, AFTER_RESTORE = "before going back to ", "back to "  # and the s
 RESERVED = (BEFORE_COMMAND, AFTER_COMMAND, BEFORE_RESTORE, AFTER_RESTORE)
 # An agent's snapshot may be taken before the end of a command, and written after it; the next is not.
 SNAPSHOTS_AFTER = 2
-# The end of a shell's output when it waits for a command.
-PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z])*$")
+# The end of a shell's output when it waits for a command; colours and marks may follow it.
+PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z]|\x1b\]133;[A-Za-z0-9;]*(?:\x07|\x1b\\))*$")
 
 Key = tuple[str, str]
 OMITTED: Key = ("omitted", "")

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 import orjson
 
 from hutch.domain.errors import LimitReached
-from hutch.domain.events import Event, EventsOmitted, UnknownEvent
+from hutch.domain.events import CommandStarted, Event, EventsOmitted, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.system.clock import wall_ms
 
 SETTING = "sessions.log_bytes"
 DEFAULT_LOG_BYTES = 256 * 1024 * 1024
 OUTPUT_TYPES = frozenset({"shell.printed", "terminal.printed"})
-FREQUENT_TYPES = frozenset({"egress.attempted", "terminal.resized"})  # a program or a client decides how many
+# A program or a client decides how many.
+FREQUENT_TYPES = frozenset({"egress.attempted", "terminal.resized", "terminal.typed"})
 START_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tool.called"})
 
 AnEvent = Event | UnknownEvent
@@ -85,5 +86,11 @@ def is_omitted(event: AnEvent, used_bytes: int, log_bytes: int) -> bool:
 
 def check_capacity(session_id: SessionId, events: Sequence[AnEvent], used_bytes: int, log_bytes: int) -> None:
     """Refuse to start new work in a full log."""
-    if used_bytes > log_bytes and any(event.type in START_TYPES for event in events):
+    if used_bytes > log_bytes and any(_is_start(event) for event in events):
         raise log_is_full(session_id, log_bytes)
+
+
+def _is_start(event: AnEvent) -> bool:
+    """Whether work starts that can be refused. A command typed in a terminal has started already."""
+    is_typed = isinstance(event, CommandStarted) and bool(event.terminal)
+    return event.type in START_TYPES and not is_typed

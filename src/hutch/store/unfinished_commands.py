@@ -46,7 +46,7 @@ async def find_unfinished_work(rows: Rows, session_id: SessionId) -> UnfinishedW
                 open_.clear()
             continue
         kind, _, happened = type_.partition(".")
-        name = event.get("terminal" if kind == "terminal" else "shell", "")
+        name = event.get("terminal") or event.get("shell", "")
         open_[kind, name] += -1 if happened == "ended" else 1
     terminals = tuple(name for (kind, name), count in open_.items() if kind == "terminal" and count > 0)
     return UnfinishedWork(

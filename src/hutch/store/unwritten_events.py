@@ -30,7 +30,7 @@ BUFFERED_TYPES = frozenset(
     }
 )
 COUNTED_TYPES = frozenset(
-    {"model.replied", "shell.printed", "terminal.printed", "tests.run", "tool.returned"}
+    {"model.replied", "shell.printed", "terminal.printed", "terminal.typed", "tests.run", "tool.returned"}
 )
 MAX_BUFFERED_EVENTS = 500
 MAX_BUFFERED_BYTES = 1024 * 1024  # of each session

@@ -139,6 +139,9 @@ def _in_jail(event: Event) -> str:
             return _text(f"{name}: {_skipped(event.skipped_bytes)}{event.text}")
         case events.TerminalPrinted():
             return _text(f"{event.terminal}: {_skipped(event.skipped_bytes)}{event.text}")
+        case events.TerminalTyped():
+            hidden = f"[{event.hidden_chars} hidden characters]" if event.hidden_chars else ""
+            return _text(f"{event.terminal}: {_skipped(event.skipped_bytes)}{hidden}{event.text}")
         case events.TerminalOpened() | events.TerminalResized():
             return _text(f"{event.terminal}: {event.columns}x{event.rows}")
         case events.TerminalEnded():

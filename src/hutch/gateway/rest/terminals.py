@@ -9,7 +9,13 @@ from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import In, Out, answer, fields_from
 from hutch.gateway.rest.base_route import ask, router
-from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, TerminalState
+from hutch.sessions.requests import (
+    CloseTerminal,
+    ListTerminals,
+    OpenTerminal,
+    TerminalProgram,
+    TerminalState,
+)
 
 routes = router("terminals")
 
@@ -17,10 +23,11 @@ MAX_SIDE = 1000
 
 
 class TerminalIn(In):
-    """The size of a new terminal."""
+    """The size of a new terminal, and its shell."""
 
     columns: int = Field(80, ge=1, le=MAX_SIDE)
     rows: int = Field(24, ge=1, le=MAX_SIDE)
+    program: TerminalProgram = Field("bash", description="The shell that runs in it.")
 
 
 @fields_from(TerminalState)
@@ -46,9 +53,10 @@ class TerminalsOut(Out):
 async def open_(
     request: Request, caller: Writer, keyed: ByKey, session_id: str, body: TerminalIn | None = None
 ) -> Response:
-    """Open a terminal with a login shell in the jail."""
-    size = body or TerminalIn()
-    return answer(await ask(request, caller, session_id, OpenTerminal(size.columns, size.rows)), 201)
+    """Open a terminal with a shell in the jail. The log names each command, and the user who typed it."""
+    wanted = body or TerminalIn()
+    opening = OpenTerminal(wanted.columns, wanted.rows, program=wanted.program)
+    return answer(await ask(request, caller, session_id, opening), 201)
 
 
 @routes.get("/sessions/{session_id}/terminals", operation_id="list_terminals", response_model=TerminalsOut)

@@ -55,7 +55,9 @@ class TerminalSocket:
                 mode = _mode(query.get("mode"))
                 host, session_id = allowed.server.host, allowed.session.id
                 resume = parse_position(query.get("resume"), "resume")
-                watched = host.terminal(session_id, id, resume=resume, masked=not allowed.writes)
+                watched = host.terminal(
+                    session_id, id, resume=resume, masked=not allowed.writes, by=allowed.caller.user.id
+                )
                 viewer = await stack.enter_async_context(watched)
                 listed = await host.call(session_id, ListTerminals(), by=allowed.caller.user.id)
                 state = next((each for each in listed if each.id == id), None)

@@ -1,0 +1,71 @@
+"""Text that users type in terminals, in the log: passwords are only counted."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.events import Event, TerminalPrinted, TerminalTyped
+from tests.sessions.test_terminal_commands import ADA, BEN, PROMPT, commands, terminal
+
+pytestmark = pytest.mark.anyio
+
+
+def typed(events: list[Event]) -> list[tuple[str, int, str]]:
+    """The typed text; neighbours of one user are joined."""
+    found: list[tuple[str, int, str]] = []
+    for event in events:
+        if isinstance(event, TerminalTyped):
+            if found and found[-1][2] == event.by and bool(found[-1][1]) == bool(event.hidden_chars):
+                text, hidden, by = found.pop()
+                found.append((text + event.text, hidden + event.hidden_chars, by))
+            else:
+                found.append((event.text, event.hidden_chars, event.by))
+    return found
+
+
+async def test_what_each_user_types_is_recorded_with_any_program(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as at:
+        await at.type("", PROMPT)
+        await at.type("cat\r", "133;C")
+        await at.type("Grüße\r", "Grüße\r\nGrüße", by=BEN)
+        await at.type("\x04", PROMPT)
+        events = await at.close()
+    assert typed(events) == [("cat\r", 0, ADA), ("Grüße\r", 0, BEN), ("\x04", 0, ADA)]
+
+
+PASSWORD = "korrekt-hörse"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "stty -echo; echo Ke''y:; read -r answer; stty echo",
+        "python3 -c \"import getpass; getpass.getpass('Ke' + 'y:')\"",
+    ],
+)
+async def test_a_password_is_only_counted(tmp_path: Path, command: str) -> None:
+    async with terminal(tmp_path) as at:
+        await at.type("", PROMPT)
+        await at.type(f"{command}; echo go''t\r", "Key:")
+        await at.type(f"{PASSWORD}\r", rf"got\r\n.*{PROMPT}")
+        await at.type("echo af''ter\r", rf"after\r\n.*{PROMPT}")
+        events = await at.close()
+    assert typed(events)[1] == ("", len(PASSWORD) + 1, ADA)
+    assert "hörse" not in "".join(str(event) for event in events)
+    assert commands(events)[-2:] == [
+        ("start", "echo af''ter", "/workspace", ADA),
+        ("end", "echo af''ter", "0", ADA),
+    ]
+
+
+async def test_a_flood_of_output_does_not_hide_what_is_typed(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as at:
+        await at.type("", PROMPT)
+        await at.type("timeout 5 yes & cat > /dev/null\r", "y\r\ny\r\n")
+        for number in range(20):
+            await at.type(f"line-{number}\r", "y")
+        await at.type("\x04", "y")
+        events = await at.close()
+    text = "".join(event.text for event in events if isinstance(event, TerminalTyped))
+    assert text == "timeout 5 yes & cat > /dev/null\r" + "".join(f"line-{n}\r" for n in range(20)) + "\x04"
+    assert any(event.skipped_bytes for event in events if isinstance(event, TerminalPrinted))
