@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.events import Event, MessageSent, SessionEnded, SessionOpened
+from hutch.domain.events import (
+    Event,
+    MessageSent,
+    SessionEnded,
+    SessionOpened,
+    TerminalEnded,
+    TerminalOpened,
+    TerminalPrinted,
+)
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
@@ -419,7 +427,7 @@ def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--format", "xml"], "'xml' is not a format. There are: zip, jsonl."),
+        (["--format", "xml"], "'xml' is not a format. There are: zip, jsonl, asciicast."),
         (["--format", "jsonl", "--json"], "--json describes the written file"),
         (["--format", "jsonl", "-o", "data"], "data is a directory"),
         (["--format", "jsonl", "-o", "there.jsonl"], "there.jsonl exists"),
@@ -435,3 +443,31 @@ def test_an_export_that_cannot_be_written_is_refused(
     assert (refused.returncode, refused.stdout) == (2, "")
     assert complaint in refused.stderr
     assert (tmp_path / "there.jsonl").read_text() == "kept"
+
+
+def test_a_terminal_is_exported_as_a_recording(tmp_path: Path) -> None:
+    name = record(
+        tmp_path,
+        TerminalOpened(terminal="1", columns=80, rows=24),
+        TerminalPrinted(terminal="1", text="$ "),
+        TerminalEnded(terminal="1", exit_code=0),
+        ENDED,
+    )
+    written = hutch(tmp_path, "export", "last", "--terminal", "1")
+    path = tmp_path / f"{name}-terminal-1.cast"
+    assert (written.returncode, written.stdout) == (0, "")
+    assert written.stderr == f"Terminal 1 written to {path.name}. Watch it: asciinema play {path.name}\n"
+    header, *events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (header["version"], [event[1:] for event in events]) == (3, [["o", "$ "], ["x", "0"]])
+    printed = hutch(tmp_path, "export", "last", "--terminal", "1", "--format", "asciicast", "-o", "-")
+    assert printed.stdout == path.read_text()
+    again = hutch(tmp_path, "export", "last", "--terminal", "1")
+    assert (again.returncode, "--force" in again.stderr) == (2, True)
+    missing = hutch(tmp_path, "export", "last", "--terminal", "2")
+    assert "has no terminal '2'" in missing.stderr
+    assert not (tmp_path / f"{name}-terminal-2.cast").exists()
+    for options, complaint in (
+        (["--format", "asciicast"], "Name it: --terminal 1"),
+        (["--format", "jsonl", "--terminal", "1"], "A terminal is not exported as jsonl."),
+    ):
+        assert complaint in hutch(tmp_path, "export", "last", *options).stderr

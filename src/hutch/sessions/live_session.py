@@ -41,6 +41,7 @@ from hutch.sessions.undo_losses import lost_by_undo
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
+from hutch.store.terminal_export import count_terminals
 from hutch.system.clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
 
@@ -301,7 +302,12 @@ class _Open:
             lambda events: recorder.append(output=events), recorder.redactor
         )
         recorder.take_output = self.output_recorder.take_events
-        self.terminals = Terminals(sandbox.jail, recorder, self.output_recorder)
+        self.terminals = Terminals(
+            sandbox.jail,
+            recorder,
+            self.output_recorder,
+            lambda: count_terminals(live.dependencies.rows, live.id),
+        )
         self.request_handler = RequestHandler(
             sandbox,
             recorder,

@@ -5,7 +5,7 @@ marks its commands in the output (`jail/shell_marks.py`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -158,12 +158,20 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, recorder: Recorder, output_recorder: OutputRecorder) -> None:
+    def __init__(
+        self,
+        jail: Jailed,
+        recorder: Recorder,
+        output_recorder: OutputRecorder,
+        count_opened: Callable[[], Awaitable[int]],
+    ) -> None:
         self._jail = jail
+        self._count_opened = count_opened  # in the whole session: no two terminals have the same id
         self._recorder = recorder
         self._output_recorder = output_recorder
         self._held: dict[str, Held] = {}
-        self._count = 0
+        self._count: int | None = None
+        self._counting = asyncio.Lock()
         self._recordings: set[asyncio.Future[object]] = set()
 
     @property
@@ -188,8 +196,7 @@ class Terminals:
             raise LimitReached(
                 f"The session has {MAX_TERMINALS} terminals already. Close one.", limit="terminals"
             )
-        self._count += 1
-        id = str(self._count)
+        id = await self._new_id()
         await self._recorder.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
         try:
             terminal = await start_terminal(
@@ -212,6 +219,11 @@ class Terminals:
         )
         held.recording = asyncio.ensure_future(self._record(held, MarkParser(shell.key)))
         return held.state()
+
+    async def _new_id(self) -> str:
+        async with self._counting:
+            self._count = (await self._count_opened() if self._count is None else self._count) + 1
+            return str(self._count)
 
     @asynccontextmanager
     async def watch(

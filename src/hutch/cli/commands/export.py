@@ -1,4 +1,4 @@
-"""`hutch export`: write the log of a session to a file, as a record or as JSON Lines."""
+"""`hutch export`: write a record, JSON Lines, or the recording of a terminal, from the log of a session."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated, Literal, NamedTuple, get_args
+from urllib.parse import quote
 
 import typer
 
@@ -22,9 +23,10 @@ from hutch.domain.ids import SessionId
 from hutch.flows.log_export import json_lines
 from hutch.store.event_log import SqlLog
 from hutch.store.record_export import export_record
+from hutch.store.terminal_export import export_terminal, find_terminal
 from hutch.system.handled_signals import TERMINATION_SIGNALS
 
-Format = Literal["zip", "jsonl"]
+Format = Literal["zip", "jsonl", "asciicast"]
 STDOUT = Path("-")
 SERVED = {"zip": "record", "jsonl": "events.jsonl"}  # the resources of a session
 
@@ -36,8 +38,11 @@ class Target(NamedTuple):
     output: Path | None
     force: bool
     as_json: bool
+    terminal: str = ""
 
     def path(self, session_id: str) -> Path:
+        if self.format == "asciicast":
+            return self.output or Path(f"{session_id}-terminal-{self.terminal}.cast")
         return self.output or (STDOUT if self.format == "jsonl" else Path(f"{session_id}.zip"))
 
 
@@ -56,10 +61,13 @@ def export_command(
         str,
         typer.Option(
             "--format",
-            metavar="zip|jsonl",
-            help="A record that can be verified, or one event per line.",
+            metavar="zip|jsonl|asciicast",
+            help="A record that can be verified, one event per line, or a terminal. [default: zip]",
         ),
-    ] = "zip",
+    ] = "",
+    terminal: Annotated[
+        str, typer.Option(metavar="ID", help="Write the recording of this terminal, as asciicast version 3.")
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     server: Annotated[
         bool, typer.Option("--server", help="A session of the server in use, as you may see it.")
@@ -69,15 +77,27 @@ def export_command(
     """Write the log of a session to a file: a record that anyone can verify offline, or JSON Lines.
 
     When parts of the log are missing, the remaining ones are written and the exit code is 3.
+
+    With --terminal, write a terminal's recording to SESSION-terminal-ID.cast; `asciinema play` shows it.
     """
-    if format not in get_args(Format):
-        raise BadRequest(f"{format[:40]!r} is not a format. There are: {', '.join(get_args(Format))}.")
-    target = Target("jsonl" if format == "jsonl" else "zip", output, force, as_json)
+    target = Target(_format(format, terminal), output, force, as_json, terminal)
     if target.format == "zip" and output == STDOUT:
         raise BadRequest("A record is a zip file and is not printed. Name a file: -o record.zip")
     if as_json and target.path(session) == STDOUT:
         raise BadRequest("--json describes the written file. Name one: -o log.jsonl")
     return asyncio.run(_run(session, target, server))
+
+
+def _format(format: str, terminal: str) -> Format:
+    chosen = format or ("asciicast" if terminal else "zip")
+    for known in get_args(Format):
+        if known == chosen and terminal and known != "asciicast":
+            raise BadRequest(f"A terminal is not exported as {known}. Omit --format, or --terminal.")
+        if known == chosen == "asciicast" and not terminal:
+            raise BadRequest("An asciicast is the recording of one terminal. Name it: --terminal 1")
+        if known == chosen:
+            return known  # type: ignore[no-any-return]
+    raise BadRequest(f"{format[:40]!r} is not a format. There are: {', '.join(get_args(Format))}.")
 
 
 async def _run(session: str, target: Target, server: bool) -> int:
@@ -96,6 +116,11 @@ async def _from_here(session: str, target: Target) -> int:
     async with open_sessions(loaded) as log:
         session_id = await find_session(log, session)
         path = target.path(session_id)
+        if target.format == "asciicast":
+            opened = await find_terminal(log, log, session_id, target.terminal, WHOLE)
+            recording = export_terminal(log, session_id, target.terminal, WHOLE, opened=opened)
+            await _write(path, recording, force=target.force)
+            return _describe(session_id, path, target)
         if target.format == "zip":
             evidence = await export_record(log, session_id, path, WHOLE, overwrite=target.force, damaged=True)
             head, defects = evidence.head, list(evidence.defects)
@@ -120,11 +145,20 @@ async def _from_here(session: str, target: Target) -> int:
 async def _from_server(session: str, target: Target) -> int:
     from hutch.cli.served_log import open_served_log
 
-    async with open_served_log(session, SERVED[target.format]) as (session_id, chunks):
+    resource = SERVED.get(target.format) or f"terminals/{quote(target.terminal, safe='')}/cast"
+    async with open_served_log(session, resource) as (session_id, chunks):
         path = target.path(session_id)
         await _write(path, chunks, force=target.force)
+    return _describe(session_id, path, target)
+
+
+def _describe(session_id: str, path: Path, target: Target) -> int:
+    """Say what was written."""
     if target.as_json:
-        typer.echo(json.dumps({"file": str(path), "session": session_id}))
+        result = {"file": str(path), "session": session_id}
+        typer.echo(json.dumps({**result, "terminal": target.terminal} if target.terminal else result))
+    elif path != STDOUT and target.terminal:
+        typer.echo(f"Terminal {target.terminal} written to {path}. Watch it: asciinema play {path}", err=True)
     elif path != STDOUT:
         typer.echo(f"The log of {session_id} was written to {path}.", err=True)
     return exit_codes.OK

@@ -247,10 +247,6 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Rendered]:
             yield Line(f"blocked connection to {text('host')}:{event.get('port')}: {text('reason')}", "dim")
         case "terminal.opened":
             yield Line(f"{who} opened a terminal", "dim")
-        case "command.ended" if event.get("terminal"):
-            code = f"exit code {event.get('exit_code')}" if event.get("exit_code") else ""
-            lead = f"{who} ran in terminal {text('terminal')}: "
-            yield Line(f"{lead}{text('command')}{f'  ({code})' if code else ''}", "dim")
         case "run.ended":
             yield from _ended(event)
         case _ if note := _session_note(kind, event, who):
@@ -264,6 +260,9 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
     match kind:
         case "step.reached":
             return text("message")
+        case "command.ended" if event.get("terminal"):
+            code = f"  (exit code {event['exit_code']})" if event.get("exit_code") else ""
+            return f"{who} ran in terminal {text('terminal')}: {text('command')}{code}"
         case "run.resumed":
             return f"resumed by {who}"
         case "session.prepared":

@@ -1,14 +1,17 @@
-"""Opens, lists and closes terminals of a session. A WebSocket carries their bytes."""
+"""Opens, lists, closes and exports terminals of a session. A WebSocket carries their bytes."""
 
 from typing import Annotated
 
 from fastapi import Path, Request, Response
+from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from hutch.domain.asciicast import MEDIA_TYPE
+from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.caller_dependency import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.responses import In, Out, answer, fields_from
-from hutch.gateway.rest.base_route import ask, router
+from hutch.gateway.rest.base_route import ask, router, server_of
 from hutch.sessions.requests import (
     CloseTerminal,
     ListTerminals,
@@ -16,6 +19,7 @@ from hutch.sessions.requests import (
     TerminalProgram,
     TerminalState,
 )
+from hutch.store.terminal_export import export_terminal, find_terminal
 
 routes = router("terminals")
 
@@ -64,6 +68,30 @@ async def listed(request: Request, caller: Reader, session_id: str) -> Response:
     """The terminals of a session."""
     found = await ask(request, caller, session_id, ListTerminals())
     return answer({"items": list(found), "next": None})
+
+
+@routes.get(
+    "/sessions/{session_id}/terminals/{terminal_id}/cast",
+    operation_id="export_terminal",
+    response_class=Response,
+    responses={200: {"description": "A recording.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+)
+async def export(
+    request: Request, caller: Reader, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
+) -> Response:
+    """The recording of a terminal from the log, as asciicast version 3, with a marker at each command.
+
+    Terminals that have ended and sessions that have ended have one too; one that runs is recorded up to now.
+    """
+    server = server_of(request)
+    session = await allowed(server.services, caller, session_id)
+    reader = await reader_of(server.services, caller, session)
+    opened = await find_terminal(server.log, server.rows, session.id, terminal_id, reader)
+    lines = export_terminal(server.log, session.id, terminal_id, reader, opened=opened)
+    name = f"{session.id}-terminal-{terminal_id}.cast"
+    return StreamingResponse(
+        lines, media_type=MEDIA_TYPE, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
 
 
 @routes.delete(
