@@ -41,6 +41,8 @@ from hutch.llm.interface import (
 )
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from hutch.llm.scripted import ScriptedModel
+from hutch.sessions.activity import Activity
+from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.event_log import open_log
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.workspace_mount import open_workspace
@@ -105,6 +107,10 @@ async def open_setup(
         jail = await start_jail(workspace.place, AGENT)
         recorder = Recorder(log, session_id, redactor)
         shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
+        activity = Activity()
+        changes = ChangeRecorder(workspace, recorder, activity)
+        recorder.take_changes, recorder.on_report = changes.take_events, activity.note
+        await changes.start(0, is_new=True)
         try:
             persona = load_persona(
                 options.persona,
@@ -126,6 +132,7 @@ async def open_setup(
                     shells,
                     redactor=redactor,
                     ask=options.ask,
+                    working=activity.working,
                     test_command=options.test_command,
                 ),
                 limits=options.limits,

@@ -192,7 +192,7 @@ async def test_a_summary_has_the_task_the_users_messages_and_the_files(tmp_path:
     for part in (
         "Messages of the user after the task:\n- Use tabs.",
         "- f (modified)",
-        "- by_bash (changed)",
+        "- by_bash (added)",
         "Current state:\nPlan B was chosen, the key is [redacted:secret].",
     ):
         assert part in made_short.summary

@@ -13,7 +13,6 @@ from hutch.domain.events import (
     CommandEnded,
     CommandStarted,
     Event,
-    FileChanged,
     MessageSent,
     RanTests,
     SessionEnded,
@@ -23,7 +22,6 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import new_session_id
 from hutch.domain.redaction import Redactor
-from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.event_log import open_log
 from tests.deadline import DEADLINE_S
@@ -130,19 +128,7 @@ async def test_reports_after_the_end_of_a_log_are_dropped(recorder: Recorder) ->
 
 def test_events_of_results() -> None:
     recorder = Recorder(None, new_session_id(), Redactor([SECRET]))  # type: ignore[arg-type]
-    moved = FileChange(f"b-{SECRET}", "moved", "1" * 64, "2" * 64, "a\udcff")
-    assert recorder.files_changed([moved], call_id="call_1") == [
-        FileChanged(
-            path="b-[redacted:secret]",
-            kind="moved",
-            before="1" * 64,
-            after="2" * 64,
-            moved_from="a\ufffd",
-            call_id="call_1",
-        )
-    ]
-    [written] = recorder.files_changed([FileChange("b", "created", None, "2" * 64)], by="usr_1")
-    assert written == FileChanged(path="b", kind="created", after="2" * 64, by="usr_1")
+    assert recorder.clean_path(f"b-{SECRET}/a\udcff") == "b-[redacted:secret]/a\ufffd"
     taken = Snapshot(7, "t" * 64, "c" * 40, datetime.fromtimestamp(0, UTC), "after bash", 1, 1, 0)
     assert recorder.snapshot_taken(taken) == SnapshotTaken(snapshot=7, tree="t" * 64, reason="after bash")
     assert recorder.snapshot_taken(taken, "again").reason == "again"

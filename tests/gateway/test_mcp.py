@@ -212,9 +212,17 @@ async def test_calls_are_logged_and_snapshots_undo_them(place: Place) -> None:
         "tool.called",
         "command.started",
         "command.ended",
+        "file.changed",
+        "file.changed",
         "snapshot.taken",
         "tool.returned",
         "session.ended",
+    ]
+    changed = [event for event in place.events() if event["type"] == "file.changed"]
+    assert [(event["path"], event["by"], event["cause"], event["call_id"]) for event in changed] == [
+        ("a.txt", "agent", "tool", "call_1"),
+        ("a.txt", "agent", "tool", "call_2"),
+        ("b.txt", "agent", "tool", "call_2"),
     ]
     loaded = settings.load(environ=place.environment())
     async with workspaces_of(loaded).open_directory(place.work) as workspace:
@@ -264,7 +272,9 @@ async def test_names_that_are_not_utf8_are_listed(place: Place) -> None:
         assert (await done(client, "read_file", path=name))["text"] == "odd\n"
         await done(client, "write_file", path=name, content="even\n")
     assert (place.work / os.fsdecode(b"\xff\xfe.txt")).read_text() == "even\n"
-    assert [event["path"] for event in place.events() if event["type"] == "file.changed"] == [name]
+    assert [event["path"] for event in place.events() if event["type"] == "file.changed"] == [
+        "\ufffd\ufffd.txt"
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

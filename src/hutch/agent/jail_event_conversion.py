@@ -15,9 +15,17 @@ from hutch.jail.shell.command_result import (
 def as_event(report: ShellEvent | EgressAttempt) -> events.Event:
     match report:
         case CommandStarted():
-            return events.CommandStarted(shell=report.shell, command=report.command, cwd=report.cwd)
+            return events.CommandStarted(
+                shell=report.shell,
+                command=report.command,
+                cwd=report.cwd,
+                by=report.by,
+                call_id=report.call_id,
+            )
         case CommandYielded():
-            return events.CommandYielded(shell=report.shell, command=report.command, background_id=report.id)
+            return events.CommandYielded(
+                shell=report.shell, command=report.command, background_id=report.id, by=report.by
+            )
         case CommandEnded():
             return events.CommandEnded(
                 shell=report.shell,
@@ -28,6 +36,7 @@ def as_event(report: ShellEvent | EgressAttempt) -> events.Event:
                 timed_out=report.timed_out,
                 duration_s=round(report.duration_s, 6),
                 background_id=report.id,
+                by=report.by,
             )
         case JobsDetached():
             return events.JobsDetached(shell=report.shell)

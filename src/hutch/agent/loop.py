@@ -49,7 +49,7 @@ Verify = Callable[[], Awaitable[Report | None]]
 CONTINUE = "Continue with the task, or call finish when it is done."
 MAX_VERIFICATIONS = 2  # tests may create files when first run; a second run rarely changes them
 UNANSWERED = "It was waiting for a user's answer."
-STOPPED = "when the run was stopped"
+STOPPED, LAST = "when the run was stopped", "after the run"
 RESUMED = "I was stopped and started again. The shell is new, and no command runs in the background."
 logger = structlog.get_logger()
 
@@ -106,7 +106,8 @@ class Run:
             outcome, reason = "failed", self.setup.redactor.redact(escape_surrogates(str(error)))
             code = error.code
         except asyncio.CancelledError:
-            await wait_until_done(asyncio.ensure_future(self._snapshot_stopped()))
+            self.last = None
+            await wait_until_done(asyncio.ensure_future(self._record_last_snapshot(STOPPED)))
             if self.setup.leaves_open():
                 raise
             await self._end("cancelled", "It was cancelled.")
@@ -116,15 +117,17 @@ class Run:
             raise
         return await self._end(outcome, reason, code)
 
-    async def _snapshot_stopped(self) -> None:
-        """Take a snapshot, so that changes of an interrupted call count as work of this run."""
+    async def _record_last_snapshot(self, reason: str = LAST) -> None:
+        """Record the final state before the end of the run, so that changes of an interrupted call count as
+        work of this run."""
         try:
-            taken = await self.context.workspace.snapshot(STOPPED)
-            if taken.id != self.execution.snapshot:
-                self.execution.snapshot = taken.id
-                await self._write(self.setup.recorder.snapshot_taken(taken))
-        except HutchError as error:  # the run stops anyway
-            logger.warning("run.stopped_without_snapshot", run_id=self.run_id, error=str(error))
+            if self.last is None:
+                self.last = await self.context.workspace.snapshot(reason)
+            if self.last.id != self.execution.snapshot:
+                self.execution.snapshot = self.last.id
+                await self._write(self.setup.recorder.snapshot_taken(self.last))
+        except HutchError as error:  # the run ends anyway
+            logger.warning("run.ended_without_snapshot", run_id=self.run_id, error=str(error))
 
     def _remaining_s(self) -> float | None:
         return (
@@ -240,7 +243,7 @@ class Run:
         """Replace the conversation by a summary."""
         now = await self.context.workspace.snapshot("before the conversation is compacted")
         changed = await self.context.workspace.changes(self.snapshot, now.id)
-        files = {each.path: "changed" for each in changed} | self.conversation.files
+        files = {each.path: str(each.kind) for each in changed} | self.conversation.files
         specs = self.setup.toolbox.specs
         on_retry = self.setup.on_delta
         made = await summarise(self.conversation, self.setup.model, self.system, specs, files, on_retry)
@@ -328,6 +331,7 @@ class Run:
         return self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit))
 
     async def _end(self, outcome: Outcome, reason: str, code: str = "") -> RunEnded:
+        await wait_until_done(asyncio.ensure_future(self._record_last_snapshot()))
         limit = self.spent.reached(self.setup.limits) if outcome == "limit_reached" else None
         ended = RunEnded(
             run_id=self.run_id,

@@ -6,22 +6,21 @@ they are written after a moment. The agent's loop, requests of users, calls over
 and terminals all append through the same recorder.
 
 What commands have printed comes before every event that follows it: each append first
-takes that output.
+takes that output. Then come the jail's reports, and changes of files.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
 
 from hutch.agent.text_for_model import without_surrogates
 from hutch.domain.errors import HutchError
-from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
+from hutch.domain.events import Event, RanTests, SnapshotTaken
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
 from hutch.domain.surrogates import replace_surrogates
-from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.interface import EventLog
 from hutch.system.uncancellable_work import run_to_end
@@ -30,7 +29,8 @@ WRITE_DELAY_S = 0.02
 logger = structlog.get_logger()
 
 Listener = Callable[[Sequence[Event]], Awaitable[None]]  # called with events that are in the log
-TakeOutput = Callable[[], Sequence[Event]]  # the events of output that was printed and not yet appended
+TakeEvents = Callable[[], Sequence[Event]]  # events that are due and not yet appended
+Note = Callable[[Event], None]
 
 
 class Recorder:
@@ -42,21 +42,24 @@ class Recorder:
         self.redactor = redactor
         self.last_seq = 0  # of what was appended here
         self.listeners: list[Listener] = []
-        self.take_output: TakeOutput | None = None  # while commands can print
+        self.take_output: TakeEvents | None = None  # while commands can print
+        self.take_changes: TakeEvents | None = None  # while files can change
+        self.on_report: Note | None = None  # called at once for each report, before it is written
         self._pending: list[Event] = []  # reported by the jail, not yet written
         self._writing: asyncio.Task[None] | None = None
         self._appending: set[asyncio.Task[int]] = set()
 
     async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
-        """Write events after everything that commands have printed and the jail has reported; return the
-        number of the last one.
+        """Write events after everything that commands have printed, the jail has reported and snapshots have
+        shown; return the number of the last one.
 
         `output` was taken before; it comes first. Output precedes the jail's reports about its command. All
         events are durable when this returns. A caller that is cancelled meanwhile still waits for that: else
         it would not know whether the events are in the log.
         """
         printed = self.take_output() if self.take_output is not None else ()
-        written = [*output, *printed, *self._take_pending(), *events]
+        changes = self.take_changes() if self.take_changes is not None else ()
+        written = [*output, *printed, *self._take_pending(), *changes, *events]
         if not written:
             return 0
         appending = asyncio.ensure_future(self._append(written))
@@ -66,7 +69,17 @@ class Recorder:
 
     def report(self, event: Event) -> None:
         """Add a report of the jail; it is written with the next event, or else soon."""
+        self.note(event)
         self._pending.append(event)
+        self.write_soon()
+
+    def note(self, event: Event) -> None:
+        """Pass a report on that is written elsewhere."""
+        if self.on_report is not None:
+            self.on_report(event)
+
+    def write_soon(self) -> None:
+        """Write what is due after a moment, unless an event comes first."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write_soon())
 
@@ -97,23 +110,6 @@ class Recorder:
         """Whether `admit` would pass, as far as is known without waiting."""
         return self.log.can_record(self.session_id)
 
-    def files_changed(
-        self, changes: Iterable[FileChange], *, by: str = "", call_id: str = ""
-    ) -> list[FileChanged]:
-        """The events for files changed by a tool call, or `by` a user."""
-        return [
-            FileChanged(
-                path=self._clean_path(change.path),
-                kind=change.kind,
-                before=change.before,
-                after=change.after,
-                moved_from=None if change.moved_from is None else self._clean_path(change.moved_from),
-                call_id=call_id,
-                by=by,
-            )
-            for change in changes
-        ]
-
     def snapshot_taken(self, taken: Snapshot, reason: str | None = None) -> SnapshotTaken:
         """The event for a snapshot; `reason` replaces that of `taken`, which may be an older one's."""
         return SnapshotTaken(
@@ -124,7 +120,8 @@ class Recorder:
         """The event for a run of the tests, from the data of its report."""
         return RanTests(run_id=run_id, **tests)
 
-    def _clean_path(self, path: str) -> str:
+    def clean_path(self, path: str) -> str:
+        """A path for an event: without secrets, and in valid UTF-8."""
         return self.redactor.redact(replace_surrogates(path))
 
     def _take_pending(self) -> list[Event]:

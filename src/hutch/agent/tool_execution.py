@@ -11,6 +11,7 @@ from hutch.agent.run_setup import RunSetup
 from hutch.agent.testing.side_effects import ChangedFiles
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.author import AGENT, Actor, acting
 from hutch.domain.events import Event, ToolCalled, ToolReturned
 from hutch.llm.interface import Call
 from hutch.snapshots.storage import Snapshot
@@ -92,7 +93,8 @@ class ToolExecution:
             if call.tool == "run_tests":
                 self.tested = await self.context.workspace.snapshot("before run_tests")
             refusal = await self.approvals.check(call, parsed, self.write)
-            result = refusal or await self.toolbox.use(call.tool, parsed, self.context)
+            with acting(Actor(AGENT, "tool", call.id, call.id)):
+                result = refusal or await self.toolbox.use(call.tool, parsed, self.context)
         else:
             result = parsed
         if call.tool == "finish" and result.ok:
@@ -100,8 +102,8 @@ class ToolExecution:
         return result, time.monotonic() - began
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
-        """The events of a call besides its result: changed files, and a test run."""
-        facts: list[Event] = [*self.setup.recorder.files_changed(result.changes, call_id=call.id)]
+        """The events of a call besides its result and the changed files."""
+        facts: list[Event] = []
         if tests := result.data.get("tests"):
             partial = result.data.get("partial", False)
             self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])

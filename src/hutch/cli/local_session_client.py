@@ -10,6 +10,7 @@ import orjson
 from hutch.app.local_sessions import Local, open_local
 from hutch.cli.current_repository import MAX_NEWEST, newest_here
 from hutch.cli.event_stream import IGNORE_CONNECTION, Update
+from hutch.cli.session_client import Version
 from hutch.cli.session_options import model_name, repository_address
 from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import NotFound
@@ -17,7 +18,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.flows import redelivery, run_resumption, sessions
+from hutch.flows import changed_content, redelivery, run_resumption, sessions
 from hutch.flows.run_lookup import find_run_id
 from hutch.sessions.interface import Delta
 from hutch.sessions.requests import Diff
@@ -100,6 +101,15 @@ class LocalSessions:
         found = await self.local.host.call(SessionId(session_id), Diff(old, new))
         clean = self.local.services.redactor.redact
         return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
+
+    async def changed_content(self, session_id: str, seq: int, version: Version) -> bytes:
+        services, caller = self.local.services, self.local.caller
+        return await changed_content.read_content(services, caller, session_id, seq, version)
+
+    async def changed_diff(self, session_id: str, seq: int) -> dict[str, Any]:
+        services, caller = self.local.services, self.local.caller
+        found = await changed_content.read_diff(services, caller, session_id, seq)
+        return {"patch": found.patch.decode(errors="replace"), "cut": found.cut}
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         user = self.local.caller.user

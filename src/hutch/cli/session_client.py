@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from hutch import app, settings
 from hutch.cli.api_client import Client
@@ -25,6 +25,7 @@ from hutch.system.fast_imports import load_structlog, without_gc
 from hutch.system.running_server import find_server
 
 MAX_TRIED = 20  # sessions that are asked for their last run
+Version = Literal["before", "after"]
 
 
 class SessionClient(Protocol):
@@ -54,6 +55,14 @@ class SessionClient(Protocol):
 
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
         """The changes between snapshots; by default since the session began."""
+        ...
+
+    async def changed_content(self, session_id: str, seq: int, version: Version) -> bytes:
+        """The file of a `file.changed` event, before or after."""
+        ...
+
+    async def changed_diff(self, session_id: str, seq: int) -> dict[str, Any]:
+        """The diff of a `file.changed` or `files.changed` event."""
         ...
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
@@ -137,6 +146,13 @@ class ServedSessions:
     async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
         query = {name: value for name, value in (("old", old), ("new", new)) if value}
         return dict(await self.client.get(f"/sessions/{session_id}/diff", **query))
+
+    async def changed_content(self, session_id: str, seq: int, version: Version) -> bytes:
+        path = f"/sessions/{session_id}/events/{seq}/content"
+        return bytes((await self.client.request("GET", path, params={"version": version})).content)
+
+    async def changed_diff(self, session_id: str, seq: int) -> dict[str, Any]:
+        return dict(await self.client.get(f"/sessions/{session_id}/events/{seq}/diff"))
 
     async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
         return await names_of_users(self.client, session)

@@ -28,6 +28,8 @@ from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell.shells import Shells
+from hutch.sessions.activity import Activity
+from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.store.interface import EventLog
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import Workspaces
@@ -74,6 +76,9 @@ class DirectoryTools:
                 await asyncio.shield(asyncio.ensure_future(_close(tools, jail, shells)))
 
     def _tools(self, workspace: Workspace, jail: Jailed, shells: Shells, recorder: Recorder) -> Tools:
+        activity = Activity()
+        changes = ChangeRecorder(workspace, recorder, activity)
+        recorder.take_changes, recorder.on_report = changes.take_events, activity.note
         offered = (tool for tool in built_in_tools() if tool.name not in FOR_AGENTS_ONLY)
         context = Context(
             workspace,
@@ -84,8 +89,10 @@ class DirectoryTools:
             test_command=self.test_command,
             test_timeout_s=self.test_timeout_s,
             test_memory_bytes=self.test_memory_bytes,
+            working=activity.working,
         )
-        return Tools(toolbox=Toolbox(offered, self.redactor), context=context, recorder=recorder)
+        toolbox = Toolbox(offered, self.redactor)
+        return Tools(toolbox=toolbox, context=context, recorder=recorder, changes=changes)
 
     async def _open_workspace(self, stack: AsyncExitStack, directory: Path) -> Workspace:
         """Open the directory as a workspace: alone if possible, else beside the process that uses it.

@@ -15,8 +15,10 @@ from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
 from hutch.agent.tools.paths import escape_surrogates
 from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.author import AGENT, Actor, acting
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
+from hutch.sessions.change_recorder import ChangeRecorder
 from hutch.system.uncancellable_work import run_to_end
 
 NO_RUN = ""  # the run of an external call
@@ -33,6 +35,7 @@ class Tools:
     toolbox: Toolbox
     context: Context
     recorder: Recorder
+    changes: ChangeRecorder | None = None  # None: the changes of files are not recorded
     _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, the latest caller last
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
@@ -84,7 +87,8 @@ class Tools:
         await self.recorder.append([called])
         result = ToolResult(FAILED, ok=False)
         try:
-            result = await self._use(name, text, context)
+            with acting(Actor(AGENT, "tool", call_id, call_id)):
+                result = await self._use(name, text, context)
         except asyncio.CancelledError:
             result = ToolResult(CANCELLED, ok=False)
             raise
@@ -96,23 +100,30 @@ class Tools:
     async def _use(self, name: str, text: str, context: Context) -> ToolResult:
         given = self.toolbox.parse(name, text)
         if isinstance(given, Arguments):
-            given = await self._undoable(name) or await self.toolbox.use(name, given, context)
+            given = await self._prepare(name) or await self.toolbox.use(name, given, context)
         elif not given.data:
             given = replace(given, data={"error": "bad_request"})
         return given
 
-    async def _undoable(self, name: str) -> ToolResult | None:
-        """Take a snapshot before a command, as the workspace does before an edit: users work here too."""
-        if name in COMMANDS:
+    async def _prepare(self, name: str) -> ToolResult | None:
+        """Take a snapshot before a command, as the workspace does before an edit: users work here too.
+
+        Changes are recorded from the first call on that may make any.
+        """
+        is_first = self.changes is not None and not self.changes.recorded and not self.toolbox.parallel(name)
+        if name in COMMANDS or is_first:
             try:
-                await self.recorder.append(await self._kept(f"before {name}"))
+                kept = await self._kept(f"before {name}")
+                if is_first and self.changes is not None:
+                    await self.changes.start(0, is_new=True)
+                await self.recorder.append(kept if name in COMMANDS else ())
             except HutchError as error:
                 return ToolResult(str(error), ok=False, data={"error": error.code})
         return None
 
     async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
         """Snapshot and log the changes of a call, however it ended."""
-        facts: list[Event] = [*self.recorder.files_changed(result.changes, call_id=call_id)]
+        facts: list[Event] = []
         if tests := result.data.get("tests"):
             facts.append(self.recorder.tests_run(NO_RUN, tests))
         if name in self.toolbox and not self.toolbox.parallel(name):

@@ -30,6 +30,9 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
+from hutch.sessions.activity import Activity
+from hutch.sessions.change_recorder import ChangeRecorder, newest_snapshot
+from hutch.sessions.change_watch import ChangeWatch
 from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.pending_questions import Waits
@@ -57,6 +60,7 @@ class LiveSession:
         self.log = dependencies.log
         self.recorder = Recorder(dependencies.log, session_id, dependencies.redactor)
         self.recorder.listeners.append(self._note)
+        self.activity = Activity()
         self.sessions = Sessions(dependencies.rows)
         self.runs = Runs(dependencies.rows)
         self.inputs = Inputs(dependencies.rows)
@@ -185,15 +189,16 @@ class LiveSession:
                 self._open = await _open(self, session)
                 logger.info("session.jail_opened", session_id=self.id)
                 if is_new:
-                    await run_to_end(self._wake(self._open, []))
+                    await run_to_end(self._wake(self._open, [], is_new=True))
             if changes and self._open.quiet:
                 await run_to_end(self._wake(self._open, [SessionWoken()]))
             return self._open.sandbox
 
-    async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
-        """Record in the log and in the state that the session has a jail."""
+    async def _wake(self, opened: "_Open", events: Sequence[Event], *, is_new: bool = False) -> None:
+        """Record in the log and in the state that the session has a jail, and what changed without one."""
         if events and not (await self.log.head(self.id)).ended:
             await self.append(events)
+        await opened.start(await newest_snapshot(self.log, self.id), is_new=is_new)
         opened.quiet = False
         session = await self.sessions.get(self.id)
         if self.run is None and session.state in ("parked", "queued", "starting"):
@@ -302,18 +307,24 @@ class _Open:
             lambda events: recorder.append(output=events), recorder.redactor
         )
         recorder.take_output = self.output_recorder.take_events
+        self._activity = live.activity
+        self.change_recorder = ChangeRecorder(sandbox.workspace, recorder, live.activity)
+        self.change_watch = ChangeWatch(sandbox.workspace, recorder, live.activity, lambda: live.is_running)
+        recorder.take_changes = self.change_recorder.take_events
+        recorder.on_report = self._note
         self.terminals = Terminals(
             sandbox.jail,
             recorder,
             self.output_recorder,
             lambda: count_terminals(live.dependencies.rows, live.id),
+            live.activity,
+            self._take_after_prompt,
         )
         self.request_handler = RequestHandler(
             sandbox,
             recorder,
             self.output_recorder,
             self.terminals,
-            is_running=lambda: live.is_running,
             hashing=live.dependencies.hashing,
         )
         self._loop = asyncio.get_running_loop()
@@ -325,6 +336,7 @@ class _Open:
         """Close everything in it. Returns the number of the last snapshot, 0 when there is none."""
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
+        await self.change_watch.close()
         await self._recorder.settle()
         snapshot = 0
         try:
@@ -338,7 +350,20 @@ class _Open:
             )
         finally:
             await self._stack.aclose()
+            self.change_recorder.close()
         return snapshot
+
+    async def start(self, recorded: int, *, is_new: bool) -> None:
+        """Record changes of files from now on; `recorded` is the newest snapshot in the log."""
+        await self.change_recorder.start(recorded, is_new=is_new)
+        self.change_watch.start()
+
+    def _take_after_prompt(self, terminal: str) -> None:
+        self.change_watch.take_soon(f"after a command in terminal {terminal}")
+
+    def _note(self, event: Event) -> None:
+        self._activity.note(event)
+        self.change_watch.note(event)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._pidfd)

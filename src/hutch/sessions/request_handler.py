@@ -4,7 +4,7 @@ The log records each change, and the user who requested it, before the request i
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import structlog
 
 from hutch.agent.session_recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
+from hutch.domain.author import Actor, acting, current_actor
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, ShellPrinted
 from hutch.domain.redaction import redacted_excerpt
@@ -28,10 +29,8 @@ from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
 from hutch.sessions.user_command_changes import (
-    AFTER_COMMAND,
     AFTER_RESTORE,
     AGENTS_SHELL,
-    BEFORE_COMMAND,
     BEFORE_RESTORE,
     RESERVED,
 )
@@ -58,7 +57,6 @@ class RequestHandler:
         output_recorder: OutputRecorder,
         terminals: Terminals,
         *,
-        is_running: Callable[[], bool],
         hashing: asyncio.Semaphore,
     ) -> None:
         self._hashing = hashing  # shared by all sessions: limits how many files are hashed at a time
@@ -68,10 +66,10 @@ class RequestHandler:
         self._redactor = recorder.redactor
         self._output_recorder = output_recorder
         self._terminals = terminals
-        self._is_running = is_running  # an agent works in the session
 
     async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
-        found = await self._answer(request, by=by)
+        with acting(Actor(by, "request")):
+            found = await self._answer(request, by=by)
         return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
 
     async def _stat(self, path: str) -> PathStatus:
@@ -100,21 +98,21 @@ class RequestHandler:
                     workspace.create(path, data) if create else workspace.write(path, data, if_hash=if_hash)
                 )
                 change = await made
-                await self._record_changes([change], by)
+                await self._record_changes([change])
                 return change
             case requests.MakeDirectory(path):
-                return await self._record_changes(await workspace.make_directory(path), by)
+                return await self._record_changes(await workspace.make_directory(path))
             case requests.MoveFile(path, to, replaces):
-                return await self._record_changes(await workspace.move(path, to, replace=replaces), by)
+                return await self._record_changes(await workspace.move(path, to, replace=replaces))
             case requests.DeleteFile(path):
-                return await self._record_changes(await workspace.delete(path), by)
+                return await self._record_changes(await workspace.delete(path))
             case requests.EditFile(path, edits, if_hash):
                 edited = await workspace.edit(path, edits, if_hash=if_hash)
-                await self._record_changes(edited.changes, by)
+                await self._record_changes(edited.changes)
                 return edited
             case requests.ApplyPatch(patch):
                 edited = await workspace.apply_patch(patch)
-                await self._record_changes(edited.changes, by)
+                await self._record_changes(edited.changes)
                 return edited
             case requests.SearchFiles(query, read_only):
                 mask = self._redactor.mask
@@ -172,16 +170,19 @@ class RequestHandler:
                 after = await workspace.snapshot(reason)
                 await self._record_snapshot(after, reason, done=f"Snapshot {number} was restored")
                 return before
+            case requests.ReadSnapshotFile(number, path, start, length):
+                return await workspace.read_snapshot(number, path, start, length)
             case requests.Diff(old, new, path, cursor, limit, read_only):
                 return await find_differences(
                     workspace, old, new, path=path, cursor=cursor, limit=limit, binary=not read_only
                 )
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
-    async def _record_changes(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
+    async def _record_changes(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        """Write the changes, which the change recorder has noted, to disk."""
         path = printable(self._redactor.redact(changes[0].path)) if len(changes) == 1 else ""
         done = f"'{path}' was changed" if path else f"{len(changes)} paths were changed"
-        await self._record(self._recorder.files_changed(changes, by=by), done=done)
+        await self._record(done=done)
         return changes
 
     async def _record_snapshot(self, taken: Snapshot, reason: str = "", done: str = "") -> Snapshot:
@@ -224,7 +225,6 @@ class RequestHandler:
         program = AGENTS_PROGRAM if request.shell == AGENTS_SHELL else None
         shell = self._sandbox.shells.shell(request.shell, program=program)
         output = self.open_output(request.shell)
-        await self._snapshot_for_undo(f"{BEFORE_COMMAND}{request.shell}")
         result = await shell.run(
             request.command,
             timeout_s=request.timeout_s,
@@ -235,29 +235,13 @@ class RequestHandler:
         )
         output.set_background_id(result.id)
         await self._record(done="The command was started" if result.running else "The command was run")
-        if not result.running:
-            await self._snapshot_for_undo(f"{AFTER_COMMAND}{request.shell}")
         if len(result.stdout_output) + len(result.stderr_output) <= INLINE_REDACTION_BYTES:
             return self._result(result)
         return await asyncio.to_thread(self._result, result)
 
-    async def _snapshot_for_undo(self, reason: str) -> None:
-        """If an agent works, take a snapshot.
-
-        When its run is undone later, Hutch can then tell which files the user's command changed.
-        """
-        if not self._is_running():
-            return
-        try:
-            # This is an older snapshot when nothing has changed since.
-            taken = await self._sandbox.workspace.snapshot(reason)
-            await self._recorder.append([self._recorder.snapshot_taken(taken, reason)])
-        except HutchError as error:  # without the snapshot, an undo names more files
-            logger.warning("session.command_without_snapshot", error=str(error))
-
     def open_output(self, shell: str) -> "ShellOutput":
         """Record the output of the next command in this shell."""
-        return ShellOutput(self._output_recorder, shell)
+        return ShellOutput(self._output_recorder, shell, current_actor().by)
 
     def _result(self, result: Result) -> requests.CommandResult:
         def clean(data: bytes) -> str:
@@ -314,9 +298,10 @@ class RequestHandler:
 class ShellOutput:
     """Records the output of one command in the log, apart from the output of others."""
 
-    def __init__(self, output_recorder: OutputRecorder, shell: str) -> None:
+    def __init__(self, output_recorder: OutputRecorder, shell: str, by: str) -> None:
         self._output_recorder = output_recorder
         self._shell = shell
+        self._by = by
         self._background_id: str | None = None
 
     def add(self, stream: StreamName, data: bytes) -> None:
@@ -336,6 +321,7 @@ class ShellOutput:
                 text=text,
                 skipped_bytes=skipped,
                 background_id=background_id,
+                by=self._by,
             )
 
         return make

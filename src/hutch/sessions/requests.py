@@ -151,6 +151,16 @@ class Diff(Request[Difference]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSnapshotFile(Request[Bytes]):
+    """A file as it is in a snapshot, or the target of a link."""
+
+    snapshot: int
+    path: str
+    start: int = 0
+    length: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class FindLostByUndo(Request[Sequence[str]]):
     """The files in which an undo of the last run would remove changes of others."""
 

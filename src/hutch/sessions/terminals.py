@@ -29,6 +29,7 @@ from hutch.jail.leftover_jobs import JobWatch
 from hutch.jail.running_jail import Jailed
 from hutch.jail.shell_marks import marked_program
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
+from hutch.sessions.activity import Activity
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.requests import TerminalProgram, TerminalState
 from hutch.sessions.terminal_commands import TerminalCommands
@@ -49,9 +50,16 @@ class Held:
     """A terminal and its state."""
 
     def __init__(
-        self, id: str, terminal: Terminal, size: Size, input: TerminalInput, commands: TerminalCommands
+        self,
+        id: str,
+        terminal: Terminal,
+        size: Size,
+        input: TerminalInput,
+        commands: TerminalCommands,
+        by: str,
     ) -> None:
         self.id = id
+        self.by = by
         self.terminal = terminal
         self.size = size
         self.input = input
@@ -94,6 +102,7 @@ class TerminalViewer:
         resized: Callable[[Held, Size], None],
         recorder: Recorder,
         by: str,
+        typed: Callable[[Held, str], None],
     ) -> None:
         self._by = by
         self._held = held
@@ -101,6 +110,7 @@ class TerminalViewer:
         self._shown = shown
         self._resized = resized
         self._recorder = recorder
+        self._typed = typed
         self.missed_bytes = reader.missed_bytes
 
     @property
@@ -128,6 +138,7 @@ class TerminalViewer:
     async def write(self, data: bytes) -> None:
         if not self._recorder.admits:  # its output could not be recorded
             await self._recorder.admit()
+        self._typed(self._held, self._by)
         input = self._held.input
         # Before it is written: the program may answer at once.
         input.record(data, self._by, hidden=input.is_hidden)
@@ -136,6 +147,7 @@ class TerminalViewer:
     def write_some(self, data: bytes) -> int:
         if not self._recorder.admits:
             return 0
+        self._typed(self._held, self._by)
         input = self._held.input
         hidden = input.is_hidden
         count = self._held.terminal.write_some(data)
@@ -164,9 +176,13 @@ class Terminals:
         recorder: Recorder,
         output_recorder: OutputRecorder,
         count_opened: Callable[[], Awaitable[int]],
+        activity: Activity,
+        on_prompt: Callable[[str], None],
     ) -> None:
         self._jail = jail
         self._count_opened = count_opened  # in the whole session: no two terminals have the same id
+        self._activity = activity
+        self._on_prompt = on_prompt  # called with the id of a terminal that waits for its next command
         self._recorder = recorder
         self._output_recorder = output_recorder
         self._held: dict[str, Held] = {}
@@ -211,7 +227,7 @@ class Terminals:
             raise
         commands = TerminalCommands(id, self._command_started, self._command_ended)
         input = TerminalInput(id, terminal, commands, self._output_recorder)
-        held = self._held[id] = Held(id, terminal, size, input, commands)
+        held = self._held[id] = Held(id, terminal, size, input, commands, by)
         held.jobs = JobWatch(
             lambda: terminal.has_jobs,
             lambda found: self._record_soon(JobsDetached(terminal=id) if found else JobsEnded(terminal=id)),
@@ -236,7 +252,7 @@ class Terminals:
         reader.missed_bytes = 0 if resume is None else reader.seq - resume
         held.viewers += 1
         try:
-            yield TerminalViewer(held, reader, shown, self._resize, self._recorder, by)
+            yield TerminalViewer(held, reader, shown, self._resize, self._recorder, by, self._note_typing)
         finally:
             held.viewers -= 1
             reader.detach()
@@ -263,7 +279,12 @@ class Terminals:
         held.size = size
         self._record_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
 
+    def _note_typing(self, held: Held, by: str) -> None:
+        """Note work from before the text is written: the mark of a command may come after its changes."""
+        self._activity.typed(held.id, by or held.by)
+
     def _record_soon(self, event: Event) -> None:
+        self._recorder.note(event)
         recording: asyncio.Future[object] = asyncio.ensure_future(self._record_event(event))
         self._recordings.add(recording)
         recording.add_done_callback(self._recordings.discard)
@@ -286,6 +307,8 @@ class Terminals:
     def _prompted(self, held: Held) -> None:
         """Note that the shell waits for a command; the last one may have left jobs."""
         held.check_jobs()
+        self._activity.prompted(held.id)
+        self._on_prompt(held.id)
 
     def _place(self, event: CommandStarted | CommandEnded) -> None:
         """Record an event of a command after everything that was typed and printed before it."""
@@ -326,7 +349,7 @@ class Terminals:
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
         held.commands.close(held.exit_code)
-        held.check_jobs()
+        self._prompted(held)
         await self._record_event(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]

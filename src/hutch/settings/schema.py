@@ -210,7 +210,7 @@ class Workspace(Section):
         1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
     )
     snapshots: Annotated[Count, RepositoryAccess.TIGHTEN] = Field(
-        1000, ge=2, le=100_000, description="Maximum snapshots of a workspace; the oldest are removed first."
+        4000, ge=2, le=100_000, description="Maximum snapshots of a workspace; the oldest are removed first."
     )
     snapshots_bytes: Annotated[Size, RepositoryAccess.TIGHTEN] = Field(
         ByteSize(5 * GIB),

@@ -8,7 +8,7 @@ list is unchanged or contains the new snapshot.
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,20 @@ from hutch.system.terminal_text import printable
 DEFAULT_LIMITS = SnapshotLimits()
 
 Clean = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A new snapshot, for `Snapshots.on_taken`."""
+
+    snapshot: Snapshot
+    started_ns: int  # when its scan started
+    changed_ns: Mapping[
+        str, int
+    ]  # when entries that were read had last changed; not of all if there are many
+
+
+OnTaken = Callable[[Taken], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,7 @@ class Snapshots:
         self.storage.remove_leftovers()
         self.cache = StatCache(self.storage.own / "cache")
         self._texts: dict[bytes, bytes] = {}
+        self.on_taken: OnTaken | None = None  # called after each scan, before the next one can begin
         self.clean: Clean = str  # redacts secrets in reasons, which may contain paths or a caller's text
 
     def take(self, content: Content, reason: str) -> Snapshot:
@@ -156,6 +171,7 @@ class Snapshots:
         """Like `take`, for callers that hold the lock. Objects in `stored` need not be written."""
         storage = self.storage
         self.cache.refresh(storage.is_anchored)
+        started_ns = time.time_ns()
         writer = PackWriter(storage.git_dir / "objects", stored=stored)
         try:
             found = self._scan(content, writer, adopting=adopting).run()
@@ -167,6 +183,8 @@ class Snapshots:
         anchor = (snapshot.id, snapshot.commit)
         if found.changed or self.cache.anchor != anchor:
             self.cache.update(found.changed, anchor)
+        if self.on_taken is not None:
+            self.on_taken(Taken(snapshot, started_ns, found.changed_ns))
         if adopting:
             _wait_for_later_timestamp(found.newest_ns)
         return snapshot

@@ -34,6 +34,7 @@ from hutch.snapshots.tree_layout import (
 from hutch.snapshots.tree_walk import Clock, Descent, EntryVanished, StatKey, open_file, read_all, stat_key
 
 MAX_CACHED_TEXTS = 256
+MAX_CHANGE_TIMES = 200_000  # that are remembered of one scan
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class ScanResult:
     branch: Branch
     changed: dict[str, Listing | None]
     newest_ns: int  # the latest change among all keys
+    changed_ns: dict[str, int]  # the last change of each entry that was read, by path
 
 
 class Scan:
@@ -102,6 +104,7 @@ class Scan:
             writer, limits, ignored_bytes=top.branch.ignored_size if top else 0, attributes=attributes
         )
         self.newest_ns = 0
+        self.changed_ns: dict[str, int] = {}
         self._entries = self._path_bytes = 0
 
     def run(self) -> ScanResult:
@@ -128,7 +131,7 @@ class Scan:
         changed: dict[str, Listing | None] = {}
         for seen in reversed(order):
             branches[seen.path] = self._build(seen, branches, changed)
-        return ScanResult(branches[""], changed, self.newest_ns)
+        return ScanResult(branches[""], changed, self.newest_ns, self.changed_ns)
 
     # Down
 
@@ -226,6 +229,8 @@ class Scan:
             found = fresh.pop(name)  # freed one by one: freeing all at the end would block for too long
             leaf = self._adopted(seen.path, name, found) if self.adopting else None
             item, key = (leaf, stat_key(found)) if leaf else self._entry(seen, fd, name, found)
+            if len(self.changed_ns) < MAX_CHANGE_TIMES and not self.adopting:
+                self.changed_ns[seen.below(name)] = key[0] if key else found.st_ctime_ns
             if item is not None:
                 seen.leaves[name] = item
             elif key is not None:

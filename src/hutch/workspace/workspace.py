@@ -8,11 +8,11 @@ that no change is left half made.
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import structlog
 
@@ -32,7 +32,7 @@ from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import search
-from hutch.workspace.files.change_watcher import Changed, watching
+from hutch.workspace.files.change_watcher import ChangeWatcher
 from hutch.workspace.files.files import Files, PathStatus
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
@@ -56,11 +56,27 @@ logger = structlog.get_logger()
 class SnapshotLimits:
     """How many snapshots are stored, and their total size. The newest is always kept."""
 
-    snapshots: int = 1000
+    snapshots: int = 4000
     bytes: int = 5 << 30
 
 
 DEFAULT = SnapshotLimits()
+
+
+class ChangeObserver(Protocol):
+    """Learns about every change of the files. All methods are called in threads, one at a time."""
+
+    def announce(self, changes: Sequence[FileChange]) -> None:
+        """The current actor made these changes, and the next snapshot has them."""
+        ...
+
+    def announce_restore(self, number: int, path: str) -> None:
+        """The current actor restores a path to a snapshot, and the next snapshots have that."""
+        ...
+
+    def settle(self) -> None:
+        """No snapshot follows any more for what was announced."""
+        ...
 
 
 @dataclass(slots=True)
@@ -75,6 +91,7 @@ class Workspace:
     snapshots: Snapshots
     quota: Quota
     limits: SnapshotLimits
+    observer: ChangeObserver | None = None
     comparing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the current files are compared
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _working: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -151,7 +168,7 @@ class Workspace:
             except LimitReached as error:
                 logger.warning("deleted without a snapshot: undo is impossible", path=path, why=str(error))
             self._compact_soon()
-            return await self.work(self.files.delete, path)
+            return await self.work(self._observed, self.files.delete, path)
 
     async def edit(self, path: str, edits: EditFields, *, if_hash: str | None = None) -> EditResult:
         """Make all edits in one file, or none; with `if_hash`, only if it still has that hash."""
@@ -204,6 +221,10 @@ class Workspace:
     async def list_snapshots(self) -> Sequence[Snapshot]:
         return await self.work(self.snapshots.list)
 
+    async def read_snapshot(self, number: int, path: str, start: int, length: int) -> Bytes:
+        """Bytes of a file as it is in a snapshot."""
+        return await self.work(self._read_snapshot, number, path, start, length)
+
     async def changes(self, old: int, new: int, *, path: str = "") -> Sequence[comparison.Change]:
         """The files that differ between two snapshots, with line counts."""
         get = self.snapshots.get
@@ -230,9 +251,9 @@ class Workspace:
             pinned = frozenset(self._pinned)
             self._held = await shrink_to_fit(self.git, storage, max_bytes=self.limits.bytes, pinned=pinned)
 
-    def watch(self) -> AbstractAsyncContextManager[AsyncIterator[Changed]]:
-        """Batches of changed files, while the block lasts."""
-        return watching(self.mount.directory, is_hidden=self.files.journal.is_hidden)
+    def watcher(self) -> ChangeWatcher:
+        """A watcher of its directories, for the caller to start and close."""
+        return ChangeWatcher(self.mount.directory)
 
     # For the edit engine, in a thread.
 
@@ -273,7 +294,7 @@ class Workspace:
         async with self._lock:
             await self.work(self._take, reason)
             self._compact_soon()
-            return await self.work(work, *args, **kwargs)
+            return await self.work(partial(self._observed, work, *args, **kwargs))
 
     def _compact_soon(self) -> None:
         if self._needs_compacting and (self._compacting is None or self._compacting.done()):
@@ -304,6 +325,26 @@ class Workspace:
     def _move(self, path: str, to: str, replace: bool) -> Sequence[FileChange]:
         return self.files.move(path, to, replace=replace)
 
+    def _observed(self, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Result:
+        """Change files. With an observer, a snapshot of the result follows at once: the log refers to it."""
+        result = work(*args, **kwargs)
+        if self.observer is not None and (changes := _changes_of(result)):
+            self.observer.announce(changes)
+            try:
+                self._take(f"after changing {changes[0].path}")
+            except HutchError as error:  # the files are changed: that is recorded without a snapshot
+                logger.warning("changed without a snapshot", error=str(error))
+            finally:
+                self.observer.settle()
+        return result
+
+    def _read_snapshot(self, number: int, path: str, start: int, length: int) -> Bytes:
+        found, position = bytearray(), 0
+        for chunk in self.snapshots.read(number, path):
+            found += chunk[max(0, start - position) : max(0, start + length - position)]
+            position += len(chunk)
+        return Bytes(path, bytes(found), start, position)
+
     def _take(self, reason: str) -> Snapshot:
         with self.files.exclusive():
             taken = self.snapshots.take(snapshot_content(self.mount), reason)
@@ -311,8 +352,15 @@ class Workspace:
         return taken
 
     def _restore(self, number: int, path: str) -> RestoreResult:
-        with self.files.exclusive():
-            restored = restore(self.snapshots, snapshot_content(self.mount), number, path)
+        if self.observer is not None:
+            self._take(f"before restoring snapshot {number}")  # so that the changes until now are not its own
+            self.observer.announce_restore(number, path)
+        try:
+            with self.files.exclusive():
+                restored = restore(self.snapshots, snapshot_content(self.mount), number, path)
+        finally:
+            if self.observer is not None:
+                self.observer.settle()
         self._trim()  # it takes snapshots, too
         return restored
 
@@ -333,6 +381,14 @@ class Workspace:
             return self.mount.directory.stat(path).st_mtime_ns
         except (NotFound, Denied):
             return 0  # deleted in the meantime
+
+
+def _changes_of(result: object) -> Sequence[FileChange]:
+    if isinstance(result, FileChange):
+        return [result]
+    if isinstance(result, EditResult):
+        return result.changes
+    return [each for each in result if isinstance(each, FileChange)] if isinstance(result, list) else []
 
 
 def snapshot_content(mount: WorkspaceMount) -> Content:

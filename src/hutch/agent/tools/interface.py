@@ -5,12 +5,14 @@ for the model, and the same as data for programs.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from hutch.domain.author import Actor, acting
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.interface import Jail, StreamName
@@ -59,6 +61,7 @@ class CommandOutput(Protocol):
         ...
 
 
+Working = Callable[[Actor], AbstractContextManager[None]]
 OpenOutput = Callable[[str], CommandOutput]  # for a command of this shell
 
 
@@ -78,6 +81,7 @@ class Context:
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # numbers of saved long outputs
     open_output: OpenOutput | None = None  # records the output of commands
+    working: Working = acting  # notes that the current actor's programs may change files
     hides: Hides | None = None  # makes a filter for files that rules hide from a search
 
 

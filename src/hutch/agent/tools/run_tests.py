@@ -10,6 +10,7 @@ from hutch.agent.testing.report import Report
 from hutch.agent.testing.runner_detection import Runner, detect, with_words
 from hutch.agent.testing.test_run import run_tests
 from hutch.agent.tools.interface import Arguments, Context, ToolResult
+from hutch.domain.author import current_actor
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.jail.policy import MAX_TIMEOUT_S
 
@@ -43,13 +44,14 @@ async def run(context: Context, words: list[str], timeout_s: float | None = None
     """Run the tests once."""
     runner = with_words(await find_runner(context), words)
     timeout_s = timeout_s or context.test_timeout_s
-    return await run_tests(
-        context.jail,
-        runner,
-        timeout_s=timeout_s,
-        memory_bytes=context.test_memory_bytes,
-        clean=context.redactor.redact,
-    )
+    with context.working(current_actor()):
+        return await run_tests(
+            context.jail,
+            runner,
+            timeout_s=timeout_s,
+            memory_bytes=context.test_memory_bytes,
+            clean=context.redactor.redact,
+        )
 
 
 async def find_runner(context: Context) -> Runner:

@@ -14,6 +14,7 @@ import typer
 
 from hutch import app, settings
 from hutch.cli import exit_codes
+from hutch.cli.changed_content import show_changed
 from hutch.cli.local_event_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.render.event_line import Names, event_line, utc_time
 from hutch.cli.render.session_rows import log_table
@@ -63,6 +64,13 @@ Since = Annotated[
 Until = Annotated[str, typer.Option(metavar="TIME", help="Only events up to this time.")]
 Newest = Annotated[bool, typer.Option("--newest-first", "-r", help="Show the newest event first.")]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="Stop after N events.")]
+Diff = Annotated[
+    int, typer.Option(min=0, metavar="SEQ", help="Show the diff of this event, if it changed files.")
+]
+Content = Annotated[
+    int, typer.Option(min=0, metavar="SEQ", help="Print the file that this event changed, after the change.")
+]
+Before = Annotated[bool, typer.Option("--before", help="With --content: the file before the change.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
@@ -104,15 +112,24 @@ def log_command(
     until: Until = "",
     newest_first: Newest = False,
     limit: Limit = None,
+    diff: Diff = 0,
+    content: Content = 0,
+    before: Before = False,
     as_json: Json = False,
 ) -> int:
     """Show the events of a session, or list the sessions. Exits with 3 when events are missing.
 
-    Conditions can be combined. With --follow they also apply to new events.
+    Conditions can be combined. With --follow they also apply to new events. With --diff or --content, show what
+    a file.changed event changed.
     """
     chosen = LogFilter(after, limit, newest_first, grep, kind or (), by or (), since, until)
-    if session is None and (follow or after or chosen.is_search):
+    if session is None and (follow or after or chosen.is_search or diff or content):
         raise BadRequest("Name a session: hutch log last, or use its id.")
+    if before and not content:
+        raise BadRequest("--before belongs to --content: hutch log last --content SEQ --before.")
+    if session is not None and (diff or content):
+        asyncio.run(show_changed(session, diff, content, "before" if before else "after"))
+        return exit_codes.OK
     if session is None:
         asyncio.run(_list_sessions(as_json))
         return exit_codes.OK

@@ -16,6 +16,7 @@ from hutch.agent.system_prompt import repository_notes, system_prompt
 from hutch.agent.testing.report import NOT_THERE, Report
 from hutch.agent.tools.run_tests import find_runner
 from hutch.agent.tools.run_tests import run as run_tests
+from hutch.domain.author import AGENT, Actor, acting
 from hutch.domain.change_title import first_line
 from hutch.domain.errors import NotFound
 from hutch.domain.events import (
@@ -165,8 +166,6 @@ async def _work(
     )
     ended = await run.execute()
     last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
-    if last.id != run.execution.snapshot:
-        await setup.recorder.append([setup.recorder.snapshot_taken(last)])
     conclusion = run.execution.conclusion
     data = conclusion.data if conclusion else {}
     text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
@@ -184,7 +183,8 @@ async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | N
     except NotFound:
         return None  # there are none
     try:
-        report = await run_tests(setup.context, [])
+        with acting(Actor(AGENT, "tool", "run_tests")):
+            report = await run_tests(setup.context, [])
     except NotFound as error:  # the test runner is missing: the result is unknown, and that is recorded
         reason = setup.redactor.redact(f"{error} {NOT_THERE}")
         told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}

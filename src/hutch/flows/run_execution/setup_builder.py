@@ -65,6 +65,7 @@ class RunDefaults:
                 test_memory_bytes=self.test_memory_bytes,
                 ask=live.waits.question if is_attended else None,
                 open_output=live.request_handler.open_output,
+                working=live.activity.working,
             ),
             limits=equipment.persona.limits_for(session.limits),
             policy=equipment.policy.granted(kept),

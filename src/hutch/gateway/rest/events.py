@@ -1,18 +1,21 @@
-"""Pages of a session's events."""
+"""Pages of a session's events, and the content of changed files."""
 
 from typing import Annotated, Literal
 
 import orjson
-from fastapi import Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.audience import entry_json
 from hutch.domain.event_query import MAX_TEXT_CHARS, MAX_VALUES
+from hutch.flows.changed_content import Version, read_content, read_diff
 from hutch.flows.log_access import Search, read_page, search_events
 from hutch.gateway.auth.caller_dependency import Reader
 from hutch.gateway.responses import MAX_ITEMS, MAX_SIZE, Out, page
 from hutch.gateway.rest.base_route import router, server_of
+from hutch.gateway.rest.file_content import BINARY, CONTENT, SAFE
+from hutch.gateway.rest.snapshots import DIFF, DifferenceOut, diff_response
 from hutch.gateway.session_log_entries import EntryOut
 from hutch.gateway.stream.sse import EventStream
 
@@ -114,3 +117,39 @@ async def search(
     )
     rendered = [orjson.Fragment(entry_json(entry)) for entry in found.entries]
     return page(request, rendered, found.next)
+
+
+Seq = Annotated[int, Path(ge=1, le=MAX_SIZE, description="The number of a `file.changed` event.")]
+
+
+@routes.get(
+    "/sessions/{session_id}/events/{seq}/content",
+    operation_id="read_changed_file",
+    response_class=Response,
+    responses={200: {"description": "The file.", "content": CONTENT}},
+)
+async def content(
+    request: Request,
+    caller: Reader,
+    session_id: str,
+    seq: Seq,
+    version: Annotated[Version, Query(description="The file before or after the change.")] = "after",
+) -> Response:
+    """A file as it was before or after a `file.changed` event.
+
+    For callers who may only read the session, each byte of a secret that the server knows becomes `*`.
+    """
+    data = await read_content(server_of(request).services, caller, session_id, seq, version)
+    headers = {name: value for name, value in SAFE.items() if name != "Accept-Ranges"}
+    return Response(data, 200, headers, BINARY)
+
+
+@routes.get(
+    "/sessions/{session_id}/events/{seq}/diff",
+    operation_id="get_changed_diff",
+    response_model=DifferenceOut,
+    responses={200: {"content": {DIFF: {"schema": {"type": "string"}}}}},
+)
+async def diff(request: Request, caller: Reader, session_id: str, seq: Seq) -> Response:
+    """The diff of a `file.changed` or `files.changed` event. `Accept: text/x-diff` returns only the patch."""
+    return diff_response(request, await read_diff(server_of(request).services, caller, session_id, seq))

@@ -147,7 +147,11 @@ async def diff(
     session = await allowed(services, caller, session_id)
     read_only = not await may_write(services, caller, session)
     query = Diff(old, new, parse_path(path, or_root=True), cursor, limit, read_only)
-    found = await services.host.call(session.id, query, by=caller.user.id)
+    return diff_response(request, await services.host.call(session.id, query, by=caller.user.id))
+
+
+def diff_response(request: Request, found: Difference) -> Response:
+    """A difference as JSON, or only its patch if the client prefers that."""
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
         return Response(found.patch, 200, headers, DIFF)

@@ -92,6 +92,8 @@ class CommandStarted:
     shell: str
     command: str
     cwd: str
+    by: str = ""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class CommandYielded:
     shell: str
     command: str
     id: str
+    by: str = ""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ class CommandEnded:
     timed_out: bool
     duration_s: float
     id: str | None = None  # if it continued in the background
+    by: str = ""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

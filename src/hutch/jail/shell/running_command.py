@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from hutch.domain.author import Actor, current_actor
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.command_output import Capture
 from hutch.jail.command_process import Command
@@ -47,6 +48,7 @@ class Job:
         limits: Limits = jail.policy.limits
         self.process = process
         self.command = command
+        self.actor: Actor = current_actor()  # that runs it
         self.cwd = process.cwd  # where it starts
         self.timed_out = self._was_silent = self._stopped = False
         self.on_output, self.on_lost, self._on_end = on_output, on_lost, on_end

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from hutch.domain.author import current_actor
 from hutch.domain.errors import BadRequest
 from hutch.jail.interface import OnOutput, Pipe, StreamName
 from hutch.jail.leftover_jobs import JobWatch
@@ -114,7 +115,9 @@ class Shell:
             if process is None or process.lost or self._abandoning is not None:
                 process = await self._ready()
             if self._listeners:
-                self._report(CommandStarted(self.name, command, displayed_path(process.cwd)))
+                actor = current_actor()
+                cwd = displayed_path(process.cwd)
+                self._report(CommandStarted(self.name, command, cwd, actor.by, actor.call_id))
             process = await self._wait_admitted(process, command)
             job = self._job = Job(
                 self.jail,
@@ -209,7 +212,10 @@ class Shell:
     async def _wait_admitted(self, process: ShellProcess, command: str) -> ShellProcess:
         """Wait until the command may run. A command that was announced but does not run is reported as
         ended."""
-        never_ran = CommandEnded(self.name, command, displayed_path(process.cwd), None, None, False, 0.0)
+        actor, cwd = current_actor(), displayed_path(process.cwd)
+        never_ran = CommandEnded(
+            self.name, command, cwd, None, None, False, 0.0, by=actor.by, call_id=actor.call_id
+        )
         try:
             await self._admit()
         except asyncio.CancelledError:
@@ -257,7 +263,7 @@ class Shell:
         entry = self.background.add(
             job, shell=self.name, on_end=lambda result: self._report_end(job, result, entry.id)
         )
-        self._report(CommandYielded(self.name, job.command, entry.id))
+        self._report(CommandYielded(self.name, job.command, entry.id, job.actor.by, job.actor.call_id))
         return entry.result()
 
     async def _abandon(self, job: Job) -> None:
@@ -317,6 +323,8 @@ class Shell:
                     result.timed_out,
                     result.duration_s,
                     id_,
+                    job.actor.by,
+                    job.actor.call_id,
                 )
             )
 

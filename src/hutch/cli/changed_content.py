@@ -1,0 +1,28 @@
+"""Prints the diff of a recorded change, or the file before or after it."""
+
+import sys
+
+import typer
+
+from hutch import app, settings
+from hutch.cli import session_client
+from hutch.cli.local_event_log import find_session, open_sessions
+from hutch.cli.session_client import Version
+from hutch.system.terminal_text import visible
+
+
+async def show_changed(session: str, diff: int, content: int, version: Version) -> None:
+    """Print the diff of the event `diff`, or else the file of the event `content`."""
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    async with open_sessions(loaded) as log:
+        session_id = await find_session(log, session)
+    async with session_client.open_sessions(here=False) as client:
+        if diff:
+            found = await client.changed_diff(session_id, diff)
+            typer.echo(visible(found["patch"], lines=True), nl=False)
+            if found["cut"]:
+                typer.echo("The diff is longer than what is shown.", err=True)
+        else:
+            sys.stdout.buffer.write(await client.changed_content(session_id, content, version))
+            sys.stdout.buffer.flush()

@@ -1,0 +1,133 @@
+"""The changes between two snapshots as events: one for each file, or counts when there are too many.
+
+Does no input or output of its own; memory does not depend on the number of changes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hutch.domain.author import Actor
+from hutch.domain.events import Event, FileChanged, FilesChanged
+from hutch.snapshots.tree_layout import FILES, Item, Leaf
+
+MAX_LISTED = 1000  # files of one author that are listed one by one
+MAX_DIRECTORIES = 1000  # that are counted
+MAX_NAMED_DIRECTORIES = 10
+DIRECTORY_DEPTH = 2
+
+Kind = Literal["created", "modified", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The fields of an event that say who changed a file, and how."""
+
+    actor: Actor
+    possible_authors: tuple[str, ...] = ()
+
+    @classmethod
+    def to(cls, actors: Sequence[Actor]) -> "Attribution":
+        """Attribute a change to those who were at work, the last of whom began last."""
+        if not actors:
+            return UNKNOWN
+        if len({actor.by for actor in actors}) == 1:
+            return cls(actors[-1])
+        causes = {actor.cause for actor in actors}
+        cause = actors[0].cause if len(causes) == 1 else "unknown"
+        return cls(Actor(cause=cause), tuple(sorted({actor.by for actor in actors})))
+
+    def fields(self) -> dict[str, Any]:
+        actor = self.actor
+        return {
+            "by": actor.by,
+            "cause": actor.cause,
+            "source": actor.source,
+            "call_id": actor.call_id,
+            "possible_authors": self.possible_authors,
+        }
+
+
+UNKNOWN = Attribution(Actor())
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One changed file: its items before and after."""
+
+    path: str
+    old: Item | None
+    new: Item | None
+
+    @property
+    def kind(self) -> Kind:
+        return "created" if self.old is None else "deleted" if self.new is None else "modified"
+
+    @property
+    def is_ignored(self) -> bool:
+        sections = [each.section for each in (self.old, self.new) if isinstance(each, Leaf)]
+        return bool(sections) and FILES not in sections
+
+
+@dataclass(slots=True)
+class _Counts:
+    kinds: Counter[str] = field(default_factory=Counter)
+    directories: Counter[str] = field(default_factory=Counter)
+
+    def add(self, path: str, kind: Kind) -> None:
+        self.kinds[kind] += 1
+        directory = "/".join(path.split("/")[:-1][:DIRECTORY_DEPTH])
+        if directory in self.directories or len(self.directories) < MAX_DIRECTORIES:
+            self.directories[directory] += 1
+
+
+class ChangeBatch:
+    """Collects the changes between two snapshots."""
+
+    def __init__(self, previous_snapshot: int, snapshot: int) -> None:
+        self._snapshots = {"previous_snapshot": previous_snapshot, "snapshot": snapshot}
+        self._listed: dict[Attribution, list[Changed] | None] = {}  # None: there are too many
+        self._counted: dict[tuple[Attribution, bool], _Counts] = {}  # by whether git ignores them
+
+    def add(self, changed: Changed, attribution: Attribution) -> None:
+        if changed.is_ignored:
+            self._count(changed, attribution, ignored=True)
+            return
+        listed = self._listed.setdefault(attribution, [])
+        if listed is not None and len(listed) < MAX_LISTED:
+            listed.append(changed)
+            return
+        for each in listed or ():
+            self._count(each, attribution, ignored=False)
+        self._listed[attribution] = None
+        self._count(changed, attribution, ignored=False)
+
+    def events(
+        self, hash_of: Callable[[Item | None], str | None], clean: Callable[[str], str]
+    ) -> Iterator[Event]:
+        """The events; `hash_of` gives the SHA-256 of an item, and `clean` removes secrets from a path."""
+        for attribution, listed in self._listed.items():
+            for each in listed or ():
+                yield FileChanged(
+                    path=clean(each.path),
+                    kind=each.kind,
+                    before=hash_of(each.old),
+                    after=hash_of(each.new),
+                    **attribution.fields(),
+                    **self._snapshots,
+                )
+        for (attribution, is_ignored), counts in self._counted.items():
+            yield FilesChanged(
+                **counts.kinds,
+                ignored=is_ignored,
+                directories={
+                    clean(name): count
+                    for name, count in counts.directories.most_common(MAX_NAMED_DIRECTORIES)
+                },
+                **attribution.fields(),
+                **self._snapshots,
+            )
+
+    def _count(self, changed: Changed, attribution: Attribution, *, ignored: bool) -> None:
+        self._counted.setdefault((attribution, ignored), _Counts()).add(changed.path, changed.kind)

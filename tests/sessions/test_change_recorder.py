@@ -1,0 +1,245 @@
+"""Every change of a session's files is in the log once, with its author."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.domain import inputs
+from hutch.domain.author import AGENT
+from hutch.domain.events import Event, FileChanged, FilesChanged, SnapshotTaken
+from hutch.domain.ids import SessionId
+from hutch.domain.session import NewSession
+from hutch.flows import sessions
+from hutch.gateway.context import Server
+from hutch.sessions import requests
+from tests.deadline import DEADLINE_S
+from tests.sessions.hosting import call, cassette, owner, repository, serving, state
+
+pytestmark = pytest.mark.anyio
+
+
+async def opened(server: Server, **about: Any) -> SessionId:
+    who = await owner(server)
+    session = await sessions.create(server.services, who, NewSession(purpose="changes", **about))
+    await state(server, who, session.id, "idle")
+    return session.id
+
+
+async def changes_of(
+    server: Server, session_id: SessionId, *paths: str, after: int = 0
+) -> dict[str, list[FileChanged]]:
+    """The recorded changes by path, once all these paths have one."""
+    found: dict[str, list[FileChanged]] = {}
+    async with asyncio.timeout(DEADLINE_S), aclosing(server.log.follow(session_id, after=after)) as entries:
+        async for entry in entries:
+            if isinstance(entry.event, FileChanged):
+                found.setdefault(entry.event.path, []).append(entry.event)
+            if found.keys() >= set(paths):
+                return found
+    raise AssertionError(f"no changes of {paths}")
+
+
+async def logged(server: Server, session_id: SessionId) -> list[Event]:
+    found: list[Event] = []
+    last = 0
+    while page := await server.log.read(session_id, after=last):
+        found += [entry.event for entry in page if isinstance(entry.event, Event)]
+        last = page[-1].seq
+    return found
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def origin(events: Sequence[FileChanged]) -> list[tuple[str, str, str, str]]:
+    return [(each.kind, each.by, each.cause, each.source) for each in events]
+
+
+async def test_a_command_of_a_user(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        await server.host.call(
+            session_id, requests.RunCommand("echo one > a; mkdir d; echo two > d/b"), by="u1"
+        )
+        found = await changes_of(server, session_id, "a", "d/b")
+        await server.host.call(session_id, requests.RunCommand("rm a; echo more >> d/b"), by="u2")
+        later = await changes_of(server, session_id, "a", "d/b", after=len(await logged(server, session_id)))
+    assert origin(found["a"]) == origin(found["d/b"]) == [("created", "u1", "command", "main")]
+    assert (found["a"][0].before, found["a"][0].after) == (None, sha("one\n"))
+    assert origin(later["a"]) == [("deleted", "u2", "command", "main")]
+    assert origin(later["d/b"]) == [("modified", "u2", "command", "main")]
+    assert (later["d/b"][0].before, later["d/b"][0].after) == (sha("two\n"), sha("two\nmore\n"))
+    assert later["a"][0].previous_snapshot == found["a"][0].snapshot > found["a"][0].previous_snapshot
+
+
+async def test_a_request(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.WriteFile("a", b"one"), by="u1")
+        await ask(session_id, requests.WriteFile("a", b"two"), by="u2")
+        await ask(session_id, requests.MakeDirectory("d"), by="u2")
+        await ask(session_id, requests.MoveFile("a", "d/a"), by="u3")
+        await ask(session_id, requests.DeleteFile("d"), by="u1")
+        found = [each for each in await logged(server, session_id) if isinstance(each, FileChanged)]
+    assert [(each.path, each.kind, each.by) for each in found] == [
+        ("a", "created", "u1"),
+        ("a", "modified", "u2"),
+        ("d", "created", "u2"),
+        ("d/a", "moved", "u3"),
+        ("d/a", "deleted", "u1"),
+    ]
+    assert {(each.cause, each.source) for each in found} == {("request", "")}
+    assert found[3].moved_from == "a"
+    numbers = [(each.previous_snapshot, each.snapshot) for each in found]
+    assert numbers == sorted(numbers) and all(old < new for old, new in numbers)
+
+
+async def test_the_agents_tools(tmp_path: Path) -> None:
+    replies = [
+        call("write_file", path="written.py", content="x = 1\n"),
+        call("bash", command="echo y > by_bash; (sleep 0.3; echo z > later) & sleep 0.01"),
+        {"text": "Done."},
+    ]
+    model = cassette(tmp_path / "model.json", replies)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        repo = repository(tmp_path / "repo")
+        session_id = await opened(server, repository=str(repo))
+        await sessions.give(server.services, who, session_id, inputs.Prompt(text="Go."))
+        found = await changes_of(server, session_id, "written.py", "by_bash", "later")
+        events = await logged(server, session_id)
+    first, second = found["written.py"][0], found["by_bash"][0]
+    assert origin([first]) == [("created", AGENT, "tool", first.call_id)]
+    assert origin([second]) == [("created", AGENT, "tool", second.call_id)]
+    assert first.call_id and second.call_id and first.call_id != second.call_id
+    assert origin(found["later"]) == [("created", AGENT, "job", "agent")]
+    kinds = [event.type for event in events]
+    ended = kinds.index("run.ended")
+    assert not {"tool.returned", "model.replied", "tests.run"} & set(kinds[ended:])
+    taken = [index for index, event in enumerate(events) if isinstance(event, SnapshotTaken)]
+    assert any(index < ended and events[index].reason.startswith("after bash") for index in taken)
+
+
+async def test_work_at_the_same_time_names_all_possible_authors(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        slow = asyncio.ensure_future(
+            ask(session_id, requests.RunCommand("touch started; sleep 1; echo a > by_1", "one"), by="u1")
+        )
+        await ask(
+            session_id,
+            requests.RunCommand("until [ -e started ]; do sleep 0.01; done; echo b > by_2", "two"),
+            by="u2",
+        )
+        await slow
+        await ask(session_id, requests.RunCommand("echo c > alone", "two"), by="u2")
+        found = await changes_of(server, session_id, "by_1", "by_2", "alone")
+    assert (found["by_2"][0].by, found["by_2"][0].possible_authors) == ("", ("u1", "u2"))
+    assert origin(found["by_1"]) == [("created", "u1", "command", "one")]
+    assert origin(found["alone"]) == [("created", "u2", "command", "two")]
+
+
+async def test_a_write_request_is_exact_while_commands_run(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        running = await ask(session_id, requests.RunCommand("sleep 60", yield_s=0.05), by="u1")
+        assert running.id
+        await ask(session_id, requests.WriteFile("a", b"one"), by="u2")
+        found = await changes_of(server, session_id, "a")
+    assert origin(found["a"]) == [("created", "u2", "request", "")]
+
+
+async def test_a_job_in_the_background_and_a_terminal(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        result = await ask(
+            session_id, requests.RunCommand("sleep 0.3; echo x > by_job; sleep 60", yield_s=0.05), by="u1"
+        )
+        found = await changes_of(server, session_id, "by_job")
+        assert origin(found["by_job"]) == [("created", "u1", "job", result.id)]
+        await ask(session_id, requests.SignalCommand(str(result.id), 9), by="u1")
+        terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
+        async with server.host.terminal(session_id, terminal.id) as viewer:
+            await viewer.write(b"echo t > by_terminal\n")
+            typed = await changes_of(server, session_id, "by_terminal")
+    assert origin(typed["by_terminal"]) == [("created", "u2", "terminal", terminal.id)]
+
+
+async def test_changes_while_the_server_is_down_are_recorded_at_the_next_start(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        await server.host.call(session_id, requests.WriteFile("a", b"one"), by="u1")
+        before = len(await logged(server, session_id))
+    [tree] = (tmp_path / "home").glob("**/tree")
+    (tree / "a").write_text("two")
+    async with serving(tmp_path / "home") as server:
+        await server.host.call(session_id, requests.RunCommand("true"), by="u1")
+        found = await changes_of(server, session_id, "a", after=before)
+        again = [each for each in await logged(server, session_id) if isinstance(each, FileChanged)]
+    assert origin(found["a"]) == [("modified", "", "unknown", "")]
+    assert len(again) == 2
+
+
+async def test_a_restored_snapshot(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.WriteFile("a", b"one"), by="u1")
+        snapshot = await ask(session_id, requests.TakeSnapshot("here"), by="u1")
+        await ask(session_id, requests.WriteFile("a", b"two"), by="u1")
+        await ask(session_id, requests.RestoreSnapshot(snapshot.id), by="u2")
+        found = [each for each in await logged(server, session_id) if isinstance(each, FileChanged)]
+    assert origin(found[-1:]) == [("modified", "u2", "restore", str(snapshot.id))]
+    assert found[-1].after == sha("one")
+
+
+async def test_many_files_are_summarised(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        many = "mkdir build other; seq 3000 | (cd build; xargs touch); seq 5 | (cd other; xargs touch)"
+        await server.host.call(session_id, requests.RunCommand(many), by="u1")
+        await server.host.call(session_id, requests.WriteFile("mine", b"x"), by="u2")
+        await changes_of(server, session_id, "mine")
+        events = await logged(server, session_id)
+    [counted] = [each for each in events if isinstance(each, FilesChanged)]
+    assert (counted.created, counted.by, counted.cause, counted.source) == (3005, "u1", "command", "main")
+    assert counted.directories == {"build": 3000, "other": 5}
+    assert [each.path for each in events if isinstance(each, FileChanged)] == ["mine"]
+
+
+async def test_ignored_files_are_summarised(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        await server.host.call(session_id, requests.WriteFile(".gitignore", b"out/\n"), by="u1")
+        command = "mkdir out; touch out/a out/b; touch seen"
+        await server.host.call(session_id, requests.RunCommand(command), by="u1")
+        await changes_of(server, session_id, "seen")
+        await server.host.call(session_id, requests.RunCommand("true"), by="u1")
+        events = await logged(server, session_id)
+    [counted] = [each for each in events if isinstance(each, FilesChanged)]
+    assert (counted.created, counted.ignored, counted.directories) == (2, True, {"out": 2})
+    assert [each.path for each in events if isinstance(each, FileChanged)] == [".gitignore", "seen"]
+
+
+async def test_forged_times_do_not_change_the_author(tmp_path: Path) -> None:
+    """A command can set mtime and atime to any time, but not the time of the change itself."""
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.RunCommand("touch mark; mkdir d; echo x > d/kept"), by="u1")
+        await changes_of(server, session_id, "mark", "d/kept")
+        forge = "echo forged > f; touch -r mark f; cp -p mark copied; mv d renamed"
+        await ask(session_id, requests.RunCommand(forge), by="u2")
+        found = await changes_of(server, session_id, "f", "copied", "renamed/kept")
+    for path in ("f", "copied", "renamed/kept"):
+        assert origin(found[path]) == [("created", "u2", "command", "main")]
