@@ -24,7 +24,7 @@ from hutch.gateway.server_lifecycle import GENERATIONS, SWITCH_S
 from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.workspace import open_mounted
+from hutch.workspace.workspace_opening import open_mounted
 
 FILES = 100_000
 TICK_S = 0.005

@@ -21,7 +21,8 @@ from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
 from hutch.workspace.search import GrepQuery, grep
-from hutch.workspace.workspace import Workspace, open_mounted
+from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspace_opening import open_mounted
 
 ROUNDS = 15
 Figures = dict[str, float]

@@ -47,7 +47,8 @@ from hutch.store.event_log import open_log
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.workspace import Workspace, open_mounted
+from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspace_opening import open_mounted
 
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, max_wait_s=1, idle_timeout_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})

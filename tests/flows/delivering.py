@@ -17,7 +17,8 @@ from hutch.settings import LoadedSettings, load
 from hutch.workspace.preparation.builder import prepare
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.workspace import Workspace, open_mounted
+from hutch.workspace.workspace import Workspace
+from hutch.workspace.workspace_opening import open_mounted
 from tests.forge.repositories import commit, git, make_repository
 
 HOST = Git({"PATH": os.defpath})

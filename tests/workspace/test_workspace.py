@@ -17,7 +17,8 @@ from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MAX_PACKS, disk_usage
 from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.preparation.workspace_record import Home
-from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace, open_mounted
+from hutch.workspace.workspace import DEFAULT, SnapshotLimits, Workspace
+from hutch.workspace.workspace_opening import open_mounted
 from tests.deadline import DEADLINE_S
 from tests.forked import PLAIN, ROOT, run
 from tests.workspace.full_disk import files_no_longer_than

@@ -25,6 +25,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ChangeCause
 from hutch.edit.file_change import FileChange
 from hutch.sessions.activity import Activity
+from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.snapshot import Taken
@@ -136,7 +137,7 @@ class ChangeRecorder:
         objects, storage = snapshots.storage.objects, snapshots.storage
         old = snapshots.get(self._existing(self._recorded))
         batch = ChangeBatch(old.id, taken.snapshot.id)
-        exact = _Exact(self._announced)
+        exact = AnnouncedChanges(self._announced)
         unrestored = self._unrestored(taken.snapshot) if self._restore else frozenset()
         matched: set[str] = set()
         for each in differences(objects, storage.top(old), storage.top(taken.snapshot)):
@@ -231,34 +232,6 @@ def _snapshot_in(event: AnyEvent) -> int:
         case SnapshotTaken() | FileChanged() | FilesChanged() | SessionParked():
             return event.snapshot
     return 0
-
-
-class _Exact:
-    """Announced changes, by path."""
-
-    def __init__(self, announced: Sequence[tuple[FileChange, Actor]]) -> None:
-        self._after: dict[str, str | None] = {}
-        self._actors: dict[str, Actor] = {}
-        self._directories: list[str] = []
-        for change, actor in announced:
-            self._after[change.path] = change.after
-            self._actors[change.path] = actor
-            if change.moved_from is not None:
-                self._after[change.moved_from] = None
-                self._actors[change.moved_from] = actor
-            if change.before is None and change.after is None:  # a directory, or many files below it
-                self._directories += [change.path, *([change.moved_from] if change.moved_from else [])]
-
-    def has(self, path: str) -> bool:
-        return path in self._after
-
-    def is_match(self, path: str, after: str | None) -> bool:
-        return self._after[path] == after
-
-    def actor_above(self, path: str) -> Actor | None:
-        """The actor who changed a directory above the path."""
-        above = next((each for each in self._directories if path.startswith(f"{each}/")), None)
-        return None if above is None else self._actors[above]
 
 
 def _changed(each: Difference) -> Changed | None:

@@ -6,9 +6,7 @@ that no change is left half made.
 """
 
 import asyncio
-import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,10 +23,9 @@ from hutch.jail.interface import Jail
 from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
-from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
 from hutch.snapshots.restore import RestoreResult, restore
-from hutch.snapshots.snapshot import Clean, Content, Snapshots
+from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import run_in_thread, wait_until_done
 from hutch.workspace import search
@@ -38,7 +35,6 @@ from hutch.workspace.files.listing import Page
 from hutch.workspace.files.partial_read import MAX_READ_BYTES, Binary, Bytes, Lines
 from hutch.workspace.link_resolution import resolve_links
 from hutch.workspace.match_redaction import Mask
-from hutch.workspace.preparation.base_checkout import open_index
 from hutch.workspace.preparation.quota import Quota
 from hutch.workspace.preparation.workspace_mount import WorkspaceMount
 from hutch.workspace.preparation.workspace_record import Home, Record
@@ -47,7 +43,6 @@ Args = ParamSpec("Args")
 Result = TypeVar("Result")
 EditFields = Sequence[Mapping[str, Any]]  # as tools and requests give them
 COMPARING = "comparing"  # in a workspace's directory: temporary git directories
-COMPACT_TIMEOUT_S = 10.0  # how long `close` waits for compaction
 EMPTY_USAGE = DiskUsage(0, 0)
 logger = structlog.get_logger()
 
@@ -81,7 +76,7 @@ class ChangeObserver(Protocol):
 
 @dataclass(slots=True)
 class Workspace:
-    """See `open_mounted`."""
+    """See `workspace_opening.open_mounted`."""
 
     home: Home
     directory: Path  # where it is stored on the host
@@ -396,61 +391,3 @@ def snapshot_content(mount: WorkspaceMount) -> Content:
     namespaces = mount.place.namespaces
     by_root = namespaces is not None and namespaces.user is None
     return Content(mount.directory, mount.upper, "trusted.overlay." if by_root else "user.overlay.")
-
-
-@asynccontextmanager
-async def open_mounted(
-    home: Home,
-    mount: WorkspaceMount,
-    directory: Path,
-    git: Git,
-    *,
-    limits: SnapshotLimits = DEFAULT,
-    clean: Clean = str,
-) -> AsyncIterator[Workspace]:
-    """A mounted workspace, until the block ends. `clean` removes secrets from what is stored."""
-    workspace: Workspace | None = None
-    compact_s = 0.0
-    resources = ExitStack()
-    resources.callback(mount.close)
-    try:
-        workspace = await run_in_thread(_assemble, home, mount, directory, git, limits, resources)
-        workspace.snapshots.clean = clean
-        yield workspace
-        compact_s = COMPACT_TIMEOUT_S
-    finally:
-        ending = asyncio.ensure_future(_close(workspace, resources, compact_s))
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            await wait_until_done(ending)
-            raise
-
-
-async def _close(workspace: Workspace | None, resources: ExitStack, compact_s: float) -> None:
-    if workspace is not None:
-        await workspace.close(compact_s=compact_s)
-    await asyncio.to_thread(resources.close)
-
-
-def _assemble(
-    home: Home, mount: WorkspaceMount, directory: Path, git: Git, limits: SnapshotLimits, resources: ExitStack
-) -> Workspace:
-    record = mount.record
-    try:
-        path = directory / "journal"
-        path.mkdir(mode=0o700, exist_ok=True)
-        journal = resources.enter_context(Directory.at(path))
-        shutil.rmtree(directory / COMPARING, ignore_errors=True)  # left by a killed process
-        return Workspace(
-            home=home,
-            directory=directory,
-            mount=mount,
-            git=git,
-            files=Files(mount.directory, journal),
-            snapshots=Snapshots(directory, base=open_index(home, record.base) if record.base else None),
-            quota=Quota(mount),
-            limits=limits,
-        )
-    except OSError as error:
-        raise to_hutch_error(error, f"the workspace {record.id}") from error

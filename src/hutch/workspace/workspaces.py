@@ -23,7 +23,8 @@ from hutch.workspace.preparation.jailed_repository import JailedRepository, open
 from hutch.workspace.preparation.removal import remove_leftovers, remove_unused, remove_workspace
 from hutch.workspace.preparation.workspace_mount import open_workspace
 from hutch.workspace.preparation.workspace_record import Home, Record
-from hutch.workspace.workspace import SnapshotLimits, Workspace, open_mounted
+from hutch.workspace.workspace import SnapshotLimits, Workspace
+from hutch.workspace.workspace_opening import open_mounted
 
 Clean = Callable[[str], str]
 SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
