@@ -128,4 +128,4 @@ class ToolExecution:
         self.guard.reset()
         if call.tool != "run_tests":
             self.tests_ok = None
-        return [self.setup.recorder.snapshot_taken(taken)]
+        return [self.setup.recorder.snapshot_taken(taken, f"after {tool}")]
