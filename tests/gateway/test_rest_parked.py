@@ -136,6 +136,9 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
     await api.until(session, "idle")
     await close(api, session)
     names = {"session_id": session, "run_id": run, "path": "kept.txt", "name": "default"}
+    entries = (await api.get(f"{V1}/sessions/{session}/events")).json()["items"]
+    seq = next(each["seq"] for each in entries if each["event"]["type"] == "file.changed")
+    names |= {"seq": str(seq)}
     names |= {"command_id": "none", "change_id": "none", "user_id": "none"}
     before = await stored(api)
     refused = {}

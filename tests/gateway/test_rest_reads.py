@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hutch.store.vault import Vault
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -50,8 +50,14 @@ async def kept(api: Api, url: str) -> tuple[Any, list[dict[str, Any]]]:
 
 async def test_a_diff_takes_no_snapshot(api: Api) -> None:
     reader, url = await shared(api)
-    first = (await api.post(f"{url}/snapshots", json={"reason": "first"})).json()["id"]
+    first = (await api.get(f"{url}/snapshots")).json()["items"][-1]["id"]
     await command(api, url, "echo one > a.txt; mkdir d; echo two > d/b.txt")
+
+    async def has_snapshot() -> bool:
+        events = await api.events(url.rpartition("/")[2])
+        return any(each.get("reason") == "after a command in main" for each in events)
+
+    await eventually(has_snapshot)
     before = await kept(api, url)
     for who in (reader, api):
         found = (await who.get(f"{url}/diff")).json()

@@ -28,8 +28,7 @@ from hutch.sessions.activity import Activity
 from hutch.sessions.announced_changes import AnnouncedChanges
 from hutch.sessions.change_batch import Attribution, ChangeBatch, Changed
 from hutch.snapshots.comparison import Difference, differences
-from hutch.snapshots.snapshot import Taken
-from hutch.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot, Taken
 from hutch.snapshots.tree_layout import Branch, Item, Leaf
 from hutch.store.interface import EventLog
 from hutch.workspace.workspace import Workspace

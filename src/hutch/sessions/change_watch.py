@@ -38,11 +38,14 @@ class ChangeWatch:
         recorder: Recorder,
         activity: Activity,
         is_running: Callable[[], bool],
+        *,
+        max_interval_s: float = MAX_INTERVAL_S,
     ) -> None:
         self._workspace = workspace
         self._is_running = is_running  # an agent works in the session
         self._recorder = recorder
         self._activity = activity
+        self._max_interval_s = max_interval_s
         self._loop = asyncio.get_running_loop()
         self._watcher: ChangeWatcher | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +94,9 @@ class ChangeWatch:
     @property
     def _interval_s(self) -> float:
         is_complete = self._watcher is None or self._watcher.is_complete
-        return MAX_INTERVAL_S if is_complete else max(POLL_INTERVAL_S, 2 * IDLE_FACTOR * self._duration_s)
+        return (
+            self._max_interval_s if is_complete else max(POLL_INTERVAL_S, 2 * IDLE_FACTOR * self._duration_s)
+        )
 
     def _on_signal(self) -> None:
         self._ignore_signals()  # until the directories are armed again

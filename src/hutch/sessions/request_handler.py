@@ -159,7 +159,7 @@ class RequestHandler:
                 return await workspace.list_snapshots()
             case requests.TakeSnapshot(reason):
                 reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
-                return await self._record_snapshot(await workspace.snapshot(reason))
+                return await self._record_snapshot(await workspace.snapshot(reason, named=True))
             case requests.SnapshotForFork():
                 return await workspace.snapshot("before a fork")
             case requests.RestoreSnapshot(number, path):

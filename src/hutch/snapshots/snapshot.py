@@ -8,7 +8,7 @@ list is unchanged or contains the new snapshot.
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from hutch.snapshots.file_classification import EmptyBase
 from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import StatCache
-from hutch.snapshots.storage import CONFIG, DISPLAY_NAME, Snapshot, Storage, commit_text
+from hutch.snapshots.storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot, Storage, Taken, commit_text
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree
 from hutch.snapshots.tree_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.snapshots.workspace_scan import Scan
@@ -31,20 +31,6 @@ from hutch.system.terminal_text import printable
 DEFAULT_LIMITS = SnapshotLimits()
 
 Clean = Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A new snapshot, for `Snapshots.on_taken`."""
-
-    snapshot: Snapshot
-    started_ns: int  # when its scan started
-    changed_ns: Mapping[
-        str, int
-    ]  # when entries that were read had last changed; not of all if there are many
-
-
-OnTaken = Callable[[Taken], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +61,13 @@ class Snapshots:
         self.on_taken: OnTaken | None = None  # called after each scan, before the next one can begin
         self.clean: Clean = str  # redacts secrets in reasons, which may contain paths or a caller's text
 
-    def take(self, content: Content, reason: str) -> Snapshot:
-        """Take a snapshot of the current content; if nothing has changed, return the newest one."""
+    def take(self, content: Content, reason: str, *, named: bool = False) -> Snapshot:
+        """Take a snapshot of the current content; if nothing has changed, return the newest one.
+
+        A `named` one is also taken if the newest has another reason.
+        """
         with self.storage.locked():
-            return self.take_locked(content, reason)
+            return self.take_locked(content, reason, named=named)
 
     def adopt(self, tree: Directory, reason: str) -> Snapshot:
         """Take the first snapshot of an exact copy of the base, before any other process can write to it.
@@ -166,7 +155,13 @@ class Snapshots:
         return other
 
     def take_locked(
-        self, content: Content, reason: str, *, adopting: bool = False, stored: frozenset[bytes] = frozenset()
+        self,
+        content: Content,
+        reason: str,
+        *,
+        adopting: bool = False,
+        stored: frozenset[bytes] = frozenset(),
+        named: bool = False,
     ) -> Snapshot:
         """Like `take`, for callers that hold the lock. Objects in `stored` need not be written."""
         storage = self.storage
@@ -175,7 +170,7 @@ class Snapshots:
         writer = PackWriter(storage.git_dir / "objects", stored=stored)
         try:
             found = self._scan(content, writer, adopting=adopting).run()
-            snapshot = self._commit(found.branch, reason, writer)
+            snapshot = self._commit(found.branch, reason, writer, named=named)
         except OSError as error:
             raise to_hutch_error(error, DISPLAY_NAME) from error
         finally:
@@ -226,13 +221,13 @@ class Snapshots:
             adopting=adopting,
         )
 
-    def _commit(self, branch: Branch, reason: str, writer: PackWriter) -> Snapshot:
+    def _commit(self, branch: Branch, reason: str, writer: PackWriter, *, named: bool = False) -> Snapshot:
         storage = self.storage
         newest = storage.newest()
         tree = write_snapshot_tree(writer, branch)
-        if newest and storage.whole_tree(newest) == tree:
-            return newest
         reason = printable(self.clean(reason))
+        if newest and storage.whole_tree(newest) == tree and (not named or newest.reason == reason):
+            return newest
         text = commit_text(
             tree, branch, reason=reason, files_tree=branch.files or EMPTY_TREE, taken_at=datetime.now(UTC)
         )

@@ -8,7 +8,7 @@ unchanged or contains the new snapshot. One lock serialises all processes.
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,6 +45,18 @@ class Snapshot:
     files: int  # that git would commit
     bytes: int
     omitted: int  # omitted entries; the manifest has the reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The result of one scan, for `Snapshots.on_taken`."""
+
+    snapshot: Snapshot
+    started_ns: int  # when the scan started
+    changed_ns: Mapping[str, int]  # the last change of entries that were read; not of all if there are many
+
+
+OnTaken = Callable[[Taken], None]
 
 
 class Storage:

@@ -200,10 +200,10 @@ class Workspace:
         path = await self._inside(jail, path)
         return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
 
-    async def snapshot(self, reason: str) -> Snapshot:
-        """Take a snapshot; returns the newest one if nothing has changed since."""
+    async def snapshot(self, reason: str, *, named: bool = False) -> Snapshot:
+        """Take a snapshot; returns the newest one if nothing has changed since, unless a user `named` it."""
         async with self._lock:
-            taken = await self.work(self._take, reason)
+            taken = await self.work(self._take, reason, named=named)
             self._compact_soon()
         if not self._pinned:
             self._pinned.add(taken.id)
@@ -340,9 +340,9 @@ class Workspace:
             position += len(chunk)
         return Bytes(path, bytes(found), start, position)
 
-    def _take(self, reason: str) -> Snapshot:
+    def _take(self, reason: str, *, named: bool = False) -> Snapshot:
         with self.files.exclusive():
-            taken = self.snapshots.take(snapshot_content(self.mount), reason)
+            taken = self.snapshots.take(snapshot_content(self.mount), reason, named=named)
         self._trim()
         return taken
 

@@ -119,8 +119,8 @@ def log_command(
 ) -> int:
     """Show the events of a session, or list the sessions. Exits with 3 when events are missing.
 
-    Conditions can be combined. With --follow they also apply to new events. With --diff or --content, show what
-    a file.changed event changed.
+    Conditions can be combined. With --follow they also apply to new events. With --diff or --content, show
+    what a file.changed event changed.
     """
     chosen = LogFilter(after, limit, newest_first, grep, kind or (), by or (), since, until)
     if session is None and (follow or after or chosen.is_search or diff or content):
