@@ -303,10 +303,13 @@ def test_a_change_whose_run_was_undone_is_marked() -> None:
         words += ["--model", house.model(*FIXES)]
         id = house.json("sessions", "new", *words)["id"]
         house.until(id, "idle", "parked")
-        before = house.json("changes", "show")
+        (before,) = lines_of(house.hutch("changes", "list", "--all", "--json").stdout)
         undone = house.hutch("undo", id)
         assert undone.returncode == 0, undone.stderr
-        (row,) = lines_of(house.hutch("changes", "list", "--json").stdout)
+        (row,) = lines_of(house.hutch("changes", "list", "--all", "--json").stdout)
         assert (before["undone"], row["undone"], row["state"]) == (False, True, "open")
         assert house.hutch("changes", "list").stdout.endswith("  (undone)\n")
-        assert "\nundone     its run was undone in the session\n" in house.hutch("changes", "show").stdout
+        assert (
+            "\nundone     its run was undone in the session\n"
+            in house.hutch("changes", "show", row["id"]).stdout
+        )

@@ -52,6 +52,7 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
     }
     ran = run(
         [HUTCH, *words],
+        cwd=told.place,  # no repository: there `last` is the newest change of all
         env=environment,
         capture_output=True,
         text=True,
@@ -277,5 +278,5 @@ def test_a_blocker_found_by_address_blocks_the_merge(told: Story, spelled: str) 
 
 
 def test_without_a_token_the_message_names_the_secret(told: Story) -> None:
-    told.keep(value=" ")
+    told.forget()
     assert "hutch config set-secret github_enterprise_token" in refused(told, "merge")

@@ -70,11 +70,12 @@ async def test_a_tool_exists_only_in_the_session_that_it_was_added_to(tmp_path: 
     model, repo = cassette(tmp_path / "c.json", replies), repository(tmp_path / "repo")
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
-        new = NewSession(repository=str(repo), model=model, persona="linguist", deliver=False)
-        one, other = [await sessions.create(server.services, who, new) for _ in range(2)]
-        # Not before: a persona is checked against the built-in tools when a session is asked for.
         folder = server.loaded.paths.personas
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "linguist.md").write_text(PERSONA.replace("lookup, ", ""))
+        new = NewSession(repository=str(repo), model=model, persona="linguist", deliver=False)
+        one, other = [await sessions.create(server.services, who, new) for _ in range(2)]
+        # Not before: a persona is checked against the built-in tools when a session is requested.
         (folder / "linguist.md").write_text(PERSONA)
         for session in (one, other):
             await state(server, who, session.id, "idle", "parked")
