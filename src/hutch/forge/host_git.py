@@ -121,6 +121,7 @@ class GitFailed(Unavailable):
     def __init__(self, command: str, code: int, stderr: str) -> None:
         why = last_words(stderr.strip(), 2000) or "no reason given"
         super().__init__(f"git {command} failed ({code}): {why}")
+        self.exit_code = code
         self.stderr = stderr
 
 
