@@ -67,7 +67,7 @@ class PackWriter:
     ) -> bytes:
         """Write a blob of `size` bytes from `read` as its own pack; returns its name."""
         if private and self.refer:
-            return _hash_stream(read, size)
+            return hash_blob(read, size)
         path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
         # A random name: a pack named by content could be one that is being collected.
         final = self.directory / f"pack-{secrets.token_hex(20)}"
@@ -122,7 +122,8 @@ class PackWriter:
             clear_in_chunks(self._entries)
 
 
-def _hash_stream(read: Callable[[int], bytes], size: int) -> bytes:
+def hash_blob(read: Callable[[int], bytes], size: int) -> bytes:
+    """The name of a blob of `size` bytes from `read`."""
     blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     while size:
         data = read(min(CHUNK_BYTES, size))

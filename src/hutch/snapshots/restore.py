@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,8 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.entry_reader import KINDS
-from hutch.snapshots.git_object_reader import GitObjects
+from hutch.snapshots.git_object_reader import GitObjects, object_name
+from hutch.snapshots.pack_writer import FileShrunk, hash_blob
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
 from hutch.snapshots.tree_layout import (
@@ -32,7 +33,7 @@ from hutch.snapshots.tree_layout import (
     OmittedEntry,
     read_items,
 )
-from hutch.snapshots.tree_walk import Descent, EntryVanished
+from hutch.snapshots.tree_walk import Descent, EntryVanished, open_file
 
 MAX_ROUNDS = 4
 NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -149,9 +150,32 @@ class RestoreRound:
             for each in differences(objects, old, new, path):
                 if each.path:
                     self._apply(descent, each)
-            # Last, and deepest first: read-only directories are complete by now.
-            for where, permissions in reversed(self.modes):
-                self._set_mode(descent, where, permissions)
+            self._set_modes(descent)
+
+    def run_listed(self, listed: Iterable[Difference], emptied: Sequence[str]) -> None:
+        """Change only the listed entries, and remove the `emptied` directories that are empty then."""
+        with Descent(self.tree, need=0o700) as descent:
+            for each in listed:
+                self._apply(descent, each)
+            for path in emptied:
+                self._remove_if_empty(descent, path)
+            self._set_modes(descent)
+
+    def _set_modes(self, descent: Descent) -> None:
+        """Last, and deepest first: read-only directories are complete by now."""
+        for where, permissions in reversed(self.modes):
+            self._set_mode(descent, where, permissions)
+
+    def _remove_if_empty(self, descent: Descent, path: str) -> None:
+        above, _, name = path.rpartition("/")
+        try:
+            os.rmdir(name, dir_fd=descent.at(above))
+            self.touched[path] = None
+        except EntryVanished:
+            return
+        except OSError as error:
+            if error.errno not in RACE_ERRORS:
+                raise to_hutch_error(error, path) from error
 
     def _apply(self, descent: Descent, each: Difference) -> None:
         old, new, path = each.old, each.new, each.path
@@ -172,7 +196,8 @@ class RestoreRound:
             self._attempt(descent, path, os.rmdir)
             old = None
         elif isinstance(old, Leaf) and not isinstance(new, Leaf):
-            self._attempt(descent, path, lambda name, dir_fd: self._remove(dir_fd, name, path))
+            leaf = old
+            self._attempt(descent, path, lambda name, dir_fd: self._remove(dir_fd, name, path, leaf))
             old = None
         if isinstance(new, Branch):
             if old is None:
@@ -184,7 +209,7 @@ class RestoreRound:
             if old and old.name == new.name and stat.S_IFMT(old.mode) == stat.S_IFMT(new.mode):
                 self._set_mode(descent, path, new.mode & PERMISSIONS)
             else:
-                replaced = path if old else None
+                replaced = (path, old) if old else None
                 self._attempt(descent, path, lambda name, dir_fd: self._write(dir_fd, name, new, replaced))
 
     def _hold(self, path: str) -> None:
@@ -197,7 +222,7 @@ class RestoreRound:
         try:
             act(name, dir_fd=descent.at(above))
             self.touched[path] = None
-        except (EntryVanished, Conflict):
+        except (EntryVanished, FileShrunk, Conflict):
             self.raced.append(path)
         except OSError as error:
             if error.errno not in RACE_ERRORS:
@@ -224,11 +249,11 @@ class RestoreRound:
 
         self._attempt(descent, path, change)
 
-    def _remove(self, fd: int, name: str, path: str) -> None:
-        self._check(fd, name, path)
+    def _remove(self, fd: int, name: str, path: str, saved: Leaf) -> None:
+        self._check(fd, name, path, saved)
         os.unlink(name, dir_fd=fd)
 
-    def _write(self, fd: int, name: str, leaf: Leaf, replaced: str | None) -> None:
+    def _write(self, fd: int, name: str, leaf: Leaf, replaced: tuple[str, Leaf] | None) -> None:
         """Write a file or link atomically; overwrites only the saved file `replaced`."""
         chunks = self.snapshots.storage.objects.chunks(leaf.name)
         temporary = f".hutch-{secrets.token_hex(8)}"
@@ -249,15 +274,19 @@ class RestoreRound:
                 with Directory(os.dup(fd)) as here:
                     here.rename(temporary, name, replace=False)
             else:
-                self._check(fd, name, replaced)
+                self._check(fd, name, *replaced)
                 os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=fd)
             raise
 
-    def _check(self, fd: int, name: str, path: str) -> None:
-        """Raise `EntryVanished` if a file differs from its saved state, judged by its time stamps."""
+    def _check(self, fd: int, name: str, path: str, saved: Leaf) -> None:
+        """Raise `EntryVanished` if a file differs from its saved state.
+
+        Its time stamps decide. A file that was changed just before it was saved has none to trust: its
+        content decides.
+        """
         above = path.rpartition("/")[0]
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
         listing = self.snapshots.cache.listings.get(above)
@@ -273,3 +302,13 @@ class RestoreRound:
             key = under.keys.get(name) if under else None
             if key and (found.st_mtime_ns, found.st_size) != (key[2], key[3]):
                 raise EntryVanished
+        if key is None and _content_name(fd, name, found) != saved.name:
+            raise EntryVanished
+
+
+def _content_name(fd: int, name: str, found: os.stat_result) -> bytes:
+    """The name that the content of a file or link has as a git object."""
+    if stat.S_ISLNK(found.st_mode):
+        return object_name("blob", os.fsencode(os.readlink(name, dir_fd=fd)))
+    with open_file(fd, name) as (descriptor, opened):
+        return hash_blob(lambda size: os.read(descriptor, size), opened.st_size)
