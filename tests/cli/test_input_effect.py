@@ -56,3 +56,13 @@ def test_a_cancel_without_a_run_says_so(house: House) -> None:
     house.until(id, "idle", "parked")
     told = house.hutch("sessions", "cancel", id).stdout
     assert told.startswith("Nothing was cancelled: no run was active or queued. ")
+
+
+def test_a_cancel_names_messages_that_the_agent_did_not_get(house: House) -> None:
+    waits = {"calls": [call("bash", command="sleep 600", timeout_s=600)]}
+    id = house.new(waits, {"text": "Well then.", "times": 10}, prompt="Begin")
+    house.until(id, "running")
+    house.hutch("sessions", "send", id, "Hurry up")
+    told = house.hutch("sessions", "cancel", id).stdout
+    assert "The agent did not get: 'Hurry up'. Send again what still applies." in told
+    house.until(id, "idle")

@@ -52,7 +52,27 @@ async def _cancelled(client: Client, now: dict[str, Any], events: Sequence[Event
         return f"Nothing was cancelled: no run was active or queued. {state}"
     run = await client.get(f"/runs/{ended[0]}")
     back = f"Its work so far stays; to undo it: hutch undo {short(now['id'])}. "
-    return f"Cancelled: {_quoted(run['prompt'])} {back if run['started_ms'] else ''}{state}"
+    dropped = await _dropped(client, now["id"], events)
+    return f"Cancelled: {_quoted(run['prompt'])} {back if run['started_ms'] else ''}{dropped}{state}"
+
+
+async def _dropped(client: Client, session_id: str, events: Sequence[Event]) -> str:
+    """Name the messages that the cancelled run did not get."""
+    numbers = [
+        each["input"]
+        for each in events
+        if each["type"] == "input.processed" and each["kind"] == "message" and each.get("refused")
+    ]
+    if not numbers:
+        return ""
+    after = min(numbers) - 1
+    listed = (await client.get(f"/sessions/{session_id}/inputs", after=after, limit=MAX_INPUTS))["items"]
+    texts = [
+        one_line(each["input"].get("text", ""), MAX_PROMPT_CHARS) for each in listed if each["seq"] in numbers
+    ]
+    named = ", ".join(repr(text) for text in texts[:MAX_SHOWN_FILES])
+    more = f" and {len(numbers) - MAX_SHOWN_FILES} more" if len(numbers) > MAX_SHOWN_FILES else ""
+    return f"The agent did not get: {named}{more}. Send again what still applies. "
 
 
 async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event], newest: int | None) -> str:

@@ -50,6 +50,8 @@ class AwaitedRun:
         """The exit code of the run's outcome, once it has ended."""
         kind = event.get("type")
         is_ours = self.input is not None and event.get("input") == self.input
+        if kind == "input.processed" and is_ours and event.get("refused"):
+            return exit_codes.OUTCOMES["cancelled"]  # a message to a run that was cancelled first
         if kind == "input.processed" and is_ours:
             self._is_next = event.get("kind") == "prompt"
             self._is_current = not self._is_next

@@ -36,7 +36,10 @@ from hutch.sessions.undo_losses import MAX_LISTED, lost_by_undo, would_lose
 from hutch.system.clock import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
-_IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs
+DROPPED = "The run was cancelled before the agent got this message. Send it again if it still applies."
+_IN_TURN = frozenset(
+    {"prompt", "cancel", "pause", "resume", "undo", "redo", "end", "unknown"}
+)  # kinds of inputs
 
 
 async def process_inputs(live: LiveSession) -> None:
@@ -53,6 +56,8 @@ async def process_inputs(live: LiveSession) -> None:
             await live.inputs.mark_all_processed(live.id)
             return
         for submitted in waiting:
+            if submitted.seq in live.dropped:
+                continue
             await _process(live, submitted)
             if _is(submitted, "end"):
                 break  # the other inputs can have no effect
@@ -97,6 +102,8 @@ async def _recover(live: LiveSession) -> None:
         await live.inputs.mark_processed(live.id, seq)
     for seq in sorted(set(waiting) - done):
         if any(_is_effect_of(waiting[seq], event) for event in unnoted):
+            if _is(waiting[seq], "cancel"):
+                await _drop_messages(live, waiting[seq])
             await live.taken(waiting[seq])
             return
 
@@ -138,7 +145,8 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
             if live.run is None and not await live.runs.unfinished(live.id):
                 await live.waits.forget()
         case inputs.Cancel():
-            await _cancel(live)
+            if await _cancel(live):
+                await _drop_messages(live, submitted)
             await live.taken(submitted)
         case inputs.Pause():
             await _pause(live, submitted)
@@ -172,14 +180,14 @@ async def _queue(live: LiveSession, submitted: SessionInput, prompt: str) -> Non
     await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=submitted.by)])
 
 
-async def _cancel(live: LiveSession) -> None:
-    """Stop the current run, or else the next one."""
+async def _cancel(live: LiveSession) -> bool:
+    """Stop the current run, or else the next one. Returns whether a run was at work."""
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
         if await live.stop():
-            return
+            return True
         waiting = await live.runs.unfinished(live.id)
         if not waiting or waiting[0].kind != "prompt":
-            return
+            return False
         next_run = waiting.pop(0)
         if not await live.runs.hold_queued(next_run.id) and attempts_left:
             await asyncio.sleep(ATTEMPT_INTERVAL_S)
@@ -187,7 +195,20 @@ async def _cancel(live: LiveSession) -> None:
         await abandon(live, next_run, CANCELLED)
         if not waiting and (await live.sessions.get(live.id)).state == "queued":
             await live.publish_state()
-        return
+        return False
+    return False
+
+
+async def _drop_messages(live: LiveSession, cancel: SessionInput) -> None:
+    """Drop the messages to a cancelled run that it did not get: they must not start another run."""
+    await live.settle()
+    for submitted in await _unprocessed(live):
+        is_earlier = submitted.seq < cancel.seq and submitted.seq not in live.done
+        if is_earlier and _is(submitted, "message"):
+            live.dropped.add(submitted.seq)
+            await live.taken(submitted, refused=DROPPED)
+    if (await live.sessions.get(live.id)).state == "queued" and not await live.runs.unfinished(live.id):
+        await live.publish_state()  # it waited for the messages
 
 
 async def _pause(live: LiveSession, submitted: SessionInput) -> None:

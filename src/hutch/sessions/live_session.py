@@ -69,6 +69,7 @@ class LiveSession:
         self.recovered = False  # the inputs that an earlier process left were checked
         # Inputs whose effect is in the log, even if the input is not yet marked as taken.
         self.done: set[int] = set()
+        self.dropped: set[int] = set()  # messages to a run that was cancelled before it got them
         self.undelivered: dict[int, SessionInput] = {}  # inputs that the run has not received yet
         self.waits = Waits(self.append, self.publish_state, self.taken)
         self.run: QueuedRun | None = None

@@ -282,6 +282,8 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
         case "session.rewound":
             files = f" (snapshot {number})" if (number := event.get("snapshot")) else ""
             return f"{who} undid the last run: files{files} and conversation are restored"
+        case "input.processed" if event.get("refused") and event.get("kind") in ("message", "undo"):
+            return f"{text('kind')} refused: {text('refused')}"
         case "events.omitted":
             count = f"{number} events are" if (number := event.get("count", 0)) else "Events may be"
             return f"{count} missing here: {text('reason')}"
