@@ -87,12 +87,13 @@ def test_changes_are_shown_and_undone(house: House, session: str, tmp_path: Path
         ada.see(r"\+one")
         assert ada.leave() == exit_codes.OK
         assert b"\x1b[32m+one" in ada.shown
-    (tmp_path / "data.bin").write_bytes(b"mine")
-    assert house.hutch("files", "put", session, str(tmp_path / "data.bin")).returncode == exit_codes.OK
+    (tmp_path / "a.txt").write_bytes(b"mine")
+    mine = house.hutch("files", "put", session, str(tmp_path / "a.txt"), "src/a.txt")
+    assert mine.returncode == exit_codes.OK
     refused = house.hutch("undo", session)
-    assert refused.returncode == exit_codes.BAD_REQUEST and "data.bin" in refused.stderr
+    assert refused.returncode == exit_codes.BAD_REQUEST and "src/a.txt (" in refused.stderr
     done = house.hutch("undo", session, "--discard-others")
-    assert done.returncode == exit_codes.OK and "Changes by others in" in done.stdout
+    assert done.returncode == exit_codes.OK and "Changes of others in src/a.txt are in" in done.stdout
     assert house.hutch("diff", session, "--path", "src").stdout == ""
 
 

@@ -12,6 +12,13 @@ from hutch.cli.screens.typed_line import TypedInput, answer_to, parse_line, reas
         ("//etc is not a command", TypedInput("message", {"text": "/etc is not a command"})),
         ("/cancel", TypedInput("cancel")),
         ("/end it is merged", TypedInput("end", {"reason": "it is merged"})),
+        ("/undo", TypedInput("undo")),
+        ("/undo 12 merge", TypedInput("undo", {"step": 12, "merge": True})),
+        ("/redo keep", TypedInput("redo", {"keep": True})),
+        (
+            "/redo 12",
+            TypedInput("unknown", {"why": "'12' is no option here. Type /redo [merge|keep|discard]."}),
+        ),
         ("/quit", TypedInput("leave")),
         (
             "/nonsense",

@@ -87,7 +87,7 @@ def test_the_json_of_an_event_stays_as_it_is(type_: str) -> None:
 @pytest.mark.parametrize("type_", EVENT_TYPES)
 def test_event_types_are_noun_and_past_verb(type_: str) -> None:
     noun, verb = type_.split(".")
-    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en", "ound"))
+    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en", "ound", "one"))
 
 
 def test_an_unknown_type_is_carried_through() -> None:

@@ -19,6 +19,7 @@ INTERRUPTED = (
 )
 NOT_MADE = "The run was stopped before this call, so the call was not made."
 UNFINISHED = ("length", "refused")
+MAX_NAMED_FILES = 20
 ERASED = "(erased)"  # replaces an erased text, since providers refuse an empty one
 
 
@@ -43,6 +44,7 @@ class Conversation:
     compacted: tuple[Message, ...] = ()  # of those messages: the replies without text, and the last result
     seq: int = 0  # of the last event applied
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
+    _notices: list[str] = field(default_factory=list)  # that wait until no call is open
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "Conversation":
@@ -102,10 +104,15 @@ class Conversation:
                 self.messages.append(FromTool(event.call_id, event.tool, event.text, event.ok))
                 if event.tool == "finish" and event.ok:
                     self.last = call
+                self._send_notices()
             case events.FileChanged():
                 self.files[event.path] = event.kind
                 if event.moved_from:
                     self.files[event.moved_from] = "moved away"
+            case events.ChangesUndone(title=title):
+                self._notify(f"A user has undone {title}. {_describe_files(event)}")
+            case events.SessionRedone(title=title):
+                self._notify(f"A user has taken back {title}. {_describe_files(event)}")
             case events.ContextCompacted():
                 self.compacted = _without_text((*self.compacted, *self.messages))
                 self.messages = [FromUser(event.summary)]
@@ -115,18 +122,38 @@ class Conversation:
         self.messages.append(FromUser(text))
         self.last = None
 
+    def _notify(self, text: str) -> None:
+        """Add a notice; while calls are open, after their results."""
+        self._notices.append(f"[Hutch: {text}]")
+        self._send_notices()
+
+    def _send_notices(self) -> None:
+        if not self.waiting:
+            self.messages += [FromUser(text) for text in self._notices]
+            self._notices.clear()
+
     def _reply(self, event: events.ModelReplied) -> None:
         calls = tuple(Call(call.id, call.tool, call.arguments) for call in event.calls)
         if not self.messages:
             self.messages.append(FromUser(ERASED))
         # There was a result, or the model would not have replied again.
         self.messages += [FromTool(call.id, call.tool, ERASED, True) for call in self.waiting.values()]
+        self.waiting = {}
+        self._send_notices()
         self.messages.append(FromModel(event.text, calls, event.opaque))
         self._calls = {call.id: call for call in calls}
         self.waiting, self.started = dict(self._calls), set()
         self.question = self.answer = None
         self.last = event.text if not calls and event.finish not in UNFINISHED else None
         self.input_tokens = event.input_tokens
+
+
+def _describe_files(event: events.ChangesUndone | events.SessionRedone) -> str:
+    if not event.files:
+        return "No file has changed."
+    more = f" and {event.files_count - MAX_NAMED_FILES} more" if event.files_count > MAX_NAMED_FILES else ""
+    names = ", ".join(event.files[:MAX_NAMED_FILES])
+    return f"These files have changed: {names}{more}. Read them before you edit them."
 
 
 def _without_text(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -37,7 +37,8 @@ Sessions
     attach SESSION  | hutch.cli.commands.attach:attach_command | Watch a session and talk to its agent.
     files           | hutch.cli.commands.files:app | List, read, write and move files of a session.
     diff SESSION    | hutch.cli.commands.diff:diff_command | Show the changes in a session.
-    undo SESSION    | hutch.cli.commands.undo:undo_command | Undo a session's last run.
+    undo SESSION    | hutch.cli.commands.undo:undo_command | Undo a session's last run, or one step.
+    redo SESSION    | hutch.cli.commands.undo:redo_command | Take back the last undo.
 Record
     export SESSION  | hutch.cli.commands.export:export_command | Write a session's log to a file.
     verify RECORD   | hutch.cli.commands.verify:verify_command | Verify a record, offline.

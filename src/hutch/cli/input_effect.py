@@ -9,21 +9,20 @@ from typing import Any
 
 from hutch.cli.api_client import Client
 from hutch.cli.server_requests import short
-from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line, visible
 
 MAX_SHOWN_FILES = 5
 MAX_PROMPT_CHARS = 60
 MAX_INPUTS = 100  # counted before an input
+UNDO_EVENTS = ("session.rewound", "changes.undone", "session.redone")
+UNCHANGED = "No file had to be changed."
 LATER = "Accepted; it takes effect when the session can process it"
 
 Event = dict[str, Any]
 
 
-async def describe_effect(
-    client: Client, before: dict[str, Any], accepted: dict[str, Any], *, newest: int | None = None
-) -> str:
-    """Describe an input's effect; `before` is the session before it, `newest` its newest snapshot then."""
+async def describe_effect(client: Client, before: dict[str, Any], accepted: dict[str, Any]) -> str:
+    """Describe an input's effect; `before` is the session before it."""
     id, kind = before["id"], accepted["input"]["type"]
     after = (before["head"] or {}).get("seq", 0)
     events = [each["event"] for each in (await client.get(f"/sessions/{id}/events", after=after))["items"]]
@@ -34,15 +33,9 @@ async def describe_effect(
         return f"{LATER}; {short(id)} is {now['state']}."
     if kind == "cancel":
         return await _cancelled(client, now, events)
-    if kind == "undo":
-        return await _undone(client, now, events, newest)
+    if kind in ("undo", "redo"):
+        return await _undone(client, now, events)
     return f"{short(id)} is {now['state']}."
-
-
-async def newest_snapshot(client: Client, session_id: str) -> int | None:
-    """The number of the newest snapshot; query it before an undo."""
-    found = (await client.get(f"/sessions/{session_id}/snapshots", limit=1))["items"]
-    return int(found[0]["id"]) if found else None
 
 
 async def _cancelled(client: Client, now: dict[str, Any], events: Sequence[Event]) -> str:
@@ -75,40 +68,43 @@ async def _dropped(client: Client, session_id: str, events: Sequence[Event]) -> 
     return f"The agent did not get: {named}{more}. Send again what still applies. "
 
 
-async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event], newest: int | None) -> str:
-    rewound = next((each for each in events if each["type"] == "session.rewound"), None)
+async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event]) -> str:
+    done = next((each for each in events if each["type"] in UNDO_EVENTS), None)
     state = f"{short(now['id'])} is {now['state']}."
     refused = next((each["refused"] for each in events if each.get("refused")), "")
     if refused:
         return f"{visible(refused)} {state}"
-    if rewound is None:
+    if done is None:
         return f"There is no run to undo, so nothing was changed. {state}"
-    path = f"/sessions/{now['id']}"
-    first = (await client.get(f"{path}/events", after=rewound["to_seq"], limit=5))["items"]
-    prompt = next((each["event"]["prompt"] for each in first if each["event"]["type"] == "run.started"), "")
-    files = await _files(client, path, rewound["snapshot"], newest)
-    if count := rewound.get("discarded_count"):
-        names = ", ".join(visible(each) for each in rewound["discarded"][:MAX_SHOWN_FILES])
-        more = f" and {count - MAX_SHOWN_FILES} more" if count > MAX_SHOWN_FILES else ""
-        files += f" Changes by others in {names}{more} are in snapshot {rewound['before']}."
-    return f"Undone: {_quoted(prompt)} {files} {state}"
+    if done["type"] == "session.rewound":
+        path = f"/sessions/{now['id']}/events"
+        first = (await client.get(path, after=done["to_seq"], limit=5))["items"]
+        prompts = [each["event"]["prompt"] for each in first if each["event"]["type"] == "run.started"]
+        what = _quoted(prompts[0] if prompts else "")
+    else:
+        what = f"{one_line(done['title'], MAX_PROMPT_CHARS)}."
+    word = "Taken back" if done["type"] == "session.redone" else "Undone"
+    return f"{word}: {what} {_describe_files(done)} {state}"
 
 
-async def _files(client: Client, path: str, snapshot: int, newest: int | None) -> str:
-    """Describe the files that the undo changed."""
-    back = f"as they were in snapshot {snapshot}"
-    if not snapshot or newest is None:
-        return "There were no files to restore."
-    try:
-        difference = await client.get(f"{path}/diff", old=newest, new=snapshot, limit=MAX_SHOWN_FILES)
-    except HutchError:  # the undo itself succeeded
-        return f"The files are {back}."
-    changed, total = difference["files"], difference["total"]
-    if not changed:
-        return f"No file had been changed; they are {back}."
-    names = [visible(each["path"]) for each in changed[:MAX_SHOWN_FILES]]
-    more = f" and {total - MAX_SHOWN_FILES} more" if total > MAX_SHOWN_FILES else ""
-    return f"Files are {back}: {', '.join(names)}{more}."
+def _describe_files(done: Event) -> str:
+    """Describe what an undo did to the files."""
+    said = [f"Files changed: {_names(done['files'], done['files_count'])}." if done["files"] else UNCHANGED]
+    if done["merged"]:
+        said.append(f"Changes of others are kept in {_names(done['merged'])}.")
+    if done["marked"]:
+        said.append(f"Resolve the conflicts that are marked in {_names(done['marked'])}.")
+    if done["kept"]:
+        said.append(f"Left as they are: {_names(done['kept'])}.")
+    if done["discarded"]:
+        names = _names(done["discarded"], done["discarded_count"])
+        said.append(f"Changes of others in {names} are in snapshot {done['before']}.")
+    return " ".join(said)
+
+
+def _names(paths: Sequence[str], count: int = 0) -> str:
+    more = max(count, len(paths)) - MAX_SHOWN_FILES
+    return ", ".join(map(visible, paths[:MAX_SHOWN_FILES])) + (f" and {more} more" if more > 0 else "")
 
 
 async def _sent(client: Client, now: dict[str, Any], seq: int, events: Sequence[Event]) -> str:

@@ -55,6 +55,7 @@ from hutch.domain.run_events import (
     ToolReturned,
 )
 from hutch.domain.session_events import (
+    ChangesUndone,
     EventsOmitted,
     InputProcessed,
     MessageSent,
@@ -63,6 +64,7 @@ from hutch.domain.session_events import (
     SessionParked,
     SessionPaused,
     SessionPrepared,
+    SessionRedone,
     SessionResumed,
     SessionRewound,
     SessionWoken,
@@ -75,6 +77,7 @@ __all__ = [
     "ApprovalRequested",
     "CallMade",
     "ChangeProposed",
+    "ChangesUndone",
     "CommandEnded",
     "CommandSignalled",
     "CommandStarted",
@@ -108,6 +111,7 @@ __all__ = [
     "SessionParked",
     "SessionPaused",
     "SessionPrepared",
+    "SessionRedone",
     "SessionResumed",
     "SessionRewound",
     "SessionWoken",
@@ -137,6 +141,8 @@ KnownEvent = Annotated[
     | SessionParked
     | SessionWoken
     | SessionRewound
+    | SessionRedone
+    | ChangesUndone
     | MessageSent
     | CommandStarted
     | CommandYielded

@@ -1,8 +1,8 @@
 """The inputs of a session. Inputs go in, events come out."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 MAX_TEXT_CHARS = 200_000
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
@@ -74,14 +74,40 @@ class Resume(Input):
     type: Literal["resume"] = "resume"
 
 
-class Undo(Input):
-    """Restore files and conversation to the state before the last run.
+class Resolving(Input):
+    """The base of inputs that may meet changes of others. At most one of these says what happens then."""
 
-    Refused when that would remove later changes of others, unless `discard` is set.
+    merge: bool = False
+    keep: bool = False
+    discard: bool = False
+
+    @model_validator(mode="after")
+    def _check_one_choice(self) -> Self:
+        if self.merge + self.keep + self.discard > 1:
+            raise ValueError("Set only one of `merge`, `keep` and `discard`.")
+        return self
+
+    @property
+    def mode(self) -> Literal["refuse", "merge", "keep", "discard"]:
+        return "merge" if self.merge else "keep" if self.keep else "discard" if self.discard else "refuse"
+
+
+class Undo(Resolving):
+    """Take back the changes of the last run, or of one step, and keep those of others.
+
+    For a run, the conversation goes back too. `step` is the number of an event: a change of a file, a tool
+    call, a command or a run. Refused when others have changed the same lines since, unless `merge` writes
+    both versions with conflict markers, `keep` leaves these files, or `discard` takes the old version.
     """
 
     type: Literal["undo"] = "undo"
-    discard: bool = False
+    step: int = Field(default=0, ge=0)
+
+
+class Redo(Resolving):
+    """Take back the last undo, unless a run began since. Options are those of `undo`."""
+
+    type: Literal["redo"] = "redo"
 
 
 class End(Input):
@@ -92,9 +118,9 @@ class End(Input):
 
 
 AnyInput = Annotated[
-    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | End,
+    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End,
     Field(discriminator="type"),
 ]
 parse_input: TypeAdapter[
-    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | End
+    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | Redo | End
 ] = TypeAdapter(AnyInput)

@@ -65,16 +65,45 @@ class SessionWoken(Event):
     type: Literal["session.woken"] = "session.woken"
 
 
-class SessionRewound(Event):
-    """Files and conversation were restored to their state after the event `to_seq`."""
+class UndoEvent(Event):
+    """The base of events about an undo, with its effect on the files."""
+
+    by: str = ""
+    input: int = 0
+    before: int = 0
+    after: int = 0
+    files: tuple[str, ...] = ()
+    files_count: int = 0
+    merged: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    discarded: tuple[str, ...] = ()
+    discarded_count: int = 0
+
+
+class SessionRewound(UndoEvent):
+    """A run was undone: the conversation is as after the event `to_seq`, and the run's changes of files were
+    taken back."""
 
     type: Literal["session.rewound"] = "session.rewound"
     to_seq: int
     snapshot: int
-    by: str = ""
-    before: int = 0
-    discarded: tuple[str, ...] = ()
-    discarded_count: int = 0
+
+
+class ChangesUndone(UndoEvent):
+    """The changes of one step were taken back: of a tool call, a command, or one change of a file."""
+
+    type: Literal["changes.undone"] = "changes.undone"
+    step: int
+    title: str = ""
+
+
+class SessionRedone(UndoEvent):
+    """The undo with the number `undone` was taken back, of files and conversation."""
+
+    type: Literal["session.redone"] = "session.redone"
+    undone: int
+    title: str = ""
 
 
 class MessageSent(Event):

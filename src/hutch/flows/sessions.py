@@ -25,6 +25,7 @@ from hutch.domain.inputs import (
     Message,
     Pause,
     Prompt,
+    Redo,
     Resume,
     Undo,
 )
@@ -37,8 +38,7 @@ from hutch.flows.services import Services
 from hutch.flows.session_access import Action, check, check_may_open, no_session, reader
 from hutch.flows.session_validation import check_request, is_script
 from hutch.forge.repo_url import parse_repo_url
-from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
-from hutch.sessions.undo_losses import would_lose
+from hutch.sessions.requests import CheckUndo, ListSnapshots, SnapshotForFork
 from hutch.store.bulk_queries import BulkQueries
 from hutch.store.inputs import Inputs, session_has_ended
 from hutch.store.interface import Head
@@ -241,10 +241,10 @@ async def give(
     if isinstance(asked, ANSWERS_A_QUESTION):  # the answer has the same audience as its question
         reader = await reader_of(services, who, session)
         audience = (await find_question(services, reader, session, asked.call_id)).audience
-    if isinstance(asked, Undo) and not asked.discard:
-        lost = await services.host.call(session.id, FindLostByUndo())
-        if lost:
-            raise would_lose(lost)
+    if isinstance(asked, Undo | Redo):
+        step = asked.step if isinstance(asked, Undo) else 0
+        check = CheckUndo(step, is_redo=isinstance(asked, Redo), resolves=asked.mode != "refuse")
+        await services.host.call(session.id, check)
     if isinstance(asked, BEGINS_WORK):
         await services.log.check_can_record(session.id)
     body = _cleaned(asked, services.redactor.redact).model_dump_json()
@@ -339,7 +339,7 @@ def _check_fits(session: Session, asked: Input) -> None:
         raise session_has_ended(session.id)
     if session.delivery.in_place:
         raise Conflict(f"The session {session.id} is a `hutch shell`, and ends with it. It takes no input.")
-    if isinstance(asked, Undo) and session.state in BUSY:
+    if isinstance(asked, Undo | Redo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":
         raise Conflict(f"The session {session.id} is not paused; it is {session.state}.")

@@ -78,7 +78,8 @@ class Problem(BaseModel):
     trace_id: str | None = Field(None, description="The id of this request in the server's log.")
     errors: list[FieldError] | None = Field(None, description="With `invalid`: the invalid fields.")
     paths: list[str] | None = Field(
-        None, description="With `conflict`, of a merge: where it is; of an undo: what would be lost."
+        None,
+        description="With `conflict`, of a merge: where it is; of an undo: files that others changed too.",
     )
     limit: str | None = Field(None, description="With `limit_reached`: the limit's name.")
     retry_after_s: int | None = Field(None, description="With `too_many_requests`: the seconds to wait.")

@@ -13,6 +13,7 @@ from hutch.agent.run_setup import UserMessage
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
+    ChangesUndone,
     DeliveryEnded,
     Event,
     InputProcessed,
@@ -21,18 +22,17 @@ from hutch.domain.events import (
     RunQueued,
     SessionEnded,
     SessionPaused,
+    SessionRedone,
     SessionResumed,
     SessionRewound,
 )
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import QueuedRun, SessionInput
-from hutch.domain.surrogates import replace_surrogates
 from hutch.domain.trace_id import trace_id
 from hutch.sessions.live_session import LiveSession
-from hutch.sessions.rewind_point import before_last_run
-from hutch.sessions.run_cancellation import CANCELLED, OVER, UNDONE, abandon, report_abandoned
-from hutch.sessions.undo_losses import MAX_LISTED, lost_by_undo, would_lose
+from hutch.sessions.run_cancellation import CANCELLED, OVER, abandon, report_abandoned
+from hutch.sessions.undo_inputs import process_undo
 from hutch.system.clock import wall_ms
 
 MAX_ATTEMPTS, ATTEMPT_INTERVAL_S = 50, 0.02  # to stop a run that is being claimed
@@ -117,8 +117,12 @@ def _is_effect_of(submitted: SessionInput, event: Event) -> bool:
             return '"type":"pause"' in submitted.body
         case SessionResumed(by=submitted.by):
             return '"type":"resume"' in submitted.body
-        case SessionRewound(by=submitted.by):
+        case SessionRewound(input=submitted.seq) | ChangesUndone(input=submitted.seq):
             return '"type":"undo"' in submitted.body
+        case SessionRewound(by=submitted.by, input=0):  # of an earlier version of Hutch
+            return '"type":"undo"' in submitted.body
+        case SessionRedone(input=submitted.seq):
+            return '"type":"redo"' in submitted.body
     return False
 
 
@@ -154,8 +158,8 @@ async def _process(live: LiveSession, submitted: SessionInput) -> None:
         case inputs.Resume():
             await _resume(live, submitted)
             await live.taken(submitted)
-        case inputs.Undo():
-            await live.taken(submitted, refused=await _undo(live, submitted, discard=parsed.discard))
+        case inputs.Undo() | inputs.Redo():
+            await live.taken(submitted, refused=await process_undo(live, submitted, parsed))
         case inputs.End():
             await _end(live, submitted, parsed.reason)
 
@@ -226,52 +230,6 @@ async def _resume(live: LiveSession, submitted: SessionInput) -> None:
     await live.append([SessionResumed(by=submitted.by)])
     waiting = await live.runs.unfinished(live.id)
     await live.sessions.set(live.id, state="queued" if waiting else live.state, reason="")
-    await live.runs.requeue(live.id, worker=live.dependencies.reserved_for)
-
-
-async def _undo(live: LiveSession, submitted: SessionInput, *, discard: bool) -> str:
-    """Undo the last run. Returns why it was refused, if it would remove the changes of others."""
-    entries = await live.entries()
-    found = before_last_run(entries)
-    if found is None or live.run is not None:
-        return ""  # nothing to undo, or not now
-    to_seq, snapshot, run_id = found
-    await live.runs.hold_all(live.id)  # else a worker claims one while the files are restored
-    try:
-        waiting = await live.runs.unfinished(live.id)
-        if any(run.state == "running" for run in waiting):
-            return ""  # one was claimed just now
-        async with live.used() as sandbox:
-            lost = await lost_by_undo(entries, sandbox.workspace)
-        if lost and not discard:
-            return live.dependencies.redactor.redact(str(would_lose(lost)))
-        for run in waiting:
-            if run.id == run_id:  # it was to continue or deliver the work that is undone
-                await abandon(live, run, UNDONE)
-        async with live.used() as sandbox:
-            before = (await sandbox.workspace.restore(snapshot)).before.id if snapshot else 0
-            rewound = SessionRewound(
-                to_seq=to_seq,
-                snapshot=snapshot,
-                by=submitted.by,
-                before=before,
-                discarded=tuple(
-                    live.dependencies.redactor.redact(replace_surrogates(path)) for path in lost[:MAX_LISTED]
-                ),
-                discarded_count=len(lost),
-            )
-            await live.append([rewound])
-            return ""
-    finally:
-        await _release_runs(live)
-
-
-async def _release_runs(live: LiveSession) -> None:
-    """Requeue the runs that were held."""
-    if (await live.sessions.get(live.id)).state == "paused":
-        return
-    if live.run is None:
-        await live.set_state("queued" if await live.runs.unfinished(live.id) else live.state)
     await live.runs.requeue(live.id, worker=live.dependencies.reserved_for)
 
 

@@ -29,6 +29,7 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.inputs import Redo, Undo
 from hutch.domain.session import DeliveryResult, QueuedRun, Session, SessionInput, SessionState
 from hutch.sessions.activity import Activity
 from hutch.sessions.change_recorder import ChangeRecorder, newest_snapshot
@@ -37,16 +38,17 @@ from hutch.sessions.host_dependencies import HostDependencies
 from hutch.sessions.output_recorder import OutputRecorder
 from hutch.sessions.pending_questions import Waits
 from hutch.sessions.request_handler import RequestHandler
-from hutch.sessions.requests import FindLostByUndo, Request
+from hutch.sessions.requests import CheckUndo, Request
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.undo_losses import lost_by_undo
+from hutch.sessions.undo_preparation import PreparedUndo, prepare_undo
 from hutch.store.inputs import Inputs
 from hutch.store.run_queue import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.terminal_export import count_terminals
 from hutch.system.clock import wall_ms
 from hutch.system.uncancellable_work import run_to_end
+from hutch.workspace.workspace import Workspace
 
 logger = structlog.get_logger()
 
@@ -236,9 +238,19 @@ class LiveSession:
             await self.recorder.admit()
         async with self.used(changes=request.changes):
             assert self._open is not None
-            if isinstance(request, FindLostByUndo):
-                return await lost_by_undo(await self.entries(), self._open.sandbox.workspace)
+            if isinstance(request, CheckUndo):
+                prepared = await self.prepare_undo(self._open.sandbox.workspace, request.asked)
+                return None if request.resolves else await prepared.check()
             return await self._open.request_handler.answer(request, by=by)
+
+    async def prepare_undo(self, workspace: Workspace, asked: Undo | Redo) -> PreparedUndo:
+        async def read_entries() -> list[Entry]:
+            await self.append([])  # changes that the last snapshot has shown
+            await self.recorder.confirm()
+            return await self.entries()
+
+        rows, clean = self.dependencies.rows, self.recorder.clean_path
+        return await prepare_undo(workspace, asked, read_entries, rows=rows, clean=clean)
 
     @asynccontextmanager
     async def terminal(self, id: str, resume: int | None, *, masked: bool, by: str) -> AsyncIterator[Any]:

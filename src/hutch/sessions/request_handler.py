@@ -28,12 +28,6 @@ from hutch.sessions.output_stream import Make
 from hutch.sessions.response_redaction import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.user_command_changes import (
-    AFTER_RESTORE,
-    AGENTS_SHELL,
-    BEFORE_RESTORE,
-    RESERVED,
-)
 from hutch.snapshots.storage import Snapshot
 from hutch.store.unwritten_events import is_storage_failure
 from hutch.system.terminal_text import printable
@@ -42,6 +36,7 @@ from hutch.workspace.diff_pages import find_differences
 from hutch.workspace.files.files import PathStatus
 from hutch.workspace.search import hide_secrets
 
+AGENTS_SHELL = "agent"
 STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
 ANSWER_BYTES = 256 * 1024  # of a background command's output
 logger = structlog.get_logger()
@@ -158,15 +153,15 @@ class RequestHandler:
             case requests.ListSnapshots():
                 return await workspace.list_snapshots()
             case requests.TakeSnapshot(reason):
-                reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
                 return await self._record_snapshot(await workspace.snapshot(reason, named=True))
             case requests.SnapshotForFork():
                 return await workspace.snapshot("before a fork")
             case requests.RestoreSnapshot(number, path):
-                before = await workspace.snapshot(f"{BEFORE_RESTORE}{number}")
-                await self._record_snapshot(before, f"{BEFORE_RESTORE}{number}")
+                reason = f"before going back to {number}"
+                before = await workspace.snapshot(reason)
+                await self._record_snapshot(before, reason)
                 await workspace.restore(number, path)
-                reason = f"{AFTER_RESTORE}{number}"
+                reason = f"back to {number}"
                 after = await workspace.snapshot(reason)
                 await self._record_snapshot(after, reason, done=f"Snapshot {number} was restored")
                 return before

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from hutch.domain.inputs import Redo, Undo
 from hutch.edit.edit_result import EditResult
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
@@ -161,8 +162,16 @@ class ReadSnapshotFile(Request[Bytes]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindLostByUndo(Request[Sequence[str]]):
-    """The files in which an undo of the last run would remove changes of others."""
+class CheckUndo(Request[None]):
+    """Raise an error if an undo would be refused: of the last run, of a step, or of the last undo."""
+
+    step: int = 0
+    is_redo: bool = False
+    resolves: bool = False  # the caller has decided what happens to changes of others
+
+    @property
+    def asked(self) -> Undo | Redo:
+        return Redo() if self.is_redo else Undo(step=self.step)
 
 
 # --- commands ---

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hutch.domain.events import Entry, RunStarted, SessionRewound, SnapshotTaken
+from hutch.domain.events import Entry, RunStarted, SessionRedone, SessionRewound, SnapshotTaken
 
 
 def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
@@ -23,12 +23,17 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
 
 
 def effective_entries(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries that count, without those that were undone."""
+    """The entries that count, without those that were undone and not redone."""
     effective: list[Entry] = []
+    removed: dict[int, list[Entry]] = {}  # by the number of the undo
     for entry in entries:
         if isinstance(entry.event, SessionRewound):
             to_seq = entry.event.to_seq
+            removed[entry.seq] = [each for each in effective if each.seq > to_seq]
             effective = [each for each in effective if each.seq <= to_seq]
+        elif isinstance(entry.event, SessionRedone) and entry.event.undone in removed:
+            restored = removed.pop(entry.event.undone)
+            effective = sorted([*effective, *restored], key=lambda each: each.seq)
         else:
             effective.append(entry)
     return effective

@@ -5,6 +5,7 @@ marks its commands in the output (`jail/shell_marks.py`).
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
@@ -36,13 +37,14 @@ from hutch.sessions.terminal_commands import TerminalCommands
 from hutch.sessions.terminal_input import TerminalInput
 from hutch.sessions.terminal_marks import Mark, MarkParser
 from hutch.sessions.terminal_masking import MaskedReader, first_masked
-from hutch.sessions.user_command_changes import PROMPT
 
 PROGRAMS: dict[TerminalProgram, str] = {"bash": "/bin/bash", "sh": "/bin/sh", "zsh": "zsh"}
 MAX_TERMINALS = 16
 MAX_SIDE = 1000  # rows or columns
 UNWATCHED_DELAY_S = 0.02  # between two reads of a terminal without viewers
 MIN_JOBS_INTERVAL_S = 0.05  # between two checks of a terminal's processes: output may come very often
+# The end of a shell's output when it waits for a command; colours and marks may follow it.
+PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z]|\x1b\]133;[A-Za-z0-9;]*(?:\x07|\x1b\\))*$")
 logger = structlog.get_logger()
 
 

@@ -24,6 +24,7 @@ from hutch.jail.location import JailLocation
 from hutch.jail.policy import Policy
 from hutch.snapshots import comparison
 from hutch.snapshots.garbage_collection import MAX_PACKS, DiskUsage, disk_usage, drop_oldest, shrink_to_fit
+from hutch.snapshots.path_versions import PutResult
 from hutch.snapshots.restore import RestoreResult, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
@@ -291,6 +292,12 @@ class Workspace:
             self._compact_soon()
             return await self.work(partial(self._observed, work, *args, **kwargs))
 
+    async def change_observed(
+        self, work: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs
+    ) -> Result:
+        async with self._lock:  # the result says what was changed
+            return await self.work(partial(self._observed, work, *args, **kwargs))
+
     def _compact_soon(self) -> None:
         if self._needs_compacting and (self._compacting is None or self._compacting.done()):
             self._needs_compacting = False
@@ -381,7 +388,7 @@ class Workspace:
 def _changes_of(result: object) -> Sequence[FileChange]:
     if isinstance(result, FileChange):
         return [result]
-    if isinstance(result, EditResult):
+    if isinstance(result, EditResult | PutResult):
         return result.changes
     return [each for each in result if isinstance(each, FileChange)] if isinstance(result, list) else []
 

@@ -17,7 +17,7 @@ from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Net, PlainDirec
 from hutch.cli.commands.session_prune import prune_command
 from hutch.cli.commands.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.directory_copy_consent import may_copy
-from hutch.cli.input_effect import describe_effect, newest_snapshot
+from hutch.cli.input_effect import describe_effect
 from hutch.cli.local_event_log import is_new, stored_sessions
 from hutch.cli.render.delivery import delivery_lines
 from hutch.cli.render.session_rows import age, state_of, table
@@ -336,13 +336,12 @@ def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
-        newest = await newest_snapshot(client, found["id"]) if kind == "undo" else None
         accepted = await client.give(found["id"], kind, **fields)
         if as_json:
             now = await client.get(f"/sessions/{found['id']}")
             typer.echo(json.dumps({**accepted, "session": found["id"], "state": now["state"]}))
         else:
-            typer.echo(await describe_effect(client, found, accepted, newest=newest))
+            typer.echo(await describe_effect(client, found, accepted))
 
     return ask(work, as_json=as_json)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from hutch.cli.render.transcript import arguments, files_summary
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, ErasedEvent, Event, UnknownEvent, WithheldEvent
+from hutch.domain.session_events import UndoEvent
 from hutch.system.terminal_text import printable
 
 MAX_TEXT_CHARS = 300  # of a text; --json prints whole fields
@@ -107,8 +108,11 @@ def _in_session(event: Event) -> str:
         case events.SessionParked(reason=reason):
             return _text(reason)
         case events.SessionRewound():
-            lost = f"; discarded {', '.join(event.discarded)}" if event.discarded else ""
-            return _text(f"to event {event.to_seq}, snapshot {event.snapshot}{lost}")
+            return _text(f"to event {event.to_seq}{_undone(event)}")
+        case events.ChangesUndone():
+            return _text(f"{event.title} at event {event.step}{_undone(event)}")
+        case events.SessionRedone():
+            return _text(f"the undo at event {event.undone}{_undone(event)}")
         case events.MessageSent():
             return _text(f"{event.author}: {event.text}")
         case events.EventsOmitted():
@@ -152,6 +156,15 @@ def _in_jail(event: Event) -> str:
             reason = f": {event.reason}" if event.reason else ""
             return _text(f"{verdict} {event.method} {event.host}:{event.port}{reason}")
     return ""
+
+
+def _undone(event: UndoEvent) -> str:
+    """What an undo did to the files."""
+    count = event.files_count
+    parts = [f"; {count} file{'s' if count > 1 else ''} changed" if count else ""]
+    for name in ("merged", "marked", "kept", "discarded"):
+        parts.append(f"; {name} {', '.join(paths)}" if (paths := getattr(event, name)) else "")
+    return "".join(parts)
 
 
 def _skipped(count: int) -> str:

@@ -280,9 +280,12 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
         case "session.parked":
             return "parked: the jail is closed, the files stay"
         case "session.rewound":
-            files = f" (snapshot {number})" if (number := event.get("snapshot")) else ""
-            return f"{who} undid the last run: files{files} and conversation are restored"
-        case "input.processed" if event.get("refused") and event.get("kind") in ("message", "undo"):
+            return f"{who} undid the last run: its changes and its conversation are taken back{_files(event)}"
+        case "changes.undone":
+            return f"{who} undid {text('title')}{_files(event)}"
+        case "session.redone":
+            return f"{who} took back {text('title')}{_files(event)}"
+        case "input.processed" if event.get("refused") and event.get("kind") in ("message", "undo", "redo"):
             return f"{text('kind')} refused: {text('refused')}"
         case "events.omitted":
             count = f"{number} events are" if (number := event.get("count", 0)) else "Events may be"
@@ -290,6 +293,22 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
         case "session.ended":
             return f"the session has ended{f': {why}' if (why := text('reason')) else ''}"
     return ""
+
+
+def _files(event: Mapping[str, Any]) -> str:
+    """What an undo did to files that others had changed too."""
+    parts = {
+        "merged": "changes of others are kept in",
+        "marked": "conflicts are marked in",
+        "kept": "left as they are:",
+        "discarded": "changes of others are discarded in",
+    }
+    said = [
+        f"{words} {one_line(', '.join(map(str, event[name])), MAX_LINE_CHARS)}"
+        for name, words in parts.items()
+        if event.get(name)
+    ]
+    return f"; {'; '.join(said)}" if said else ""
 
 
 def _result(lines: Sequence[str], more: int, *, ok: bool) -> Iterator[Line]:

@@ -8,14 +8,18 @@ HELP = (
     "Type a message to the agent. A running agent gets it before its next step.",
     "/cancel    cancel the run; the session continues",
     "/pause     pause the session until /resume",
-    "/undo      restore files and conversation to before the last run",
+    "/undo      take back the last run; /undo 12 takes back the step of event 12",
+    "           add merge, keep or discard if others changed the same lines",
+    "/redo      take back the last undo",
     "/diff      show the changes since the session began",
     "/end       end the session; a reason may follow",
     "/leave     detach, like Ctrl-C; the session continues",
     "Alt-Enter inserts a new line; // starts a message that begins with /.",
 )
-INPUTS = ("cancel", "pause", "resume", "undo", "end")
+INPUTS = ("cancel", "pause", "resume", "undo", "redo", "end")
+RESOLUTIONS = ("merge", "keep", "discard")
 OTHERS = {"help": "help", "?": "help", "diff": "diff", "leave": "leave", "quit": "leave", "detach": "leave"}
+MAX_DIGITS = 10  # of the number of an event
 MAX_REASON_CHARS = 1000  # the API's limit
 Consent = Literal["once", "session", "always", "no"]
 ANSWERS: dict[str, Consent] = {
@@ -45,11 +49,27 @@ def parse_line(line: str) -> TypedInput:
     word, _, rest = line[1:].partition(" ")
     if word == "end":
         return TypedInput("end", {"reason": rest.strip()[:MAX_REASON_CHARS]})
+    if word in ("undo", "redo"):
+        return _parse_undo(word, rest.split())
     if word in INPUTS:
         return TypedInput(word)
     if word in OTHERS:
         return TypedInput(OTHERS[word])
     return TypedInput("unknown", {"why": f"There is no command /{word[:40]}. /help lists the commands."})
+
+
+def _parse_undo(word: str, options: list[str]) -> TypedInput:
+    """Parse the options of /undo and /redo: the number of a step, and how to resolve conflicts."""
+    fields: dict[str, Any] = {}
+    for option in options:
+        if option in RESOLUTIONS:
+            fields[option] = True
+        elif word == "undo" and option.isascii() and option.isdigit() and len(option) < MAX_DIGITS:
+            fields["step"] = int(option)
+        else:
+            usage = "/undo [NUMBER] [merge|keep|discard]" if word == "undo" else "/redo [merge|keep|discard]"
+            return TypedInput("unknown", {"why": f"'{option[:40]}' is no option here. Type {usage}."})
+    return TypedInput(word, fields)
 
 
 def answer_to(line: str) -> Consent | None:

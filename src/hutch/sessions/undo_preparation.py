@@ -1,0 +1,48 @@
+"""Finds what an undo or redo takes back, and reads it from the snapshots. Changes nothing."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from hutch.domain.events import Entry
+from hutch.domain.inputs import Redo, Undo
+from hutch.sessions.undo_step import find_step
+from hutch.sessions.undo_target import UndoTarget, find_last_run, find_last_undo
+from hutch.sessions.undoing import Clean, FileUndo
+from hutch.store.table_access import Rows
+from hutch.store.users import Users
+from hutch.workspace.workspace import Workspace
+
+NO_RUN = UndoTarget("", ())
+ReadEntries = Callable[[], Awaitable[Sequence[Entry]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedUndo:
+    """An undo that can be checked or performed."""
+
+    target: UndoTarget  # NO_RUN if there is nothing to undo
+    files: FileUndo
+    snapshot: int  # of the current files
+
+    async def check(self) -> None:
+        """Raise if it meets changes of others."""
+        await self.files.check(self.snapshot)
+
+
+async def prepare_undo(
+    workspace: Workspace, asked: Undo | Redo, read_entries: ReadEntries, *, rows: Rows, clean: Clean
+) -> PreparedUndo:
+    """Prepare an undo of the current files; refuse one that is impossible."""
+    number = (await workspace.snapshot("before an undo")).id
+    entries = await read_entries()  # after the snapshot, which may have recorded changes
+    target = _find_target(entries, asked)
+    names = {str(user.id): user.name for user in await Users(rows).list()}
+    files = FileUndo(workspace, target, entries, clean=clean, names=names)
+    await files.prepare()
+    return PreparedUndo(target, files, number)
+
+
+def _find_target(entries: Sequence[Entry], asked: Undo | Redo) -> UndoTarget:
+    if isinstance(asked, Redo):
+        return find_last_undo(entries)
+    return find_step(entries, asked.step) if asked.step else find_last_run(entries) or NO_RUN
