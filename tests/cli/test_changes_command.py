@@ -309,7 +309,13 @@ def test_a_change_whose_run_was_undone_is_marked() -> None:
         (row,) = lines_of(house.hutch("changes", "list", "--all", "--json").stdout)
         assert (before["undone"], row["undone"], row["state"]) == (False, True, "open")
         assert house.hutch("changes", "list").stdout.endswith("  (undone)\n")
-        assert (
-            "\nundone     its run was undone in the session\n"
-            in house.hutch("changes", "show", row["id"]).stdout
-        )
+        shown = house.hutch("changes", "show", row["id"]).stdout
+        assert "
+undone     its run was undone in the session
+" in shown
+        refused = house.hutch("changes", "merge", row["id"])
+        assert refused.returncode != 0 and "--force" in refused.stderr
+        assert f"{before['id']} is not merged: its run was undone in the session." in refused.stderr
+        assert house.hutch("redo", id).returncode == 0
+        (row,) = lines_of(house.hutch("changes", "list", "--all", "--json").stdout)
+        assert (row["undone"], house.hutch("changes", "merge", row["id"]).returncode) == (False, 0)

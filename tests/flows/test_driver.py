@@ -44,7 +44,7 @@ async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> N
 
         async def attempt(append: Append, known: Sequence[str] = ()) -> Change | None:
             return await deliver(
-                change_context(hutch.loaded, rows),
+                change_context(hutch.loaded, rows, rows),
                 workspace,
                 PROPOSAL,
                 append=append,
@@ -88,7 +88,12 @@ async def test_a_secret_that_tests_print_is_not_delivered(place: Path) -> None:
         last = await workspace.snapshot("after")
         proposal = replace(PROPOSAL, tests=tests)
         change = await deliver(
-            change_context(hutch.loaded, rows), workspace, proposal, append=append, start=start, last=last
+            change_context(hutch.loaded, rows, rows),
+            workspace,
+            proposal,
+            append=append,
+            start=start,
+            last=last,
         )
     assert change and change.tests_fail and token in tests
     assert token not in change.tests and change.tests.startswith("failed as a whole: test_x[")

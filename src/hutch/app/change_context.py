@@ -18,14 +18,16 @@ from hutch.flows.delivery.baseline_tests import Scratch
 from hutch.flows.delivery.driver import DeliveryContext
 from hutch.flows.member_network_cap import session_network
 from hutch.settings import LoadedSettings
+from hutch.store.interface import EventLog
 from hutch.store.table_access import Rows
 from hutch.system.file_lock import locked_async
 from hutch.workspace.workspaces import fork_workspace
 
 
-def change_context(loaded: LoadedSettings, rows: Rows) -> ChangeContext:
+def change_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> ChangeContext:
     return ChangeContext(
         rows,
+        log,
         forges_of(loaded),
         model_selection.redactor(loaded),
         partial(_lock, loaded.paths.data / "locks"),
@@ -33,9 +35,9 @@ def change_context(loaded: LoadedSettings, rows: Rows) -> ChangeContext:
     )
 
 
-def delivery_context(loaded: LoadedSettings, rows: Rows) -> DeliveryContext:
+def delivery_context(loaded: LoadedSettings, rows: Rows, log: EventLog) -> DeliveryContext:
     return DeliveryContext(
-        change_context(loaded, rows),
+        change_context(loaded, rows, log),
         partial(_open_scratch, loaded),
         partial(session_network, network_cap(loaded.settings), rows),
         loaded.settings.server.public_url or "",

@@ -56,7 +56,7 @@ async def open_server(loaded: LoadedSettings) -> AsyncIterator[Server]:
                 services=services,
                 triggers=triggers,
                 database_files=log.database_files,
-                changes=change_context(loaded, log),
+                changes=change_context(loaded, log, log),
                 list_models=partial(model_selection.list_usable, loaded),
                 webhook_secret=partial(webhook_secret, loaded),
             )

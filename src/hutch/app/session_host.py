@@ -162,5 +162,5 @@ def _performer(loaded: LoadedSettings, dependencies: HostDependencies) -> Perfor
         ),
         network=partial(session_network, network_cap(settings), dependencies.rows),
         forges=lambda: forges_of(loaded),
-        delivery=lambda: delivery_context(loaded, dependencies.rows),
+        delivery=lambda: delivery_context(loaded, dependencies.rows, dependencies.log),
     )

@@ -9,6 +9,7 @@ from hutch.domain.redaction import Redactor
 from hutch.forge.forge_selection import Forges
 from hutch.forge.interface import Forge
 from hutch.store.changes import Changes
+from hutch.store.interface import EventLog
 from hutch.store.table_access import Rows
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation
@@ -16,9 +17,10 @@ Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a nam
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The rows of changes, their forges, and the other dependencies of decisions about changes."""
+    """The rows of changes, the logs of their sessions, and their forges."""
 
     rows: Rows
+    log: EventLog
     forges: Forges
     redactor: Redactor
     lock: Lock

@@ -13,6 +13,7 @@ from hutch.sessions.rewind_point import effective_entries
 from hutch.store.changes import Changes
 from hutch.store.comments_and_reviews import Comments, Reviews
 from hutch.store.event_log import SqlLog
+from hutch.store.interface import EventLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,13 @@ async def _undone(log: SqlLog, changes: Sequence[Change]) -> set[str]:
     rewound = await Changes(log).rewound_sessions([change.session_id for change in changes])
     found = set()
     for change in changes:
-        if change.session_id in rewound and await _is_undone(log, change):
+        if change.session_id in rewound and await is_undone(log, change):
             found.add(change.id)
     return found
 
 
-async def _is_undone(log: SqlLog, change: Change) -> bool:
+async def is_undone(log: EventLog, change: Change) -> bool:
+    """Whether the run of a change was undone, and not redone."""
     try:
         entries = await read_log(log, SessionId(change.session_id))
     except EventsMissing:  # a damaged log does not say

@@ -11,15 +11,15 @@ from hutch.domain.commit_text import one_line
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.review import AGENT
 from hutch.flows.change_context import ChangeContext
-from hutch.flows.change_feedback import last_verdicts
+from hutch.flows.change_feedback import is_undone, last_verdicts
 from hutch.flows.change_lock import hold_open, recording_closure
 from hutch.flows.decision_audit import Decider
 from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.changes import Changes
 from hutch.store.comments_and_reviews import Reviews
-from hutch.store.table_access import Rows
 from hutch.store.users import Users
 
+UNDONE = "its run was undone in the session"
 MAX_REQUEST_CHARS = 200  # of a reviewer's request
 REFRESH_TIMEOUT_S = 3.0  # for a forge to answer, when a change is only shown
 logger = structlog.get_logger()
@@ -50,13 +50,13 @@ async def merge(
     user: str = "",
     by: Decider | None = None,
 ) -> MergedChange:
-    """Merge a change into its base branch, unless its tests or reviewers object."""
+    """Merge a change into its base branch, unless its tests or reviewers object, or its run was undone."""
     by = by or Decider(context.rows)
     overridden: list[str] = []
     async with hold_open(context, found, user=user) as change, recording_closure(context, change):
 
         async def consent(there: Objections) -> None:
-            against = [*await objections(context.rows, change, there.verdict_urls), *there.reasons]
+            against = [*await objections(context, change, there.verdict_urls), *there.reasons]
             if against and not force:
                 raise Conflict(
                     f"The change {change.id} is not merged: {'; '.join(against)}. Fix it and have it "
@@ -108,14 +108,18 @@ async def refresh(context: ChangeContext, change: Change) -> Change:
     return await changes.find(change.id)
 
 
-async def objections(rows: Rows, change: Change, there: Collection[str] = ()) -> list[str]:
-    """The objections to a merge: failing tests, and users who asked for changes and have not approved since.
+async def objections(context: ChangeContext, change: Change, there: Collection[str] = ()) -> list[str]:
+    """The objections to a merge: failing tests, users who asked for changes and have not approved since, and
+    a run that was undone.
 
     A later commit does not settle a request: its author decides that. The agent never approves; it settles
     its own request with a later review without blockers. `there` are the addresses of verdicts that count at
     the forge instead of here, because their authors may withdraw them there.
     """
+    rows = context.rows
     found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
+    if change.session_id in await Changes(rows).rewound_sessions([change.session_id]):
+        found += [UNDONE] if await is_undone(context.log, change) else []
     last = last_verdicts(await Reviews(rows).of_change(change.id))
     asked = [given for given in last if given.verdict == "changes_requested"]
     asked = [given for given in asked if given.author == AGENT or given.url not in there]

@@ -91,7 +91,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
     async def work() -> tuple[Change, ChangeReport]:
         async with event_log.event_log(loaded.paths) as log:
-            change = await change_merge.refresh(change_context(loaded, log), await _find(log, name))
+            change = await change_merge.refresh(change_context(loaded, log, log), await _find(log, name))
             return change, (await change_feedback.report(log, [change]))[change.id]
 
     change, report = asyncio.run(work())
@@ -142,7 +142,7 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         async with event_log.event_log(loaded.paths) as rows:
-            return await change_merge.diff(change_context(loaded, rows), await _find(rows, name))
+            return await change_merge.diff(change_context(loaded, rows, rows), await _find(rows, name))
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -204,7 +204,7 @@ def comment(
         async with event_log.event_log(loaded.paths) as rows:
             change = await _find(rows, name)
             return await user_reviews.comment(
-                change_context(loaded, rows), change, remark, author=_me(loaded)
+                change_context(loaded, rows, rows), change, remark, author=_me(loaded)
             )
 
     made, url = asyncio.run(work())
@@ -261,7 +261,7 @@ def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
         async with event_log.event_log(loaded.paths) as rows:
             change = await _find(rows, name)
             return await user_reviews.judge(
-                change_context(loaded, rows), change, verdict, author=_me(loaded), body=body
+                change_context(loaded, rows, rows), change, verdict, author=_me(loaded), body=body
             )
 
     review = asyncio.run(work())
@@ -287,14 +287,17 @@ def merge(
     ] = None,
     squash: Annotated[bool, typer.Option("--squash", help="The same as --strategy squash.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Merge although tests fail or changes are requested.")
+        bool,
+        typer.Option(
+            "--force", help="Merge although tests fail, changes are requested, or the run was undone."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Merge a change into its base branch.
 
-    Refused without --force when its tests fail, or when a reviewer requested changes and has not approved
-    it since.
+    Refused without --force when its tests fail, when a reviewer requested changes and has not approved it
+    since, or when its run was undone in the session.
     """
     loaded = _load()
     if squash and strategy not in (None, "squash"):
@@ -306,7 +309,7 @@ def merge(
         async with event_log.event_log(loaded.paths) as rows:
             found = await _find(rows, name)
             return await change_merge.merge(
-                change_context(loaded, rows), found, strategy=how, force=force, author=by
+                change_context(loaded, rows, rows), found, strategy=how, force=force, author=by
             )
 
     done = asyncio.run(work())
@@ -332,7 +335,7 @@ def close(name: Name = "last") -> None:
     async def work() -> tuple[str, str]:
         async with event_log.event_log(loaded.paths) as rows:
             found = await _find(rows, name)
-            return found.id, await change_merge.close(change_context(loaded, rows), found)
+            return found.id, await change_merge.close(change_context(loaded, rows, rows), found)
 
     closed, stays = asyncio.run(work())
     typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is deleted.'}")

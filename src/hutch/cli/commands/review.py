@@ -81,7 +81,7 @@ async def _review(target: str, options: ReviewOptions, *, as_json: bool) -> int:
     app.configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded) as sessions:
         local = sessions.local
-        changes = change_context(loaded, local.log)
+        changes = change_context(loaded, local.log, local.log)
         ours = await find_change_at(changes, target) if "://" in target else None
         repository, subject = await find_subject(changes, ours.id if ours else target)
         if subject.pull_url and not options.again:

@@ -110,7 +110,7 @@ async def merge(
     change_id: str,
     body: MergeIn | None = None,
 ) -> Response:
-    """Merge a change into its base branch. Failing tests or requested changes need `force`."""
+    """Merge a change into its base branch. Failing tests, requested changes or an undone run need `force`."""
     server = server_of(request)
     found = await flow.find(server.services, caller, change_id, "manage")
     done = await change_merge.merge(
