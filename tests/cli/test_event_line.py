@@ -42,6 +42,8 @@ def _value(name: str, field: FieldInfo) -> Any:
         return (CallMade(id="c", tool="bash", arguments="{}"),)
     if name in ("types", "opaque", "directories"):
         return {"shell.printed": 2} if name == "types" else {}
+    if name == "events":
+        return ({"type": "message.sent"},)
     if "tuple" in str(kind):
         return ("some-text",)
     if kind in (bool, int, float) or any(each in (int, float) for each in get_args(kind)):

@@ -115,7 +115,8 @@ async def test_an_erasure_names_what_it_does_not_cover(tmp_path: Path) -> None:
             f"The branch {change['branch']} of {repository}. Its name and the repository's address also stay "
             "in the list of changes, which leads to it.",
             f"The session {fork.json()['id']}, which was forked from it, with its files, purpose, role, "
-            f"expectations and settings. Erase it too: hutch erase --all {fork.json()['id']}",
+            "expectations, settings and copied conversation. Erase it too: "
+            f"hutch erase --all {fork.json()['id']}",
             f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
             f"Copies of repositories, with their addresses, in {loaded.paths.data / 'bases'} and "
             f"{loaded.paths.data / 'repositories'}. Sessions share them; unused copies are removed "

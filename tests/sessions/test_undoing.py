@@ -9,10 +9,12 @@ from hutch.agent.conversation import Conversation
 from hutch.domain import inputs
 from hutch.domain.errors import BadRequest, Conflict, NotFound, WorkWouldBeLost
 from hutch.domain.events import FileChanged
+from hutch.flows import sessions
+from hutch.flows.run_execution.agent_work import REOPENED
 from hutch.llm.interface import FromTool, FromUser
 from hutch.sessions import requests
 from hutch.sessions.rewind_point import effective_entries
-from tests.sessions.hosting import call, owner, serving
+from tests.sessions.hosting import call, owner, serving, until
 from tests.sessions.undo_stage import Stage
 
 pytestmark = pytest.mark.anyio
@@ -201,3 +203,21 @@ async def test_a_moved_file_goes_back_with_later_changes(tmp_path: Path) -> None
 async def test_only_one_resolution_can_be_chosen() -> None:
     with pytest.raises(ValueError, match="Set only one of"):
         inputs.Undo(merge=True, keep=True)
+
+
+async def test_a_fork_continues_the_conversation(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
+        forked = await sessions.fork(server.services, stage.who, stage.id, conversation=True)
+        fork = Stage(server, stage.who, forked.id)
+        await fork.state("idle")
+        started = [each for each in await fork.prompt("And now?") if each.type == "message.sent"]
+        assert [each.text for each in started] == [REOPENED]  # type: ignore[attr-defined]
+        live = server.host._live(fork.id)  # type: ignore[attr-defined]
+        messages = Conversation.of(effective_entries(await live.entries())).messages
+        assert messages[0] == FromUser("Work.")
+        assert FromUser("And now?") in messages
+        alone = await sessions.fork(server.services, stage.who, stage.id)
+        assert not [
+            each for each in await until(server, alone.id, "session.prepared") if "copied" in each.type
+        ]

@@ -5,6 +5,7 @@ messages come out. A message never changes, so each request begins with the prev
 one, to the byte, and caches of providers hit.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -113,6 +114,9 @@ class Conversation:
                 self._notify(f"A user has undone {title}. {_describe_files(event)}")
             case events.SessionRedone(title=title):
                 self._notify(f"A user has taken back {title}. {_describe_files(event)}")
+            case events.ConversationCopied():
+                for copied in event.events:
+                    self.apply(events.from_json(json.dumps(copied).encode(), str(copied.get("type"))), seq)
             case events.ContextCompacted():
                 self.compacted = _without_text((*self.compacted, *self.messages))
                 self.messages = [FromUser(event.summary)]

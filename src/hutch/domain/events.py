@@ -56,6 +56,7 @@ from hutch.domain.run_events import (
 )
 from hutch.domain.session_events import (
     ChangesUndone,
+    ConversationCopied,
     EventsOmitted,
     InputProcessed,
     MessageSent,
@@ -83,6 +84,7 @@ __all__ = [
     "CommandStarted",
     "CommandYielded",
     "ContextCompacted",
+    "ConversationCopied",
     "DeliveryEnded",
     "DeliveryRequested",
     "EgressAttempted",
@@ -143,6 +145,7 @@ KnownEvent = Annotated[
     | SessionRewound
     | SessionRedone
     | ChangesUndone
+    | ConversationCopied
     | MessageSent
     | CommandStarted
     | CommandYielded

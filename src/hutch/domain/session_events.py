@@ -1,6 +1,6 @@
 """Events of a session as a whole."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -104,6 +104,19 @@ class SessionRedone(UndoEvent):
     type: Literal["session.redone"] = "session.redone"
     undone: int
     title: str = ""
+
+
+class ConversationCopied(Event):
+    """The conversation of another session was taken along when this one was forked from it.
+
+    `events` are those events of its log, up to `upto_seq`, that the model sees. A long conversation is
+    copied in several parts.
+    """
+
+    type: Literal["conversation.copied"] = "conversation.copied"
+    session: str
+    upto_seq: int
+    events: tuple[dict[str, Any], ...] = ()
 
 
 class MessageSent(Event):

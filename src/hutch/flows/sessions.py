@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from hutch.domain.audience import Reader, filter_input
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
+    ConversationCopied,
     RunQueued,
     SessionOpened,
 )
@@ -33,7 +34,9 @@ from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, S
 from hutch.domain.trace_id import trace_id
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller, ShareRole
+from hutch.flows.conversation_copy import copy_conversation
 from hutch.flows.question_lookup import find_question
+from hutch.flows.run_lookup import read_log
 from hutch.flows.services import Services
 from hutch.flows.session_access import Action, check, check_may_open, no_session, reader
 from hutch.flows.session_validation import check_request, is_script
@@ -106,11 +109,10 @@ async def create(
     who: Caller,
     new: NewSession,
     *,
-    forked_from: str = "",
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
     """Open a session. The next free worker prepares its workspace and starts its first prompt."""
-    return (await create_with_run(services, who, new, forked_from=forked_from, also=also)).session
+    return (await create_with_run(services, who, new, also=also)).session
 
 
 async def create_with_run(
@@ -119,6 +121,7 @@ async def create_with_run(
     new: NewSession,
     *,
     forked_from: str = "",
+    conversation: Sequence[ConversationCopied] = (),
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> OpenedSession:
     """Open a session. Returns its first run too, for callers that follow it."""
@@ -149,7 +152,7 @@ async def create_with_run(
     if address:
         services.addresses[session.id] = address
     opened = OpenedSession(session, run)
-    await open_session(services.log, opened, [began, *queued], also)
+    await open_session(services.log, opened, [began, *conversation, *queued], also)
     await services.host.input(session.id)
     return opened
 
@@ -277,9 +280,11 @@ async def fork(
     session_id: str,
     *,
     snapshot: int | None = None,
+    conversation: bool = False,
     also: ExtraWrite[OpenedSession] | None = None,
 ) -> Session:
-    """Open a new session with the files of this one, current or from a snapshot.
+    """Open a new session with the files of this one, current or from a snapshot, and its conversation up to
+    that moment if wanted.
 
     Unless the caller is an owner, a script is not copied, as only owners may name files of the machine.
     Hosts that the caller may not allow are not copied either.
@@ -290,6 +295,7 @@ async def fork(
         raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never had any.'}")
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
+    upto = snapshot
     if snapshot is None:
         snapshot = (await services.host.call(session.id, SnapshotForFork())).id
     elif all(each.id != snapshot for each in await services.host.call(session.id, ListSnapshots())):
@@ -307,7 +313,11 @@ async def fork(
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
         delivery=replace(session.delivery, review=""),
     )
-    return await create(services, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
+    entries = await read_log(services.log, session.id) if conversation else []
+    copied = await asyncio.to_thread(copy_conversation, entries, upto) if conversation else []
+    origin = f"{session.id}@{snapshot}"
+    made = await create_with_run(services, who, new, forked_from=origin, conversation=copied, also=also)
+    return made.session
 
 
 async def runs(

@@ -107,8 +107,8 @@ def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) ->
         )
     for id in found.forks:
         lines.append(
-            f"The session {id}, which was forked from it, with its files, purpose, role, expectations and "
-            f"settings. Erase it too: hutch erase --all {id}"
+            f"The session {id}, which was forked from it, with its files, purpose, role, expectations, "
+            f"settings and copied conversation. Erase it too: hutch erase --all {id}"
         )
     for id in found.reviewers:
         lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")

@@ -283,13 +283,18 @@ def fork(
         int | None,
         typer.Option(min=1, metavar="N", help="Fork from this snapshot; by default from the current files."),
     ] = None,
+    with_conversation: Annotated[
+        bool,
+        typer.Option("--with-conversation", help="The agent continues with the conversation up to then."),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Create a new session with the files of another."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
-        made = await client.post(f"/sessions/{found['id']}/fork", {"snapshot": snapshot})
+        options = {"snapshot": snapshot, "conversation": with_conversation}
+        made = await client.post(f"/sessions/{found['id']}/fork", options)
         if as_json:
             typer.echo(json.dumps(made))
         else:

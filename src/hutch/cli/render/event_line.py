@@ -113,6 +113,8 @@ def _in_session(event: Event) -> str:
             return _text(f"{event.title} at event {event.step}{_undone(event)}")
         case events.SessionRedone():
             return _text(f"the undo at event {event.undone}{_undone(event)}")
+        case events.ConversationCopied():
+            return _text(f"{len(event.events)} events of {event.session}, up to {event.upto_seq}")
         case events.MessageSent():
             return _text(f"{event.author}: {event.text}")
         case events.EventsOmitted():

@@ -285,6 +285,8 @@ def _session_note(kind: str, event: Mapping[str, Any], who: str) -> str:
             return f"{who} undid {text('title')}{_files(event)}"
         case "session.redone":
             return f"{who} took back {text('title')}{_files(event)}"
+        case "conversation.copied":
+            return f"the conversation of {text('session')} was taken along"
         case "input.processed" if event.get("refused") and event.get("kind") in ("message", "undo", "redo"):
             return f"{text('kind')} refused: {text('refused')}"
         case "events.omitted":

@@ -13,7 +13,7 @@ import structlog
 from hutch.agent.persona import Persona
 from hutch.agent.persona_and_tools import Equipment, equip
 from hutch.domain.errors import BadRequest
-from hutch.domain.events import Entry, RunEnded, RunStarted, SessionWoken, StepReached
+from hutch.domain.events import ConversationCopied, Entry, RunEnded, RunStarted, SessionWoken, StepReached
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import redelivery
 from hutch.flows.delivery.driver import Delivery, DeliveryContext
@@ -186,6 +186,9 @@ def _find_undone(whole: Sequence[Entry], counted: Sequence[Entry], run_id: str) 
 
 
 def woken_since(entries: Sequence[Entry]) -> bool:
-    """True when the shells are newer than the last run: the session was parked, or its server killed."""
-    kinds = [entry.event.type for entry in entries if isinstance(entry.event, RunStarted | SessionWoken)]
-    return "run.started" in kinds and kinds[-1] == "session.woken"
+    """True when the shells are newer than the last run: the session was parked or forked, or its server
+    killed."""
+    about = (RunStarted, SessionWoken, ConversationCopied)
+    kinds = [entry.event.type for entry in entries if isinstance(entry.event, about)]
+    has_run = "run.started" in kinds or "conversation.copied" in kinds
+    return has_run and kinds[-1] != "run.started"

@@ -139,6 +139,9 @@ class ForkIn(In):
     snapshot: int | None = Field(
         None, ge=1, le=MAX_SIZE, description="A snapshot; the default is the current files."
     )
+    conversation: bool = Field(
+        False, description="Take the conversation along, up to the moment of the files."
+    )
 
 
 def session_json(
@@ -270,13 +273,14 @@ async def fork(
     request: Request, caller: Writer, keyed: ByKeyToFork, session_id: str, body: ForkIn | None = None
 ) -> Response:
     """Open a new session with the current files of this one, or with those of a snapshot."""
-    snapshot = body.snapshot if body else None
+    options = body or ForkIn()
     services, made = server_of(request).services, created_response_for(caller)
     session = await flow.fork(
         services,
         caller,
         session_id,
-        snapshot=snapshot,
+        snapshot=options.snapshot,
+        conversation=options.conversation,
         also=keyed.store_answer(lambda opened: made(opened.session)),
     )
     return made(session)
