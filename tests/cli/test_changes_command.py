@@ -310,9 +310,7 @@ def test_a_change_whose_run_was_undone_is_marked() -> None:
         assert (before["undone"], row["undone"], row["state"]) == (False, True, "open")
         assert house.hutch("changes", "list").stdout.endswith("  (undone)\n")
         shown = house.hutch("changes", "show", row["id"]).stdout
-        assert "
-undone     its run was undone in the session
-" in shown
+        assert "\nundone     its run was undone in the session\n" in shown
         refused = house.hutch("changes", "merge", row["id"])
         assert refused.returncode != 0 and "--force" in refused.stderr
         assert f"{before['id']} is not merged: its run was undone in the session." in refused.stderr

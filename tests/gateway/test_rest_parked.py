@@ -153,7 +153,8 @@ async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
         assert await stored(api) == before, route
     await close(api, session)
     assert await stored(api) == before
-    assert refused == {"commands/{command_id}": 404, "shares": 403}
+    missing = {"commands/{command_id}": 404, "terminals/{terminal_id}/cast": 404}
+    assert refused == {**missing, "shares": 403}
 
 
 async def test_reading_a_session_that_was_never_prepared_does_not_prepare_it(tmp_path: Path) -> None:
