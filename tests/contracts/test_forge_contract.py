@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.repository_jail import open_git
+from hutch.app.local_git_jail import open_git
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review

@@ -23,7 +23,7 @@ from hutch.llm.interface import (
     Text,
     Usage,
 )
-from hutch.llm.reply import Reply, ReplyBuilder
+from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.reply_limits import MAX_REPLY_CHARS
 from tests.contracts.model_speakers import SPEAKERS, Calls, Refuse, Say, Speaker
 from tests.deadline import DEADLINE_S

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain import events
-from hutch.domain.forge_request import ForgeRequest
+from hutch.domain.request_from_forge import ForgeRequest
 from hutch.flows.forge_request_text import Progress, prompt
 from hutch.forge.outgoing_text import escape_mentions, has_own_marker
 from hutch.llm.scripted import OFFLINE

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.repository_jail import repository_jail
+from hutch.app.local_git_jail import repository_jail
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
 from hutch.flows.delivery.proposal import propose
 from hutch.forge.branches import MAX_NAMES

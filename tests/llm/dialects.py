@@ -9,7 +9,7 @@ from typing import Any
 from hutch.llm.interface import Delta, FromModel, FromUser, Model, Request
 from hutch.llm.model_factory import Access, open_model
 from hutch.llm.model_name import key_name, parse_model_name
-from hutch.llm.reply import Reply, ReplyBuilder
+from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.llm.retry import RetryPolicy
 from tests.llm.wire import Wire, event
 

@@ -2,7 +2,7 @@
 
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.interface import Delta, FromUser, Message, Model, Request
-from hutch.llm.reply import Reply
+from hutch.llm.reply_builder import Reply
 from hutch.llm.retry import RetryPolicy
 from hutch.llm.scripted import ScriptedModel
 from tests.llm import dialects

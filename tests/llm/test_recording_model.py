@@ -8,7 +8,7 @@ import pytest
 from hutch.domain.errors import Unavailable
 from hutch.llm.interface import Call, FromTool, Usage
 from hutch.llm.recording_model import RecordingModel, as_scripted
-from hutch.llm.reply import Reply
+from hutch.llm.reply_builder import Reply
 from hutch.llm.scripted import ScriptedModel
 from tests.llm.dialects import DIALECTS, Dialect, as_message
 from tests.llm.scripts import pieces, reply, scripted

@@ -4,7 +4,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.llm.interface import Again, Finish, FromUser, Request
-from hutch.llm.reply import ReplyBuilder
+from hutch.llm.reply_builder import ReplyBuilder
 from hutch.llm.retry import RetryingModel, RetryPolicy
 from tests.llm.scripts import QUICK, pieces, scripted
 

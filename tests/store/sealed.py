@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hutch.domain.ids import SessionId
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_archive import ZipMember, directory, header
-from hutch.store.record_writer import write_record
+from hutch.store.record_zip_writer import write_record
 from hutch.store.signed_statements import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")

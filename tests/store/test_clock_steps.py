@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.forge_request import WebhookDelivery
+from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.store.browser_sessions import BrowserSessions
 from hutch.store.event_log import SqlLog
 from hutch.store.login_attempts import LoginAttempts, Meter

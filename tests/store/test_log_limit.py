@@ -19,7 +19,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.event_log import SqlLog, open_log
 from hutch.store.record_verifier import verify_record
-from hutch.store.record_writer import write_record
+from hutch.store.record_zip_writer import write_record
 from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio

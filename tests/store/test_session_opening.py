@@ -5,8 +5,8 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import RunQueued, SessionOpened
-from hutch.domain.forge_request import WebhookDelivery
 from hutch.domain.ids import new_run_id, new_session_id
+from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.domain.session import QueuedRun, Session
 from hutch.store.event_log import SqlLog
 from hutch.store.inputs import Inputs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.forge_request import WebhookDelivery
+from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.store.event_log import open_log
 from hutch.store.webhook_inbox import MAX_WAIT_MS, RETENTION_MS, WebhookInbox
 from hutch.system.clock import wall_ms

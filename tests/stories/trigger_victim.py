@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch import logs
-from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
+from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.flows.forge_triggers import TriggerOptions
 from hutch.gateway.context import Server
 from hutch.store.webhook_inbox import WebhookInbox

@@ -23,7 +23,7 @@ from hutch.llm.interface import (
     ToolSpec,
     Usage,
 )
-from hutch.llm.reply import ReplyBuilder
+from hutch.llm.reply_builder import ReplyBuilder
 
 SHARE = 0.75  # of the model's context
 UNKNOWN_CONTEXT_TOKENS = 160_000

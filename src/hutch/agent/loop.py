@@ -38,7 +38,7 @@ from hutch.domain.events import (
 from hutch.domain.run_limits import LimitName
 from hutch.llm.interface import Call, FromModel, Request
 from hutch.llm.prices import cost_usd
-from hutch.llm.reply import Reply
+from hutch.llm.reply_builder import Reply
 from hutch.snapshots.storage import Snapshot
 from hutch.system.uncancellable_work import wait_until_done
 

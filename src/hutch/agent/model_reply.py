@@ -14,7 +14,7 @@ from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
 from hutch.llm.interface import Call, Delta, Model, Request
 from hutch.llm.prices import NO_OWN_PRICES, Prices, cost_usd
-from hutch.llm.reply import Reply, ReplyBuilder
+from hutch.llm.reply_builder import Reply, ReplyBuilder
 
 OnDelta = Callable[[Delta], None]
 

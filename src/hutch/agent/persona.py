@@ -19,8 +19,8 @@ from hutch.agent.run_spending import LimitFields
 from hutch.agent.tool_call_rules import Action, Policy, parse_rule
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.domain.quoted_text import check_model_name
 from hutch.domain.run_limits import DEFAULT_LIMITS, NO_LIMITS, LimitName, RunLimits
-from hutch.domain.untrusted_text import check_model_name
 
 REPOSITORY_FOLDER = ".hutch/personas"
 MAX_BYTES = 64 * 1024

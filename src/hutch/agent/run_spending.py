@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hutch.domain.dollar_text import dollars
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
-from hutch.domain.money import dollars
 from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.interface import Usage
 

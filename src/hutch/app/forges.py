@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from hutch.app.local_git_jail import open_git
 from hutch.app.model_selection import secrets_of
-from hutch.app.repository_jail import open_git
 from hutch.forge.forge_selection import Forges
 from hutch.forge.gh import RetryPolicy
 from hutch.forge.github_token_selection import Tokens

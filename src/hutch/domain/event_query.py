@@ -16,8 +16,8 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.events import EVENT_TYPES, Event, UnknownEvent
 from hutch.domain.moment import parse_moment_ms
 from hutch.domain.old_event_names import RENAMED_TYPES, current_type
+from hutch.domain.quoted_text import echo
 from hutch.domain.text_as_displayed import ESCAPES
-from hutch.domain.untrusted_text import echo
 
 MAX_TEXT_CHARS = 1000
 MAX_VALUES = 20  # kinds or authors in one search

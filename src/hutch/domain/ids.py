@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.system.clock import wall_ms
 
 SessionId = NewType("SessionId", str)

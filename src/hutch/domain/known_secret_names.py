@@ -7,7 +7,7 @@ import difflib
 import re
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 
 GITHUB_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")  # for github.com
 ENTERPRISE_VARIABLES = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")

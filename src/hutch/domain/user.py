@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import UserId
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 
 Role = Literal["owner", "member", "observer", "assessor", "candidate"]
 Scope = Literal["read", "write", "admin"]

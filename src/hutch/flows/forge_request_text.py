@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hutch.agent.text_for_model import strip_escapes as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
-from hutch.domain.forge_request import ForgeRequest
 from hutch.domain.no_model_messages import is_offline_script
+from hutch.domain.request_from_forge import ForgeRequest
 from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
 
 

@@ -19,9 +19,9 @@ import structlog
 from hutch.domain.audience import PUBLIC, filter_entry
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.domain.forge_request import ForgeRequest, WebhookDelivery
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
+from hutch.domain.request_from_forge import ForgeRequest, WebhookDelivery
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import Caller, User, name_key, scopes_of
 from hutch.flows import sessions

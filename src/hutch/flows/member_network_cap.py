@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import structlog
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import Session
-from hutch.domain.untrusted_text import echo
 from hutch.jail.egress import AllowList, parse_allow_list
 from hutch.store.table_access import Rows
 from hutch.store.users import Users

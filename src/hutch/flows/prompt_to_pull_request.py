@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
+from hutch.domain.quoted_text import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session
-from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions
 from hutch.flows.services import Services

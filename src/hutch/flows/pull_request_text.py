@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hutch.domain.dollar_text import dollars
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
-from hutch.domain.money import dollars
 from hutch.forge.outgoing_text import escape_references
 
 MAX_REASON_CHARS = 500  # why tests could not be run

@@ -5,8 +5,8 @@ import asyncio
 from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAnswered, ApprovalRequested, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import Session
-from hutch.domain.untrusted_text import echo
 from hutch.flows.services import Services
 from hutch.store.sessions import Sessions
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import Session
-from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, Role, ShareRole
 from hutch.forge.forge_selection import ForgeAccess
 from hutch.sessions.host_dependencies import HostDependencies

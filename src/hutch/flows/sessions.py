@@ -30,9 +30,9 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
+from hutch.domain.quoted_text import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session, SessionInput, SessionState
 from hutch.domain.trace_id import trace_id
-from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Caller, ShareRole
 from hutch.flows.conversation_copy import copy_conversation
 from hutch.flows.question_lookup import find_question

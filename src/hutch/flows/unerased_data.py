@@ -11,7 +11,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalAnswered, RunStarted
 from hutch.store.copy_erasure import WORKING_COLUMNS
 from hutch.store.interface import EventLog
-from hutch.store.session_references import References, find_references
+from hutch.store.leftover_session_rows import References, find_references
 from hutch.store.table_access import Rows
 from hutch.store.users import Users
 from hutch.system.running_server import ServerFiles, find_server

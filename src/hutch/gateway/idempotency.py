@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Caller
-from hutch.flows import change_lookup, sessions
+from hutch.flows import sessions, visible_changes
 from hutch.flows.session_access import Action, check_may_open
 from hutch.gateway.auth.caller_dependency import Writer
 from hutch.gateway.http_errors import KeyReused
@@ -221,7 +221,7 @@ async def _authorise(request: Request, caller: Caller, action: Action) -> None:
     if session_id := names.get("session_id"):
         await sessions.allowed(services, caller, session_id, action)
     elif change_id := names.get("change_id"):
-        await change_lookup.find(services, caller, change_id, action)
+        await visible_changes.find(services, caller, change_id, action)
     elif run_id := names.get("run_id"):
         await sessions.allowed(
             services, caller, (await sessions.run(services, caller, run_id)).session_id, action

@@ -11,7 +11,7 @@ from typing import Any
 from hutch.domain.errors import Unavailable
 from hutch.llm.cassette import load_cassette
 from hutch.llm.interface import Delta, Finish, FromModel, Model, Request
-from hutch.llm.reply import Reply, ReplyBuilder
+from hutch.llm.reply_builder import Reply, ReplyBuilder
 from hutch.system.atomic_file import replace_file
 
 

@@ -24,7 +24,7 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.jail.interface import Size
 from hutch.jail.leftover_jobs import JobWatch
 from hutch.jail.running_jail import Jailed

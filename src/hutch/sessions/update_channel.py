@@ -18,7 +18,7 @@ from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.interface import Delta, Update
 from hutch.store.interface import EventLog
-from hutch.store.log_damage_check import missing_end
+from hutch.store.missing_events_check import missing_end
 
 MAX_BUFFERED_BYTES = 1 << 19
 MAX_BUFFERED_UPDATES = 256

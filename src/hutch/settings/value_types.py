@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import check_model_name
+from hutch.domain.quoted_text import check_model_name
 
 GIB, MIB = 1024**3, 1024**2
 SIZE_HINT = "It should be a size such as 512MiB"

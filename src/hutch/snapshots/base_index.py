@@ -16,9 +16,9 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import SnapshotLimits
-from hutch.snapshots.file_classification import EmptyBase
 from hutch.snapshots.git_object_reader import GITLINK, TREE, GitObjects
 from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_sections import EmptyBase
 from hutch.snapshots.stat_cache import (
     MAGIC,
     MARSHAL,

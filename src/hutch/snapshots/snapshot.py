@@ -17,9 +17,9 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.snapshots.base_index import BaseIndex
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.entry_reader import SnapshotLimits
-from hutch.snapshots.file_classification import EmptyBase
 from hutch.snapshots.git_object_reader import EMPTY_TREE
 from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_sections import EmptyBase
 from hutch.snapshots.stat_cache import StatCache
 from hutch.snapshots.storage import CONFIG, DISPLAY_NAME, OnTaken, Snapshot, Storage, Taken, commit_text
 from hutch.snapshots.tree_layout import Branch, Item, Leaf, OmittedEntry, read_items, write_snapshot_tree

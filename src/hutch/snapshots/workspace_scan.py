@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from hutch.domain.errors import LimitReached
 from hutch.snapshots.confined_directory import Directory
 from hutch.snapshots.entry_reader import EntryReader, SnapshotLimits
-from hutch.snapshots.file_classification import Base, Context
 from hutch.snapshots.git_object_reader import GitObjects, object_name
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES
 from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.snapshot_sections import Base, Context
 from hutch.snapshots.stat_cache import Items, Listing
 from hutch.snapshots.tree_layout import (
     DEFAULT_DIRECTORY_MODE,

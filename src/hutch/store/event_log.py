@@ -30,7 +30,6 @@ from hutch.store.database import (
 from hutch.store.database_file_check import DatabaseFiles
 from hutch.store.head_signing import Notary
 from hutch.store.interface import Evidence, Head, Listener, SearchResult
-from hutch.store.log_damage_check import damaged_log, find_defects, missing_end
 from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.log_reader import (
     count_payloads,
@@ -43,6 +42,7 @@ from hutch.store.log_reader import (
 )
 from hutch.store.log_search import search_log
 from hutch.store.log_writer import Writer
+from hutch.store.missing_events_check import damaged_log, find_defects, missing_end
 from hutch.store.notifier import Notifier
 from hutch.store.payload_erasure import chunks, collect_blobs, delete_pending_blobs, erase_payloads
 from hutch.store.projections import Projector

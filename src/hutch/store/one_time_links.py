@@ -7,8 +7,8 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
+from hutch.domain.quoted_text import echo
 from hutch.domain.random_secret import INVITE, LINK, hash_of, new_secret
-from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Role, ShareRole, User
 from hutch.store.schema import links
 from hutch.store.shares import set_share

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_archive import Archive, open_archive
 from hutch.store.record_format import (

@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import DeliveryResult, QueuedRun, RunState
-from hutch.domain.untrusted_text import echo
 from hutch.store.process_bound_runs import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.store.table_access import Rows

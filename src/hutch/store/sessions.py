@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
+from hutch.domain.quoted_text import echo
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, Session, SessionState
-from hutch.domain.untrusted_text import echo
 from hutch.store.schema import runs, sessions, shares
 from hutch.store.table_access import Rows
 from hutch.system.clock import wall_ms

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.domain.user import ShareRole
 from hutch.store.schema import shares
 from hutch.store.table_access import Rows

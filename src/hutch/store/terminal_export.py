@@ -10,7 +10,7 @@ from hutch.domain.audience import Reader, filter_entry
 from hutch.domain.errors import NotFound
 from hutch.domain.events import TerminalOpened
 from hutch.domain.ids import SessionId
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.store.interface import EventLog
 from hutch.store.schema import events, logs
 from hutch.store.table_access import Rows

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from hutch.domain.forge_request import WebhookDelivery
+from hutch.domain.request_from_forge import WebhookDelivery
 from hutch.domain.session import SessionInput
 from hutch.store.schema import deliveries
 from hutch.store.session_opening import OpenedSession

@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.snapshots import comparison
 from hutch.system.uncancellable_work import run_in_thread
 from hutch.workspace.workspace import COMPARING, Workspace, snapshot_content

@@ -19,9 +19,9 @@ from hutch.app.model_selection import check_model
 from hutch.cli import exit_codes
 from hutch.cli.commands.run import PlainDirectory
 from hutch.domain import events
+from hutch.domain.dollar_text import dollars
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import Event
-from hutch.domain.money import dollars
 from hutch.flows.evaluation.case import EvalCase
 from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
 from hutch.flows.evaluation.evaluator import EvalOptions, NoModel, Result, evaluate

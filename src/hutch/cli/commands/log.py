@@ -18,7 +18,7 @@ from hutch.cli.changed_content import show_changed
 from hutch.cli.local_event_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.render.event_line import Names, event_line, utc_time
 from hutch.cli.render.session_rows import log_table
-from hutch.cli.render.terminal_lines import UNBOUNDED
+from hutch.cli.render.streamed_lines import UNBOUNDED
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.audience import WHOLE, entry_json, filter_entry
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
@@ -29,7 +29,7 @@ from hutch.domain.session import Session
 from hutch.flows.log_access import find_authors
 from hutch.store.event_log import SqlLog
 from hutch.store.interface import EventLog, Head
-from hutch.store.log_damage_check import NO_END
+from hutch.store.missing_events_check import NO_END
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from hutch.system.clock import wall_ms

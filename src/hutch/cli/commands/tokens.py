@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.cli.local_accounts import with_accounts
+from hutch.cli.account_access import with_accounts
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import User, parse_scopes, scopes_of
 from hutch.flows.os_user import system_user

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.cli.local_accounts import with_accounts
+from hutch.cli.account_access import with_accounts
 from hutch.cli.server_address import browser_url
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, User, parse_role

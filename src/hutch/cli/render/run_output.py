@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hutch.cli.render.run_summary import RunSummary
-from hutch.cli.render.terminal_lines import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
+from hutch.cli.render.streamed_lines import UNBOUNDED, TerminalLines, coloured, patch_lines, plain
 from hutch.cli.render.transcript import Line, Rendered, Transcript
 from hutch.system.terminal_text import visible
 

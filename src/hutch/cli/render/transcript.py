@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hutch.cli.render.command_output import LiveOutput
 from hutch.cli.render.delivery import NOTHING, delivery_lines, next_steps, page_of
+from hutch.cli.render.live_output import LiveOutput
 from hutch.domain.author import AGENT
 from hutch.system.terminal_text import one_line, visible
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hutch.cli.render.terminal_lines import patch_lines
+from hutch.cli.render.streamed_lines import patch_lines
 from hutch.cli.render.transcript import Line, Rendered
 from hutch.cli.screens.conversation_state import Conversation, Until
 from hutch.cli.screens.line_editor import Action, Leave, Submit, Suspend

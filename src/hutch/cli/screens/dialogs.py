@@ -12,7 +12,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Label, RichLog, Static
 
 from hutch.cli.api_client import Client
-from hutch.cli.render.terminal_lines import patch_lines
+from hutch.cli.render.streamed_lines import patch_lines
 from hutch.cli.render.transcript import Line
 from hutch.cli.screens.transcript_panel import text_of
 from hutch.cli.screens.typed_line import answer_to

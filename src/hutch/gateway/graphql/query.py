@@ -7,10 +7,10 @@ import strawberry
 
 from hutch.domain.change import ChangeState
 from hutch.domain.errors import BadRequest
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import SessionState
-from hutch.domain.untrusted_text import echo
-from hutch.flows import change_lookup as changes_flow
 from hutch.flows import sessions as flow
+from hutch.flows import visible_changes as changes_flow
 from hutch.flows.personas import list_personas
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import First, Session, SessionPage, within

@@ -26,7 +26,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 
 MAX_CHARS = 32_000
 MAX_TOKENS = 2000

@@ -12,7 +12,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.gateway.auth.authenticator import Authenticator
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused

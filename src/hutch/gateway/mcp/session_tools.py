@@ -15,7 +15,7 @@ from hutch.domain import validation_messages
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.domain.user import Caller
 from hutch.flows import sessions as flow
 from hutch.flows.log_access import read_page

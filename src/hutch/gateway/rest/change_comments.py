@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.git_patch import Side
 from hutch.domain.review import Comment, Remark, Severity
-from hutch.flows import change_lookup
+from hutch.flows import visible_changes
 from hutch.flows.reviews.user_reviews import comment
 from hutch.forge.interface import Attempt
 from hutch.gateway.auth.caller_dependency import Reader, Writer
@@ -62,7 +62,7 @@ async def listed(
 ) -> Response:
     """The comments on a change, the oldest first."""
     services = server_of(request).services
-    change = await change_lookup.find(services, caller, change_id)
+    change = await visible_changes.find(services, caller, change_id)
     found = await Comments(services.rows).of_change(
         change.id, resolved=resolved, after=cursor, limit=limit + 1
     )
@@ -80,7 +80,7 @@ async def add(
 ) -> Response:
     """Comment on a line of a change, or of a file that it touches."""
     server = server_of(request)
-    change = await change_lookup.find(server.services, caller, change_id, "input")
+    change = await visible_changes.find(server.services, caller, change_id, "input")
     remark = Remark(
         path=new.path,
         line=new.line,
@@ -110,6 +110,6 @@ async def add(
 async def resolve(request: Request, caller: Writer, keyed: ByKey, change_id: str, comment_id: Id) -> Response:
     """Mark a comment as resolved."""
     services = server_of(request).services
-    change = await change_lookup.find(services, caller, change_id, "input")
+    change = await visible_changes.find(services, caller, change_id, "input")
     resolved = await Comments(services.rows).resolve(change.id, comment_id, caller.user.id)
     return answer(CommentOut.of(resolved))

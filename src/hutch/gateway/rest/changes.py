@@ -7,8 +7,8 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.change import Change, ChangeState, ForgeName
-from hutch.flows import change_lookup as flow
 from hutch.flows import change_merge
+from hutch.flows import visible_changes as flow
 from hutch.flows.decision_audit import Decider
 from hutch.forge.interface import Strategy
 from hutch.gateway.auth.caller_dependency import AuthenticatorDep, Reader, Writer

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.domain.user import SCOPES, Caller, Scope, User
 from hutch.flows.users import LOGIN_LINK_S
 from hutch.gateway.auth.browser_session_start import log_in

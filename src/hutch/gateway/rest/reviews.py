@@ -10,7 +10,7 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Session
 from hutch.domain.user import Caller
-from hutch.flows import change_lookup
+from hutch.flows import visible_changes
 from hutch.flows.decision_audit import Decider
 from hutch.flows.reviews import reviewing_agent, user_reviews
 from hutch.flows.reviews.publication import first_of
@@ -76,7 +76,7 @@ class ReviewOut(Out):
 async def listed(request: Request, caller: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
     services = server_of(request).services
-    change = await change_lookup.find(services, caller, change_id)
+    change = await visible_changes.find(services, caller, change_id)
     return page(
         request, [ReviewOut.of(each) for each in await Reviews(services.rows).of_change(change.id)], None
     )
@@ -127,7 +127,7 @@ async def review(
     request: Request, caller: Writer, keyed: ByKeyWithRow, change_id: str, body: ReviewIn | None = None
 ) -> Response:
     """Have an agent review a change. It leaves comments and a verdict, and edits nothing."""
-    change = await change_lookup.find(server_of(request).services, caller, change_id, "input")
+    change = await visible_changes.find(server_of(request).services, caller, change_id, "input")
     return await _begin(
         request, caller, keyed, change.repository, change.commit, change.id, body or ReviewIn()
     )
@@ -164,7 +164,7 @@ async def _change_at(server: Server, caller: Caller, url: str) -> str:
     """
     found = await find_change_at(server.changes, url)
     try:
-        return (await change_lookup.find(server.services, caller, found.id, "input")).id if found else ""
+        return (await visible_changes.find(server.services, caller, found.id, "input")).id if found else ""
     except (NotFound, Denied):
         return ""
 
@@ -206,7 +206,7 @@ async def _judge(
     body: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
-    change = await change_lookup.find(server.services, caller, change_id, "input")
+    change = await visible_changes.find(server.services, caller, change_id, "input")
     body = body or JudgeIn()
     judged = await user_reviews.judge(
         server.changes,

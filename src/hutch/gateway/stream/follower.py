@@ -10,7 +10,7 @@ from hutch.gateway.stream.event_frames import last_seq
 from hutch.gateway.stream.stream_grant import StreamGrant
 from hutch.gateway.stream.streams import COMPLETED, DAMAGED, Ending
 from hutch.sessions.interface import Update
-from hutch.store.log_damage_check import missing_end
+from hutch.store.missing_events_check import missing_end
 
 SETTLE_DELAY_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
+from hutch.domain.quoted_text import echo
 from hutch.domain.session import Session
-from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Caller, scopes_of
 from hutch.flows.sessions import allowed
 from hutch.gateway.auth.authenticator import CACHE_S, Authenticator, client_of

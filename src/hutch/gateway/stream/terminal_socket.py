@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.gateway.stream.event_frames import (
     control_frame,
     error_frame,

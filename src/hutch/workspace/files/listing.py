@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.snapshots.confined_directory import Directory, to_hutch_error
 from hutch.snapshots.ignore_rules import GITIGNORE, MAX_GITIGNORE_BYTES, IgnoreRules
 from hutch.system.chunked_collections import sort_in_chunks

@@ -12,7 +12,7 @@ from hutch.llm.interface import (
     Thinking,
     Usage,
 )
-from hutch.llm.reply import Reply, ReplyBuilder
+from hutch.llm.reply_builder import Reply, ReplyBuilder
 
 
 def gathered(*pieces: Delta) -> Reply:

@@ -15,7 +15,7 @@ from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.store.hash_chain import Record, link
 from hutch.store.record_format import FILES, README
 from hutch.store.record_verifier import verify_record
-from hutch.store.record_writer import write_record
+from hutch.store.record_zip_writer import write_record
 
 from .sealed import FOREIGN_SIGNER, OTHER_SESSION, SESSION, SIGNER, chain, sealed, sign, story, stream, unpack
 

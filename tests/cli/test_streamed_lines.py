@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from hutch.cli.render.terminal_lines import TerminalLines, coloured, plain
+from hutch.cli.render.streamed_lines import TerminalLines, coloured, plain
 from hutch.cli.render.transcript import Line, ReplyPart
 
 

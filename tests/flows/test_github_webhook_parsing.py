@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.forge_request import ForgeRequest
-from hutch.flows.github_webhooks import is_signed, mentions, to_forge_request
+from hutch.domain.request_from_forge import ForgeRequest
+from hutch.flows.github_webhook_parsing import is_signed, mentions, to_forge_request
 
 REPOSITORY = {"full_name": "acme/project", "clone_url": "https://github.com/acme/project.git"}
 ISSUE = {

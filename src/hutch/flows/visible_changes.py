@@ -2,7 +2,7 @@
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
-from hutch.domain.untrusted_text import echo
+from hutch.domain.quoted_text import echo
 from hutch.domain.user import Caller
 from hutch.flows.services import Services
 from hutch.flows.session_access import Action

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hutch.cli.render.command_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
+from hutch.cli.render.live_output import FIRST_LINES, LAST_LINES, LiveOutput, Window
 from hutch.cli.render.transcript import Line, Transcript
 
 

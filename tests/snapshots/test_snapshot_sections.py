@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from hutch.snapshots.file_classification import Context, EmptyBase
+from hutch.snapshots.snapshot_sections import Context, EmptyBase
 from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hutch.domain.errors import HutchError
-from hutch.domain.forge_request import ForgeRequest
+from hutch.domain.request_from_forge import ForgeRequest
 from hutch.forge.outgoing_text import has_own_marker
 from hutch.forge.repo_url import parse_repo_url
 
