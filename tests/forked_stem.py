@@ -68,6 +68,7 @@ async def _compile_statements() -> None:
     with tempfile.TemporaryDirectory() as place:
         async with open_log(Path(place, "hutch.db"), Path(place, "blobs"), Path(place, "signing.pem")):
             pass
+    tempfile.tempdir = None  # a child finds its own
 
 
 def _serve(door: socket.socket) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ import pytest
 
 from hutch.flows.forge_triggers import TriggerOptions
 from hutch.store.schema import deliveries
-from hutch.store.vault import Vault
 from hutch.store.webhook_inbox import WebhookInbox
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.hooks import SECRET, URL, commented, deliver, labeled, signature
@@ -55,9 +54,6 @@ async def test_without_a_secret_webhooks_are_refused(tmp_path: Path) -> None:
         for signed in ("", "sha256=", signature(b"{}", ""), signature(b"{}")):
             answered = await deliver(api, "issues", b"{}", signed=signed)
             assert (answered.status_code, answered.json()["code"]) == (404, "not_found")
-        paths = api.server.loaded.paths
-        Vault(paths.vault, paths.vault_keys).set("github_webhook_secret", " ")
-        assert (await deliver(api, "ping", b"{}", signed=signature(b"{}", ""))).status_code == 404
 
 
 async def test_an_unsigned_delivery_is_refused(world: tuple[Api, Story]) -> None:

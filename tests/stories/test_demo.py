@@ -141,6 +141,7 @@ def test_the_advice_names_commands_that_exist_and_no_home_of_the_demo(shown: str
 def test_the_change_of_the_demo_says_what_the_tests_said(home: Path) -> None:
     done = subprocess.run(
         [HUTCH, "changes", "show", "last"],
+        cwd=home,  # no repository: there `last` is the newest change of all
         env={"HUTCH_HOME": str(home)},
         capture_output=True,
         text=True,

@@ -33,7 +33,10 @@ class Attribution:
         if not actors:
             return UNKNOWN
         if len({actor.by for actor in actors}) == 1:
-            return cls(actors[-1])
+            in_front = [
+                actor for actor in actors if actor.cause != "job"
+            ]  # rather than what an earlier one left
+            return cls((in_front or actors)[-1])
         causes = {actor.cause for actor in actors}
         cause = actors[0].cause if len(causes) == 1 else "unknown"
         return cls(Actor(cause=cause), tuple(sorted({actor.by for actor in actors})))
