@@ -73,11 +73,11 @@ def loaded(name: str) -> tuple[float, float]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     keys = [f"{provider}_api_key" for provider in ("anthropic", "openai", "gemini")]
     command = [sys.executable, "-c", LOADED, name, *keys]
-    told = [
+    result = [
         json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
         for _ in range(6)
     ][1:]
-    return statistics.median(took for took, _ in told), statistics.median(memory for _, memory in told)
+    return statistics.median(took for took, _ in result), statistics.median(memory for _, memory in result)
 
 
 async def core_share(dialect: Dialect) -> float:

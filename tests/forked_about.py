@@ -37,10 +37,10 @@ def main(words: list[str]) -> int:
             sys.stdout.write(sys.stdin.read())
         case ["terminal"]:
             with open("/dev/tty") as terminal:  # noqa: PTH123
-                told = {"session": os.getsid(0), "foreground": os.tcgetpgrp(terminal.fileno())}
-            sys.stdout.write(json.dumps(told | {"line_buffering": sys.stdout.line_buffering}))
+                result = {"session": os.getsid(0), "foreground": os.tcgetpgrp(terminal.fileno())}
+            sys.stdout.write(json.dumps(result | {"line_buffering": sys.stdout.line_buffering}))
         case _:
-            told = {
+            result = {
                 "words": words,
                 "environment": dict(os.environ),
                 "cwd": os.getcwd(),  # noqa: PTH109
@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
                 "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
                 "forked": "hutch.cli.main" in sys.modules,
             }
-            sys.stdout.write(json.dumps(told))
+            sys.stdout.write(json.dumps(result))
     return 0
 
 

@@ -30,12 +30,12 @@ def about(**how: object) -> dict[str, object]:
 
 
 def test_words_environment_and_directory_are_its_own(tmp_path: Path) -> None:
-    told = about(env={"HUTCH_X": "y"}, cwd=tmp_path)
-    assert (told["words"], told["cwd"]) == (["a", "b c"], str(tmp_path))
-    assert {name: value for name, value in told["environment"].items() if name != "LC_CTYPE"} == {
+    result = about(env={"HUTCH_X": "y"}, cwd=tmp_path)
+    assert (result["words"], result["cwd"]) == (["a", "b c"], str(tmp_path))
+    assert {name: value for name, value in result["environment"].items() if name != "LC_CTYPE"} == {
         "HUTCH_X": "y"
     }
-    assert told["forked"] is True and told["threads"] == 1
+    assert result["forked"] is True and result["threads"] == 1
 
 
 def test_it_has_its_standard_descriptors_and_no_others() -> None:
@@ -169,8 +169,8 @@ def test_a_terminal_becomes_its_own() -> None:
     for _ in range(2):  # the first is no fork
         process = Forked(words, env={}, stdin=slave, stdout=slave, stderr=slave)
         assert process.wait(timeout=60) == 0
-        told = json.loads(os.read(master, 4096))
-        assert told == {"session": process.pid, "foreground": process.pid, "line_buffering": True}
+        result = json.loads(os.read(master, 4096))
+        assert result == {"session": process.pid, "foreground": process.pid, "line_buffering": True}
     os.close(master)
     os.close(slave)
 

@@ -199,9 +199,9 @@ async def test_the_limit_of_memory_is_a_setting_and_is_named(tmp_path: Path) -> 
         result = await env.use("run_tests")
         env.context = replace(env.context, test_memory_bytes=1 << 30)
         enough = await env.use("run_tests")
-    told = "Memory ran out. The limit is tests.memory_bytes (64 MiB for each process): use less, or let the"
-    assert told in result.text and "MemoryError" in result.text
-    assert result.data["tests"]["reason"].startswith(told)
+    output = "Memory ran out. The limit is tests.memory_bytes (64 MiB for each process): use less, or let the"
+    assert output in result.text and "MemoryError" in result.text
+    assert result.data["tests"]["reason"].startswith(output)
     assert enough.data["tests"]["ok"]
 
 

@@ -95,7 +95,7 @@ async def test_a_busy_server_is_retried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "code"),
+    ("output", "kind", "code"),
     [
         (problem(404, "not_found"), NotFound, exit_codes.BAD_REQUEST),
         (problem(422, "invalid"), BadRequest, exit_codes.BAD_REQUEST),
@@ -111,9 +111,9 @@ async def test_a_busy_server_is_retried() -> None:
     ],
 )
 async def test_errors_are_of_the_same_family_as_on_the_server(
-    told: Answer, kind: type[HutchError], code: int
+    output: Answer, kind: type[HutchError], code: int
 ) -> None:
-    with answering(lambda n: told) as (url, came):
+    with answering(lambda n: output) as (url, came):
         async with client_of(url) as client:
             with pytest.raises(kind) as raised:
                 await client.get("/me")

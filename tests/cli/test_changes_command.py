@@ -88,8 +88,8 @@ def test_a_new_installation_has_none(desk: Desk) -> None:
 def test_errors_are_printed_as_json(desk: Desk, words: tuple[str, ...], code: str) -> None:
     ran = desk.hutch("changes", *words, "--json")
     assert (ran.returncode, ran.stdout) == (2, "")
-    told = json.loads(ran.stderr)
-    assert told["error"]["code"] == code and told["error"]["detail"]
+    result = json.loads(ran.stderr)
+    assert result["error"]["code"] == code and result["error"]["detail"]
     assert desk.hutch("changes", *words).stderr.startswith("hutch: ")
 
 
@@ -103,8 +103,8 @@ def test_a_change_is_listed_shown_read_and_merged(proposed: Proposed) -> None:
     assert shown.startswith("Add instead of subtracting\n\nThe sign was wrong.\n\n")
     assert f"commit     {change['commit']}\n" in shown
     assert "tests      1 passed" in shown
-    told = json.loads(desk.hutch("changes", "show", change["branch"], "--json").stdout)
-    assert (told["id"], told["state"], told["base"]) == (change["id"], "open", "main")
+    result = json.loads(desk.hutch("changes", "show", change["branch"], "--json").stdout)
+    assert (result["id"], result["state"], result["base"]) == (change["id"], "open", "main")
 
     patch = desk.hutch("changes", "diff", change["id"][-6:]).stdout
     assert patch.strip() == git(desk.work, "diff", "main", change["branch"])
@@ -188,10 +188,10 @@ def test_comments_on_a_change_are_stored_and_listed(proposed: Proposed) -> None:
     assert f"approved by Ada Lovelace <ada@example.org> at {change['commit'][:12]}" in listed.stdout
     for each in (said, old):
         assert desk.hutch("changes", "resolve", "last", each.stdout.strip()).returncode == 0
-    told = lines(desk.hutch("changes", "comments", "--json").stdout)
-    assert [each["type"] for each in told] == ["review"]
-    told = lines(desk.hutch("changes", "comments", "--all", "--json").stdout)
-    assert told[1]["resolved_by"] == "Ada Lovelace <ada@example.org>"
+    result = lines(desk.hutch("changes", "comments", "--json").stdout)
+    assert [each["type"] for each in result] == ["review"]
+    result = lines(desk.hutch("changes", "comments", "--all", "--json").stdout)
+    assert result[1]["resolved_by"] == "Ada Lovelace <ada@example.org>"
     assert desk.hutch("changes", "merge", "--strategy", "merge", "--squash").returncode == 2
     merged = desk.hutch("changes", "merge", "--strategy", "merge")
     assert merged.returncode == 0, merged.stderr
@@ -287,9 +287,9 @@ def test_verdicts_and_comments_are_shown_with_the_change(proposed: Proposed) -> 
     assert desk.hutch("changes", "approve").returncode == 0
     (row,) = lines_of(desk.hutch("changes", "list", "--json").stdout)
     assert (row["verdict"], row["comments"], row["undone"]) == ("approved", 1, False)
-    told = json.loads(desk.hutch("changes", "show", change["id"], "--json").stdout)
-    assert [each["verdict"] for each in told["reviews"]] == ["changes_requested", "approved"]
-    assert [each["body"] for each in told["comments"]] == ["Why?"]
+    result = json.loads(desk.hutch("changes", "show", change["id"], "--json").stdout)
+    assert [each["verdict"] for each in result["reviews"]] == ["changes_requested", "approved"]
+    assert [each["body"] for each in result["comments"]] == ["Why?"]
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:

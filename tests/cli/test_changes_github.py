@@ -36,23 +36,23 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Story, Cal
 
 
 @pytest.fixture
-def told(first: tuple[Story, Callable[[], None]]) -> Story:
+def setup(first: tuple[Story, Callable[[], None]]) -> Story:
     made, restore = first
     restore()
     return made
 
 
-def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
+def hutch(setup: Story, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
-        "HOME": str(told.place / "home"),
-        "HUTCH_HOME": str(told.place / "home"),
-        "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
-        "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
+        "HOME": str(setup.place / "home"),
+        "HUTCH_HOME": str(setup.place / "home"),
+        "HUTCH_GITHUB__HOSTS": f"{HOST}:{setup.hub.port}",
+        "HUTCH_GITHUB__UNIX_SOCKET": str(setup.hub.socket),
     }
     ran = run(
         [HUTCH, *words],
-        cwd=told.place,  # no repository: there `last` is the newest change of all
+        cwd=setup.place,  # no repository: there `last` is the newest change of all
         env=environment,
         capture_output=True,
         text=True,
@@ -63,39 +63,39 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
     return ran
 
 
-def changes(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
-    return hutch(told, "changes", *words)
+def changes(setup: Story, *words: str) -> subprocess.CompletedProcess[str]:
+    return hutch(setup, "changes", *words)
 
 
-def refused(told: Story, *words: str) -> str:
-    ran = changes(told, *words)
+def refused(setup: Story, *words: str) -> str:
+    ran = changes(setup, *words)
     assert (ran.returncode != 0, ran.stdout) == (True, ""), ran.stdout
     return ran.stderr
 
 
-def shown(told: Story) -> dict[str, Any]:
-    return dict(json.loads(changes(told, "show", "--json").stdout))
+def shown(setup: Story) -> dict[str, Any]:
+    return dict(json.loads(changes(setup, "show", "--json").stdout))
 
 
-def repo(told: Story) -> Repository:
-    return told.hub.repository("acme/project")
+def repo(setup: Story) -> Repository:
+    return setup.hub.repository("acme/project")
 
 
-def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
-    change = shown(told)
-    listed = changes(told, "list").stdout
+def test_it_is_listed_with_its_repository_read_and_merged(setup: Story) -> None:
+    change = shown(setup)
+    listed = changes(setup, "list").stdout
     assert "  open    acme/project#1  hutch/slugs-are-lower-case  Slugs are lower case\n" in listed
-    patch = changes(told, "diff").stdout
+    patch = changes(setup, "diff").stdout
     assert "+    return text.lower()" in patch
-    assert "Choose merge, squash or rebase" in refused(told, "merge", "--strategy", "fast-forward")
-    merged = changes(told, "merge", change["id"][-6:], "--json")
+    assert "Choose merge, squash or rebase" in refused(setup, "merge", "--strategy", "fast-forward")
+    merged = changes(setup, "merge", change["id"][-6:], "--json")
     assert merged.returncode == 0, merged.stderr
     done = json.loads(merged.stdout)
-    assert done["commit"] == repo(told).tip("main") == shown(told)["merged_commit"]
-    assert git(repo(told).path, "rev-parse", "main^2") == change["commit"]
-    assert done["branch_deleted"] and repo(told).branches() == ["main"]
-    assert repo(told).pulls[1]["merged"] and shown(told)["state"] == "merged"
-    assert "is merged already" in refused(told, "close")
+    assert done["commit"] == repo(setup).tip("main") == shown(setup)["merged_commit"]
+    assert git(repo(setup).path, "rev-parse", "main^2") == change["commit"]
+    assert done["branch_deleted"] and repo(setup).branches() == ["main"]
+    assert repo(setup).pulls[1]["merged"] and shown(setup)["state"] == "merged"
+    assert "is merged already" in refused(setup, "close")
 
 
 @pytest.mark.parametrize(
@@ -104,150 +104,150 @@ def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
     ids=["as the repository allows", "as was asked for"],
 )
 def test_the_merge_method_fits_the_repository(
-    told: Story, allowed: tuple[str, ...], strategy: str | None, parents: int
+    setup: Story, allowed: tuple[str, ...], strategy: str | None, parents: int
 ) -> None:
-    repo(told).methods = allowed
+    repo(setup).methods = allowed
     assert "are not allowed" in refused(
-        told, "merge", "--strategy", "merge" if strategy is None else "squash"
+        setup, "merge", "--strategy", "merge" if strategy is None else "squash"
     )
-    assert changes(told, "merge", *(("--strategy", strategy) if strategy else ())).returncode == 0
-    told_of = git(repo(told).path, "log", "-1", "--format=%P|%s", "main").split("|")
+    assert changes(setup, "merge", *(("--strategy", strategy) if strategy else ())).returncode == 0
+    told_of = git(repo(setup).path, "log", "-1", "--format=%P|%s", "main").split("|")
     assert (len(told_of[0].split()), told_of[1]) == (parents, f"Slugs are lower case ({allowed[-1]})")
 
 
-def test_changes_requested_on_github_block_a_merge(told: Story) -> None:
+def test_changes_requested_on_github_block_a_merge(setup: Story) -> None:
     eves = {"user": {"login": "eve"}, "state": "CHANGES_REQUESTED", "body": "No."}
-    repo(told).pulls[1]["reviews"].append(eves)
-    said = refused(told, "merge")
+    repo(setup).pulls[1]["reviews"].append(eves)
+    said = refused(setup, "merge")
     assert "eve asked for changes" in said and "--force" in said
-    assert not repo(told).pulls[1]["merged"]
-    forced = changes(told, "merge", "--force")
+    assert not repo(setup).pulls[1]["merged"]
+    forced = changes(setup, "merge", "--force")
     assert forced.returncode == 0 and "although eve asked for changes" in forced.stderr
 
 
-def test_commits_pushed_later_are_not_merged_unseen(told: Story, tmp_path: Path) -> None:
-    change = shown(told)
+def test_commits_pushed_later_are_not_merged_unseen(setup: Story, tmp_path: Path) -> None:
+    change = shown(setup)
     place = tmp_path / "theirs"
-    git(tmp_path, "clone", "-q", "-b", change["branch"], str(repo(told).path), str(place))
+    git(tmp_path, "clone", "-q", "-b", change["branch"], str(repo(setup).path), str(place))
     made = commit(place, {"slug.py": "import os\n"})
     git(place, "push", "-q", "origin", "HEAD")
-    said = refused(told, "merge", "--force")
-    assert f"it is at {made[:12]}" in said and repo(told).tip("main") != made
-    closed = changes(told, "close")
+    said = refused(setup, "merge", "--force")
+    assert f"it is at {made[:12]}" in said and repo(setup).tip("main") != made
+    closed = changes(setup, "close")
     assert closed.returncode == 0 and "it has new commits" in closed.stderr
-    assert repo(told).tip(change["branch"]) == made
+    assert repo(setup).tip(change["branch"]) == made
 
 
-def test_a_conflict_is_reported_and_the_pull_request_stays_open(told: Story, tmp_path: Path) -> None:
+def test_a_conflict_is_reported_and_the_pull_request_stays_open(setup: Story, tmp_path: Path) -> None:
     place = tmp_path / "theirs"
-    git(tmp_path, "clone", "-q", str(repo(told).path), str(place))
+    git(tmp_path, "clone", "-q", str(repo(setup).path), str(place))
     commit(place, {"slug.py": "def slug(text):\n    return text.upper()\n"})
     git(place, "push", "-q", "origin", "HEAD:main")
-    assert "not mergeable" in refused(told, "merge")
-    assert shown(told)["state"] == "open"
+    assert "not mergeable" in refused(setup, "merge")
+    assert shown(setup)["state"] == "open"
 
 
-def test_closing_closes_the_pull_request_and_deletes_its_branch(told: Story) -> None:
-    ran = changes(told, "close")
+def test_closing_closes_the_pull_request_and_deletes_its_branch(setup: Story) -> None:
+    ran = changes(setup, "close")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert repo(told).pulls[1]["state"] == "closed" and repo(told).branches() == ["main"]
-    assert shown(told)["state"] == "closed"
+    assert repo(setup).pulls[1]["state"] == "closed" and repo(setup).branches() == ["main"]
+    assert shown(setup)["state"] == "closed"
 
 
-def test_a_pull_request_settled_on_github_is_settled_here(told: Story) -> None:
-    told.hub.state.close(repo(told), 1)
-    assert "was closed on GitHub" in refused(told, "merge")
-    assert shown(told)["state"] == "closed"
+def test_a_pull_request_settled_on_github_is_settled_here(setup: Story) -> None:
+    setup.hub.state.close(repo(setup), 1)
+    assert "was closed on GitHub" in refused(setup, "merge")
+    assert shown(setup)["state"] == "closed"
 
 
-def test_showing_a_change_mirrors_a_close_on_github(told: Story) -> None:
-    told.hub.state.close(repo(told), 1)
-    told.hub.fault(r"GET .*/pulls/1$", 503)
-    assert "state      open\n" in changes(told, "show").stdout
-    told.hub.faults.clear()
-    told.hub.fault(r"GET .*/pulls/1$", 0, delay_s=10)  # it would say so, later than anybody waits
-    assert "state      open\n" in changes(told, "show").stdout
-    told.hub.faults.clear()
-    assert "state      closed\n" in changes(told, "show").stdout
-    assert "  closed  " in changes(told, "list", "--all").stdout
+def test_showing_a_change_mirrors_a_close_on_github(setup: Story) -> None:
+    setup.hub.state.close(repo(setup), 1)
+    setup.hub.fault(r"GET .*/pulls/1$", 503)
+    assert "state      open\n" in changes(setup, "show").stdout
+    setup.hub.faults.clear()
+    setup.hub.fault(r"GET .*/pulls/1$", 0, delay_s=10)  # it would say so, later than anybody waits
+    assert "state      open\n" in changes(setup, "show").stdout
+    setup.hub.faults.clear()
+    assert "state      closed\n" in changes(setup, "show").stdout
+    assert "  closed  " in changes(setup, "list", "--all").stdout
 
 
-def test_showing_a_change_mirrors_a_merge_on_github(told: Story) -> None:
-    told.hub.state.close(repo(told), 1, merged=True)
-    repo(told).pulls[1]["merge_commit"] = "a" * 40
-    change = shown(told)
+def test_showing_a_change_mirrors_a_merge_on_github(setup: Story) -> None:
+    setup.hub.state.close(repo(setup), 1, merged=True)
+    repo(setup).pulls[1]["merge_commit"] = "a" * 40
+    change = shown(setup)
     assert (change["state"], change["merged_commit"]) == ("merged", "a" * 40)
 
 
-def test_a_merge_whose_response_was_lost_is_recorded(told: Story) -> None:
-    told.hub.fault(r"PUT .*/merge", 502, after=True, times=1)
-    merged = changes(told, "merge", "--json")
+def test_a_merge_whose_response_was_lost_is_recorded(setup: Story) -> None:
+    setup.hub.fault(r"PUT .*/merge", 502, after=True, times=1)
+    merged = changes(setup, "merge", "--json")
     assert merged.returncode == 0, merged.stderr
-    assert json.loads(merged.stdout)["commit"] == repo(told).tip("main")
+    assert json.loads(merged.stdout)["commit"] == repo(setup).tip("main")
 
 
-def test_a_comment_is_posted_on_its_line(told: Story) -> None:
-    told.keep(value=EVE)
+def test_a_comment_is_posted_on_its_line(setup: Story) -> None:
+    setup.keep(value=EVE)
     said = changes(
-        told, "comment", "last", "slug.py:2", "Why, @ada? <!-- hutch-review x -->", "--severity", "should"
+        setup, "comment", "last", "slug.py:2", "Why, @ada? <!-- hutch-review x -->", "--severity", "should"
     )
     assert said.returncode == 0, said.stderr
-    (posted,) = repo(told).issues[1]["comments"].values()
+    (posted,) = repo(setup).issues[1]["comments"].values()
     assert (posted["path"], posted["line"], posted["side"]) == ("slug.py", 2, "RIGHT")
     assert posted["body"].startswith("**should**: Why, @ada? ") and "<!-- hutch-review" not in posted["body"]
-    assert posted["commit_id"] == shown(told)["commit"]
-    assert said.stdout.strip() in changes(told, "comments").stdout
-    assert "does not show line 900. It shows 1 to 2" in refused(told, "comment", "last", "slug.py:900", "x")
-    assert "does not touch 'README.md'" in refused(told, "comment", "last", "README.md:1", "x")
-    old = changes(told, "comment", "last", "slug.py:2", "Gone.", "--old")
+    assert posted["commit_id"] == shown(setup)["commit"]
+    assert said.stdout.strip() in changes(setup, "comments").stdout
+    assert "does not show line 900. It shows 1 to 2" in refused(setup, "comment", "last", "slug.py:900", "x")
+    assert "does not touch 'README.md'" in refused(setup, "comment", "last", "README.md:1", "x")
+    old = changes(setup, "comment", "last", "slug.py:2", "Gone.", "--old")
     assert old.returncode == 0, old.stderr
-    assert [each["side"] for each in repo(told).issues[1]["comments"].values()] == ["RIGHT", "LEFT"]
+    assert [each["side"] for each in repo(setup).issues[1]["comments"].values()] == ["RIGHT", "LEFT"]
 
 
-def test_a_verdict_is_posted_as_a_review(told: Story) -> None:
+def test_a_verdict_is_posted_as_a_review(setup: Story) -> None:
     for word in (("approve",), ("request-changes", "last", "--body", "x")):
-        said = refused(told, *word)
+        said = refused(setup, *word)
         assert "does not let users review their own pull requests" in said and "hutch-bot" in said
-    assert changes(told, "comments", "--json").stdout == ""
-    told.keep(value=EVE)
-    asked = changes(told, "request-changes", "last", "--body", "Also strip it.")
+    assert changes(setup, "comments", "--json").stdout == ""
+    setup.keep(value=EVE)
+    asked = changes(setup, "request-changes", "last", "--body", "Also strip it.")
     assert asked.returncode == 0, asked.stderr
-    approved = changes(told, "approve", "--body", "Good.", "--json")
-    first, second = repo(told).pulls[1]["reviews"]
+    approved = changes(setup, "approve", "--body", "Good.", "--json")
+    first, second = repo(setup).pulls[1]["reviews"]
     assert [each["event"] for each in (first, second)] == ["REQUEST_CHANGES", "APPROVE"]
     assert first["body"].startswith("Also strip it.") and first["html_url"] in asked.stdout
-    assert second["commit_id"] == shown(told)["commit"]
+    assert second["commit_id"] == shown(setup)["commit"]
     assert json.loads(approved.stdout)["url"] == second["html_url"]
 
 
-def test_a_verdict_that_github_refuses_is_not_stored(told: Story) -> None:
-    told.keep(value=EVE)
-    told.hub.fault(r"POST .*/reviews", 503)
-    assert "failed: " in refused(told, "approve")
-    assert changes(told, "comments", "--json").stdout == ""
+def test_a_verdict_that_github_refuses_is_not_stored(setup: Story) -> None:
+    setup.keep(value=EVE)
+    setup.hub.fault(r"POST .*/reviews", 503)
+    assert "failed: " in refused(setup, "approve")
+    assert changes(setup, "comments", "--json").stdout == ""
 
 
-def test_a_missing_pull_request_is_reported(told: Story) -> None:
-    del repo(told).pulls[1]
+def test_a_missing_pull_request_is_reported(setup: Story) -> None:
+    del repo(setup).pulls[1]
     for word in ("diff", "merge", "close"):
-        said = refused(told, word)
+        said = refused(setup, word)
         assert "There is no pull request #1 in acme/project" in said, said
 
 
-def test_the_printed_address_names_a_change(told: Story) -> None:
-    change = shown(told)
-    assert str(told.hub.port) not in change["web_url"]  # as a forge behind another port may call itself
-    assert change["web_url"] in changes(told, "show").stdout
-    assert changes(told, "diff", change["web_url"]).stdout == changes(told, "diff").stdout
+def test_the_printed_address_names_a_change(setup: Story) -> None:
+    change = shown(setup)
+    assert str(setup.hub.port) not in change["web_url"]  # as a forge behind another port may call itself
+    assert change["web_url"] in changes(setup, "show").stdout
+    assert changes(setup, "diff", change["web_url"]).stdout == changes(setup, "diff").stdout
     say = call("comment", path="slug.py", line=2, severity="could", body="Fine.")
-    model = told.model(say, call("finish", title="Good.", summary=""), name="r.json")
+    model = setup.model(say, call("finish", title="Good.", summary=""), name="r.json")
     for number, name in enumerate((change["web_url"], change["id"][-8:])):
         again = ("--again",) if number else ()
-        ran = hutch(told, "review", name, "--model", model, *again)
+        ran = hutch(setup, "review", name, "--model", model, *again)
         assert ran.returncode == 0, ran.stderr
-        assert len(repo(told).pulls[1]["reviews"]) == number + 1
-    elsewhere = hutch(told, "review", f"https://{HOST}/acme/other/pull/3", "--model", model)
-    assert f"{HOST}:{told.hub.port}: use an address with that port" in elsewhere.stderr
+        assert len(repo(setup).pulls[1]["reviews"]) == number + 1
+    elsewhere = hutch(setup, "review", f"https://{HOST}/acme/other/pull/3", "--model", model)
+    assert f"{HOST}:{setup.hub.port}: use an address with that port" in elsewhere.stderr
 
 
 @pytest.mark.parametrize(
@@ -258,25 +258,25 @@ def test_the_printed_address_names_a_change(told: Story) -> None:
         "otherwise",
     ],
 )
-def test_a_blocker_found_by_address_blocks_the_merge(told: Story, spelled: str) -> None:
-    change = shown(told)
-    there = told.hub.url("acme/project").removesuffix(".git") + "/pull/1"
+def test_a_blocker_found_by_address_blocks_the_merge(setup: Story, spelled: str) -> None:
+    change = shown(setup)
+    there = setup.hub.url("acme/project").removesuffix(".git") + "/pull/1"
     urls = {"as it is printed": change["web_url"], "by where it was pushed": there}
     say = call("comment", path="slug.py", line=2, severity="blocker", body="Loses letters.")
-    model = ("--model", told.model(say, call("finish", title="Not yet.", summary=""), name="r.json"))
+    model = ("--model", setup.model(say, call("finish", title="Not yet.", summary=""), name="r.json"))
     url = urls.get(spelled, there.replace("acme/project", "Acme/Project") + "/files")
-    ran = hutch(told, "review", url, *model)
+    ran = hutch(setup, "review", url, *model)
     assert ran.returncode == 3, ran.stdout + ran.stderr
-    said = changes(told, "comments", change["id"]).stdout
+    said = changes(setup, "comments", change["id"]).stdout
     assert "changes requested by hutch" in said and "slug.py:2  blocker" in said
-    assert "the agent's review asked for changes" in refused(told, "merge", change["id"])
-    again = hutch(told, "review", change["id"], *model)
+    assert "the agent's review asked for changes" in refused(setup, "merge", change["id"])
+    again = hutch(setup, "review", change["id"], *model)
     assert (again.returncode, "Already reviewed at " in again.stdout) == (3, True), again.stdout
-    fine = ("--model", told.model(call("finish", title="Good.", summary=""), name="f.json"))
-    assert hutch(told, "review", url, "--again", *fine).returncode == 0
-    assert changes(told, "merge", change["id"]).returncode == 0
+    fine = ("--model", setup.model(call("finish", title="Good.", summary=""), name="f.json"))
+    assert hutch(setup, "review", url, "--again", *fine).returncode == 0
+    assert changes(setup, "merge", change["id"]).returncode == 0
 
 
-def test_without_a_token_the_message_names_the_secret(told: Story) -> None:
-    told.forget()
-    assert "hutch config set-secret github_enterprise_token" in refused(told, "merge")
+def test_without_a_token_the_message_names_the_secret(setup: Story) -> None:
+    setup.forget()
+    assert "hutch config set-secret github_enterprise_token" in refused(setup, "merge")

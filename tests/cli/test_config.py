@@ -118,8 +118,8 @@ def test_defaults_are_shown_although_the_settings_are_invalid(home: Home, wrong:
     home.paths.config_file.write_text("broken")
     shown = home.out("show", "--defaults", **wrong)
     for name, field in FIELDS.items():
-        told = re.search(rf"^# {re.escape(field.description or '')}\n(# )?{re.escape(name)} ", shown, re.M)
-        assert told, name
+        result = re.search(rf"^# {re.escape(field.description or '')}\n(# )?{re.escape(name)} ", shown, re.M)
+        assert result, name
     home.paths.config_file.write_text(shown)
     assert load(environ=home.environ).settings == Settings()
     rows = json.loads(home.out("show", "--defaults", "--json", **wrong))["settings"]

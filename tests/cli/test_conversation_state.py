@@ -24,13 +24,13 @@ def talk(head: int = 0, after: int | None = None) -> Conversation:
     )
 
 
-def told(one: Conversation, seq: int, type_: str, **fields: Any) -> list[Any]:
+def after_event(one: Conversation, seq: int, type_: str, **fields: Any) -> list[Any]:
     return one._take(Update(entry={"seq": seq, "event": {"type": type_, **fields}}))
 
 
 def asked(**fields: Any) -> Conversation:
     one = talk()
-    told(
+    after_event(
         one, 1, "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask bash", **fields
     )
     return one
@@ -92,16 +92,16 @@ def test_an_empty_line_and_a_command_leave_the_question_open() -> None:
 
 def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() -> None:
     one = talk()
-    told(one, 1, "question.asked", call_id="q1", text="Why?")
+    after_event(one, 1, "question.asked", call_id="q1", text="Why?")
     assert one.line("because") == TypedInput("answer", {"call_id": "q1", "text": "because"})
     assert one.line("/cancel") == TypedInput("cancel")
-    told(one, 2, "question.answered", call_id="q1", text="because")
+    after_event(one, 2, "question.answered", call_id="q1", text="because")
     assert one.line("because") == TypedInput("message", {"text": "because"})
 
 
 def test_another_user_may_have_answered() -> None:
     one = asked()
-    told(one, 2, "approval.answered", call_id="c1", allowed=True)
+    after_event(one, 2, "approval.answered", call_id="c1", allowed=True)
     assert one.line("y") == TypedInput("message", {"text": "y"})
 
 
@@ -109,19 +109,19 @@ def test_the_last_lines_of_the_history_are_shown_together() -> None:
     many = EARLIER_LINES + 50
     one = talk(head=many)
     for seq in range(1, many):
-        assert told(one, seq, "session.paused") == []
-    shown = told(one, many, "session.paused")
+        assert after_event(one, seq, "session.paused") == []
+    shown = after_event(one, many, "session.paused")
     assert len(shown) == EARLIER_LINES + 1
     assert shown[0].text.startswith("… 50 earlier lines")
-    assert told(one, many + 1, "session.paused") == [Line("paused by you", "dim")]
+    assert after_event(one, many + 1, "session.paused") == [Line("paused by you", "dim")]
 
 
 def test_a_question_answered_in_the_history_is_not_open() -> None:
     one = talk(head=3)
-    told(one, 1, "approval.requested", call_id="c1")
+    after_event(one, 1, "approval.requested", call_id="c1")
     assert one.question is None
-    told(one, 2, "approval.answered", call_id="c1")
-    told(one, 3, "run.ended", outcome="done")
+    after_event(one, 2, "approval.answered", call_id="c1")
+    after_event(one, 3, "run.ended", outcome="done")
     assert one.question is None
 
 

@@ -87,9 +87,9 @@ def test_no_receipt_is_signed_for_it(house: House, damaged: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("deleted", "told"), [("seq > 2", "Events 3 to "), ("seq = 1", "Event 1 of")], ids=["tail", "first"]
+    ("deleted", "output"), [("seq > 2", "Events 3 to "), ("seq = 1", "Event 1 of")], ids=["tail", "first"]
 )
-def test_events_that_were_deleted_while_no_server_ran(deleted: str, told: str) -> None:
+def test_events_that_were_deleted_while_no_server_ran(deleted: str, output: str) -> None:
     with new_house() as house:
         with house.up():
             id = house.new(DONE)
@@ -101,7 +101,7 @@ def test_events_that_were_deleted_while_no_server_ran(deleted: str, told: str) -
             ended = house.hutch("attach", id)
             receipt = house.hutch("receipt", id)
     assert (ended.returncode, receipt.returncode, receipt.stdout) == (exit_codes.NO, exit_codes.NO, "")
-    assert told in ended.stderr and f"session {id}" in ended.stderr
+    assert output in ended.stderr and f"session {id}" in ended.stderr
     assert "missing" in receipt.stderr
 
 

@@ -94,8 +94,8 @@ def test_a_task_that_fails_or_breaks_does_not_stop_the_others(tmp_path: Path) ->
     ran = hutch(tmp_path, "eval", tasks, "--jobs", "1", "--json", "-")
     assert ran.returncode == 3, ran.stderr
     report = json.loads(ran.stdout)
-    told = {each["name"]: (each["passed"], each["outcome"]) for each in report["tasks"]}
-    assert told == {
+    result = {each["name"]: (each["passed"], each["outcome"]) for each in report["tasks"]}
+    assert result == {
         "broken": (False, "error"),
         "given-up": (False, "done"),
         "limited": (True, "limit_reached"),  # what was done by then is what counts
@@ -164,8 +164,8 @@ def test_swe_bench_jsonl_is_read(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)))
     ran = hutch(tmp_path, "eval", "set.jsonl", "--json", "-")
     assert ran.returncode == 3, ran.stderr
-    told = [(each["name"], each["passed"]) for each in json.loads(ran.stdout)["tasks"]]
-    assert told == [("project-1", True), ("project-2", False)], ran.stdout
+    result = [(each["name"], each["passed"]) for each in json.loads(ran.stdout)["tasks"]]
+    assert result == [("project-1", True), ("project-2", False)], ran.stdout
 
 
 def test_a_set_in_the_repository_that_it_is_about_is_refused(tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_an_interruption_keeps_the_results(tmp_path: Path) -> None:
             break
     time.sleep(1)  # into the run, or near it: either is well
     running.send_signal(signal.SIGINT)
-    printed, told = running.communicate(timeout=DEADLINE_S)
-    assert running.returncode == 130, told
-    assert "Interrupted: 2 of 3 tasks were not finished" in told
+    printed, result = running.communicate(timeout=DEADLINE_S)
+    assert running.returncode == 130, result
+    assert "Interrupted: 2 of 3 tasks were not finished" in result
     assert [line.split()[0] for line in printed.splitlines()] == ["task", "quick", "total"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert [each["name"] for each in report["tasks"]] == ["quick"]

@@ -82,10 +82,10 @@ async def test_a_connection_that_breaks_often_loses_and_repeats_nothing(tmp_path
     async with serving(tmp_path) as api:
         session_id = SessionId(await api.ready_session(purpose="streams"))
         writing = asyncio.ensure_future(said(api, session_id, 60))
-        told: list[bool] = []
+        result: list[bool] = []
         async with cutting(api, 3000) as (way, client):
             entries: list[dict[str, Any]] = []
-            async with aclosing(follow(client, session_id, on_connection=told.append)) as updates:
+            async with aclosing(follow(client, session_id, on_connection=result.append)) as updates:
                 async for update in updates:
                     if update.entry is not None:
                         entries.append(update.entry)
@@ -94,7 +94,7 @@ async def test_a_connection_that_breaks_often_loses_and_repeats_nothing(tmp_path
         assert [(each["seq"], each["hash"]) for each in entries] == [(each.seq, each.hash) for each in log]
         assert entries[-2]["event"]["text"] == f"59 {SEPARATORS}"
         assert way.cuts > 3
-        assert told == [False, True] * (len(told) // 2)
+        assert result == [False, True] * (len(result) // 2)
 
 
 async def test_the_stream_starts_after_an_entry_and_ends_with_the_session(tmp_path: Path) -> None:
@@ -123,16 +123,16 @@ async def test_a_server_that_keeps_refusing_ends_the_stream() -> None:
 
     listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    told: list[bool] = []
+    result: list[bool] = []
     async with listening, Client(lambda: Address(url, "", "login")) as client:
         with pytest.raises(Unavailable, match="The database is damaged"):
             [
                 update
                 async for update in follow(
-                    client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", on_connection=told.append
+                    client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", on_connection=result.append
                 )
             ]
-    assert asked > 2 and told == [False]
+    assert asked > 2 and result == [False]
 
 
 async def test_a_missing_session_is_reported_immediately(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_changes_are_shown_and_undone(house: House, session: str, tmp_path: Path
         "-0",
         "src/a.txt",
     ]
-    told = house.json("diff", session, "--path", "src")
-    assert [each["path"] for each in told["files"]] == ["src/a.txt"]
+    result = house.json("diff", session, "--path", "src")
+    assert [each["path"] for each in result["files"]] == ["src/a.txt"]
     with house.visitor("diff", session, "--path", "src") as ada:
         ada.see(r"\+one")
         assert ada.leave() == exit_codes.OK

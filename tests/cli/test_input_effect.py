@@ -23,9 +23,9 @@ def house() -> Iterator[House]:
 def test_undo_names_the_run_and_the_files(house: House) -> None:
     id = house.new(WRITES, FINISHES, prompt="Write \x1b[1mmany")
     house.until(id, "idle")
-    told = house.hutch("undo", id)
-    assert told.returncode == exit_codes.OK, told.stderr
-    assert told.stdout == (
+    result = house.hutch("undo", id)
+    assert result.returncode == exit_codes.OK, result.stderr
+    assert result.stdout == (
         "Undone: the run of 'Write \\\\x1b[1mmany'. Files changed: "
         f"a.txt, b.txt, c.txt, d.txt, e.txt and 2 more. {id[-6:]} is idle.\n"
     )
@@ -65,8 +65,8 @@ def test_a_cancel_names_messages_that_the_agent_did_not_get(house: House) -> Non
     id = house.new(waits, {"text": "Well then.", "times": 10}, prompt="Begin")
     house.until(id, "running")
     house.hutch("sessions", "send", id, "Hurry up")
-    told = house.hutch("sessions", "cancel", id).stdout
-    assert "The agent did not get: 'Hurry up'. Send again what still applies." in told
+    result = house.hutch("sessions", "cancel", id).stdout
+    assert "The agent did not get: 'Hurry up'. Send again what still applies." in result
     house.until(id, "idle")
 
 
@@ -82,8 +82,8 @@ def test_a_message_is_delivered_or_queued(house: House) -> None:
     house.until(id, "running")
     heard = f"the agent of {name} is running and gets it before its next step.\n"
     for place in (1, 2):
-        told = house.hutch("sessions", "send", id, "Hurry").stdout
-        assert told == f"Queued, at position {place}: {heard}"
+        result = house.hutch("sessions", "send", id, "Hurry").stdout
+        assert result == f"Queued, at position {place}: {heard}"
     assert house.hutch("sessions", "send", id, "--prompt", "Later").stdout == (
         f"Queued as a prompt, after the current work of {name}.\n"
     )
@@ -92,5 +92,5 @@ def test_a_message_is_delivered_or_queued(house: House) -> None:
 def test_a_cancel_without_a_run_says_so(house: House) -> None:
     id = house.new({"text": "Hello."})
     house.until(id, "idle", "parked")
-    told = house.hutch("sessions", "cancel", id).stdout
-    assert told.startswith("Nothing was cancelled: no run was active or queued. ")
+    result = house.hutch("sessions", "cancel", id).stdout
+    assert result.startswith("Nothing was cancelled: no run was active or queued. ")

@@ -19,8 +19,8 @@ def test_finished_lines_are_shown_once() -> None:
 def test_the_first_and_last_lines_are_shown_and_the_others_counted() -> None:
     live, many = LiveOutput(), [f"line {number}" for number in range(FIRST_LINES + 30)]
     assert live.add("stdout", "\n".join(many)) == many[:FIRST_LINES]
-    told = ["… 27 more lines", *many[-3:], "[exit code 1]"]
-    assert live.rest("\n".join([*many, "[exit code 1]"])) == (told, 0)
+    result = ["… 27 more lines", *many[-3:], "[exit code 1]"]
+    assert live.rest("\n".join([*many, "[exit code 1]"])) == (result, 0)
     assert live.rest("\n".join(many)) == (many[:FIRST_LINES], 30)  # nobody saw them come
 
 

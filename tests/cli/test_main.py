@@ -67,10 +67,10 @@ def test_help_lists_every_command_under_its_group(
 
 @pytest.mark.parametrize("width", [40, 41, 59, 60, 72, 80, 100, 300])
 def test_help_fits_the_terminal_without_loss(width: int) -> None:
-    told = top_level_help.help_text(width)
-    assert [line for line in told.splitlines() if len(line) > width] == []
-    assert told.split() == top_level_help.help_text(80).split()
-    assert not re.search(r"\d\n", told)
+    result = top_level_help.help_text(width)
+    assert [line for line in result.splitlines() if len(line) > width] == []
+    assert result.split() == top_level_help.help_text(80).split()
+    assert not re.search(r"\d\n", result)
 
 
 def test_help_uses_the_width_of_the_terminal(
@@ -89,8 +89,8 @@ def test_wrapped_help_is_indented() -> None:
 
 
 def test_help_lists_every_exit_code() -> None:
-    told = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
-    assert told == set(exit_codes.MEANINGS)
+    result = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
+    assert result == set(exit_codes.MEANINGS)
     assert "hutch verify RECORD" in top_level_help.help_text()
     assert "bundle" not in top_level_help.help_text().lower()
 
@@ -188,16 +188,16 @@ def test_wrong_usage_points_to_the_help(
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "output"),
     [
         (["run", "x", "--max-turns", "0"], "'--max-turns': it must be at least 1."),
         (["run", "x", "--max-turns", "x"], "'--max-turns': it must be a whole number."),
         (["run", "x", "--max-cost", "x"], "'--max-cost': it must be a number."),
     ],
 )
-def test_a_wrong_value_is_explained(args: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_value_is_explained(args: list[str], output: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(args) == exit_codes.BAD_REQUEST
-    assert told in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -101,9 +101,9 @@ def test_a_plugin_runs_like_any_command(place: Path) -> None:
 
 
 def test_help_names_them_without_loading_any(place: Path) -> None:
-    told = hutch(place, "--help")
-    assert told.returncode == exit_codes.OK, told.stderr
-    section = told.stdout.split("\nPlugins:\n")[1].split("\n\n")[0]
+    result = hutch(place, "--help")
+    assert result.returncode == exit_codes.OK, result.stderr
+    section = result.stdout.split("\nPlugins:\n")[1].split("\n\n")[0]
     assert "  hello                Added by hutch-hello 1.0.\n" in section
     assert "  broken               Added by hutch-hello 1.0.\n" in section
     assert "Not used: 'run' is a command of Hutch itself" in section
@@ -121,8 +121,8 @@ def test_a_broken_plugin_does_not_affect_others(place: Path) -> None:
     assert "The plugin 'hello' of hutch-hello 1.0 failed: ValueError: seven is odd" in failed.stderr
     assert "bug in Hutch" not in failed.stderr
     for name, why in (("twice", "2 distributions add 'twice'"), ("vague", "is not of the form")):
-        told = hutch(place, name)
-        assert told.returncode == exit_codes.BAD_REQUEST and why in told.stderr
+        result = hutch(place, name)
+        assert result.returncode == exit_codes.BAD_REQUEST and why in result.stderr
 
 
 def test_a_plugin_cannot_replace_a_command_of_hutch(place: Path) -> None:

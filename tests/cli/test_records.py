@@ -103,11 +103,11 @@ def test_a_lost_signing_key_is_not_replaced_silently(tmp_path: Path) -> None:
     before = hutch(tmp_path, "config", "fingerprint").stdout.strip()
     assert "signing_key" not in hutch(tmp_path, "receipt", "last").stderr
     key.unlink()
-    told = hutch(tmp_path, "receipt", "last")
+    result = hutch(tmp_path, "receipt", "last")
     after = hutch(tmp_path, "config", "fingerprint").stdout.strip()
-    assert told.returncode == 0 and before != after
-    assert "store.signing_key_was_missing" in told.stderr
-    assert before in told.stderr and after in told.stderr and str(key) in told.stderr
+    assert result.returncode == 0 and before != after
+    assert "store.signing_key_was_missing" in result.stderr
+    assert before in result.stderr and after in result.stderr and str(key) in result.stderr
     assert "signing_key" not in hutch(tmp_path, "receipt", "last").stderr
 
 

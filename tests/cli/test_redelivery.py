@@ -35,9 +35,9 @@ def test_failing_tests_are_reported_and_proposed_on_request(house: House) -> Non
     assert ran.returncode == exit_codes.NO, ran.stderr
     assert f"deliver anyway: hutch changes propose {run}\n" in ran.stdout
     assert (shown["delivered"]["outcome"], shown["delivered"]["run_id"]) == ("failed", run)
-    told = house.hutch("sessions", "show", "last").stdout
-    assert f"not delivered  {shown['delivered']['reason']}\n" in told
-    assert f"deliver anyway hutch changes propose {run}\n" in told
+    result = house.hutch("sessions", "show", "last").stdout
+    assert f"not delivered  {shown['delivered']['reason']}\n" in result
+    assert f"deliver anyway hutch changes propose {run}\n" in result
     refused = house.hutch("changes", "deliver", run)
     assert refused.returncode == exit_codes.BAD_REQUEST
     assert f"hutch changes propose {run}" in refused.stderr and branches(repo) == ["main"]
@@ -57,9 +57,9 @@ def test_redelivery_does_not_wait_for_a_paused_session(house: House) -> None:
     house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
     run = house.json("sessions", "show", "last")["runs"][0]["id"]
     assert house.hutch("sessions", "pause", "last").returncode == exit_codes.OK
-    told = house.hutch("changes", "propose", run)
-    assert (told.returncode, branches(repo)) == (exit_codes.OK, ["main"])
-    assert "is paused. Delivery happens when it is resumed." in told.stdout
+    result = house.hutch("changes", "propose", run)
+    assert (result.returncode, branches(repo)) == (exit_codes.OK, ["main"])
+    assert "is paused. Delivery happens when it is resumed." in result.stdout
 
 
 def test_a_run_that_changed_nothing_says_so(house: House) -> None:
@@ -90,9 +90,9 @@ def test_uncommitted_changes_are_reported(house: House) -> None:
     words = ("run", "Mend add", "--repo", str(repo), "--model")
     ran = house.hutch(*words, house.model(*FIXES))
     assert ran.returncode == exit_codes.OK, ran.stderr
-    told = "2 files are changed but not committed, and so not in this run: adding.py, new.txt."
+    result = "2 files are changed but not committed, and so not in this run: adding.py, new.txt."
     shown = ran.stdout.splitlines()
-    warned = shown.index(f"warning: {told} --uncommitted includes them.")
+    warned = shown.index(f"warning: {result} --uncommitted includes them.")
     first_reply = shown.index("I see what is wrong.")
     assert warned < first_reply and ran.stdout.count("warning: ") == 1
     brought = house.hutch(*words, house.model(*FIXES), "--uncommitted")

@@ -42,15 +42,15 @@ def desk() -> Iterator[Desk]:
 
 
 def check_counted(output: str) -> None:
-    told = [each["event"] for each in lines(output) if each["type"] == "event"]
-    (started,) = [each for each in told if each["type"] == "run.started"]
+    result = [each["event"] for each in lines(output) if each["type"] == "event"]
+    (started,) = [each for each in result if each["type"] == "run.started"]
     assert started["persona"] == "reviewer"
-    assert [each["command"] for each in told if each["type"] == "tests.run"][:2] == [f"echo {MARK}"] * 2
-    results = [each["text"] for each in told if each["type"] == "tool.returned"]
+    assert [each["command"] for each in result if each["type"] == "tests.run"][:2] == [f"echo {MARK}"] * 2
+    results = [each["text"] for each in result if each["type"] == "tool.returned"]
     # Where there is a cgroup, the limit of each process is a little higher.
     assert results[1].strip() in ("limit 77", "limit 141")
     warnings = [
-        each["message"] for each in told if each["type"] == "step.reached" and "config.toml" in str(each)
+        each["message"] for each in result if each["type"] == "step.reached" and "config.toml" in str(each)
     ]
     assert [("model" in each, "jail.memory_bytes" in each) for each in warnings] == [
         (True, False),
@@ -74,8 +74,8 @@ def test_uncommitted_settings_count_when_uncommitted_changes_are_included(desk: 
     (desk.work / ".hutch/config.toml").write_text('[tests]\ncommand = "echo changed"\n')
     for mode in ("copy", "overlay"):
         ran = desk.run("--json", "--no-pr", "--uncommitted", replies=LOOKS, HUTCH_WORKSPACE__MODE=mode)
-        told = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
-        assert [each["command"] for each in told if each["type"] == "tests.run"][:1] == ["echo changed"]
+        result = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
+        assert [each["command"] for each in result if each["type"] == "tests.run"][:1] == ["echo changed"]
 
 
 def test_a_server_uses_the_settings_of_the_repository(desk: Desk) -> None:
@@ -107,8 +107,8 @@ def test_a_review_uses_the_settings_of_the_repository(desk: Desk) -> None:
     looks = ({"calls": [call("run_tests")]}, {"calls": [call("finish", title="Good.", summary="")]})
     ran = desk.hutch("review", "--json", "--model", desk.cassette(*looks))
     assert ran.returncode == 0, ran.stderr
-    told = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
-    assert [each["command"] for each in told if each["type"] == "tests.run"] == [f"echo {MARK}"]
+    result = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
+    assert [each["command"] for each in result if each["type"] == "tests.run"] == [f"echo {MARK}"]
 
 
 def test_an_evaluation_uses_the_settings_of_the_repository_and_says_what_it_ignores(desk: Desk) -> None:

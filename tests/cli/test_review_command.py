@@ -55,8 +55,8 @@ def test_blockers_set_the_exit_code_and_comments_are_stored(desk: Desk) -> None:
     fine = desk.hutch("review", "last", "--model", desk.cassette(*FINE))
     assert fine.returncode == 0, fine.stderr
     assert "commented: Good." in fine.stdout and "adding.py:1  could" in fine.stdout
-    told = [json.loads(line) for line in desk.hutch("changes", "comments", "--json").stdout.splitlines()]
-    assert [each["type"] for each in told] == ["review", "comment"]
+    result = [json.loads(line) for line in desk.hutch("changes", "comments", "--json").stdout.splitlines()]
+    assert [each["type"] for each in result] == ["review", "comment"]
 
 
 def test_invalid_targets_of_a_review_are_refused(desk: Desk) -> None:

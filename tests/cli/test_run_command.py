@@ -127,12 +127,12 @@ def test_last_is_the_newest_of_the_current_repository(desk: Desk) -> None:
 def test_a_run_prints_json_lines(desk: Desk) -> None:
     ran = desk.run("--json")
     assert (ran.returncode, ran.stderr) == (0, "")
-    told = lines(ran.stdout)
-    types = [each["type"] for each in told if each["type"] not in ("progress", "event")]
+    result = lines(ran.stdout)
+    types = [each["type"] for each in result if each["type"] not in ("progress", "event")]
     assert types == ["begin", "diff", "end"]
-    assert [each["event"]["type"] for each in told if each["type"] == "event"].count("tool.called") == 2
-    end = told[-1]
-    begin = next(each for each in told if each["type"] == "begin")
+    assert [each["event"]["type"] for each in result if each["type"] == "event"].count("tool.called") == 2
+    end = result[-1]
+    begin = next(each for each in result if each["type"] == "begin")
     assert begin["session"].startswith("ses_")
     assert (end["session"], end["run"]) == (begin["session"], begin["run"])
     assert (end["outcome"], end["changed"], end["tests"]["passed"]) == ("done", True, 1)
@@ -190,8 +190,8 @@ def test_a_missing_repository_is_not_delivered_to(desk: Desk) -> None:
     desk.run(replies=({"text": "It is fine."},))
     nothing = desk.hutch("changes", "deliver")
     assert (nothing.returncode, nothing.stderr) == (0, f"{NOTHING}\n")
-    told = json.loads(desk.hutch("changes", "propose", "--json").stdout)
-    assert told["delivered"]["outcome"] == "nothing"
+    result = json.loads(desk.hutch("changes", "propose", "--json").stdout)
+    assert result["delivered"]["outcome"] == "nothing"
     desk.run("--no-pr", replies=({"text": "It is fine."},))
     ended = desk.hutch("changes", "deliver")
     assert ended.returncode == 2 and "has ended" in ended.stderr
@@ -297,8 +297,8 @@ def test_a_secret_split_over_parts_is_redacted(desk: Desk) -> None:
     assert ran.returncode == 0, ran.stderr
     assert secret not in git(desk.work, "log", "--all", "--format=%D%n%B")
     session = next(each["session"] for each in lines(ran.stdout) if each["type"] == "begin")
-    told = desk.hutch("log", session, "--json").stdout + desk.hutch("changes", "list", "--json").stdout
-    assert "session.opened" in told and secret not in ran.stdout + told
+    result = desk.hutch("log", session, "--json").stdout + desk.hutch("changes", "list", "--json").stdout
+    assert "session.opened" in result and secret not in ran.stdout + result
 
 
 def test_failing_tests_exit_with_3_and_are_not_delivered(desk: Desk) -> None:
@@ -486,12 +486,12 @@ def test_the_reason_why_tests_did_not_run_is_in_the_summary_once(desk: Desk) -> 
 
 def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
     fails = {"fault": {"status": 529}}
-    told = r"cassette\.json is overloaded \(529\); retrying in 1 s \(attempt 2 of 6\)\."
+    result = r"cassette\.json is overloaded \(529\); retrying in 1 s \(attempt 2 of 6\)\."
     ran = desk.run(replies=(fails, *FIXES))
-    assert ran.returncode == 0 and re.search(told, ran.stdout), ran.stdout
+    assert ran.returncode == 0 and re.search(result, ran.stdout), ran.stdout
     ran = desk.run("--json", replies=(fails, *FIXES))
     (shown,) = [each for each in lines(ran.stdout) if "retrying" in str(each.get("text"))]
-    assert shown["type"] == "progress" and re.search(told, shown["text"])
+    assert shown["type"] == "progress" and re.search(result, shown["text"])
     (replied, _) = [
         each for each in lines(ran.stdout) if each.get("event", {}).get("type") == "model.replied"
     ]
@@ -500,9 +500,9 @@ def test_a_retry_of_the_model_is_shown_with_its_reason(desk: Desk) -> None:
 
 def test_errors_before_a_run_are_json(desk: Desk) -> None:
     for words in (("run", "Mend add", "--repo", "nowhere"), ("resume", "run_nowhere")):
-        told = desk.hutch(*words, "--json")
-        assert (told.returncode, told.stdout) == (2, "")
-        assert json.loads(told.stderr)["error"]["code"] == "not_found"
+        result = desk.hutch(*words, "--json")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert json.loads(result.stderr)["error"]["code"] == "not_found"
 
 
 def test_a_prompt_from_standard_input(desk: Desk) -> None:
@@ -639,8 +639,8 @@ def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
     ran = desk.run("--json", "--max-turns", "1", replies=breaks_out)
     assert ran.returncode == 5
     went_on = desk.hutch("resume", "--json", "--max-turns", "9")
-    told = [each["event"] for each in lines(went_on.stdout) if each["type"] == "event"]
-    results = [each["text"] for each in told if each["type"] == "tool.returned"]
+    result = [each["event"] for each in lines(went_on.stdout) if each["type"] == "event"]
+    results = [each["text"] for each in result if each["type"] == "tool.returned"]
     assert len(results) == 2 and all("A rule denies this: deny bash touch" in text for text in results)
     assert (
         lines(went_on.stdout)[-1]["resume_hint"] == "The repository's own persona 'engineer' allows no more."
@@ -650,12 +650,12 @@ def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
 def test_an_interruption_as_json(desk: Desk) -> None:
     code, out, err = interrupted(desk, signal.SIGINT, "--json")
     assert (code, err) == (130, "")
-    told = lines(out)
-    assert (told[-1]["type"], told[-1]["run"]) == ("interrupted", told_run(told))
+    result = lines(out)
+    assert (result[-1]["type"], result[-1]["run"]) == ("interrupted", reported_run(result))
 
 
-def told_run(told: list[dict[str, object]]) -> object:
-    return next(each["run"] for each in told if each["type"] == "begin")
+def reported_run(output: list[dict[str, object]]) -> object:
+    return next(each["run"] for each in output if each["type"] == "begin")
 
 
 def test_a_failed_delivery_is_repeated(desk: Desk) -> None:

@@ -285,5 +285,5 @@ def test_a_real_terminal_is_restored(house: House) -> None:
 
 
 def test_without_a_terminal_the_help_is_printed(house: House, tmp_path: Path) -> None:
-    told = house.hutch()
-    assert (told.returncode, told.stdout[:13]) == (exit_codes.OK, "Usage: hutch ")
+    result = house.hutch()
+    assert (result.returncode, result.stdout[:13]) == (exit_codes.OK, "Usage: hutch ")

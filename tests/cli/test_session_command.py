@@ -52,8 +52,8 @@ def test_an_interrupt_reaches_the_command(house: House, session: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, told) == (exit_codes.INTERRUPTED, "caught\n")
+        result, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, result) == (exit_codes.INTERRUPTED, "caught\n")
 
 
 def test_a_command_with_a_terminal_is_refused(house: House, session: str) -> None:

@@ -43,8 +43,8 @@ def test_the_workspace_of_a_run_is_removed_in_time_and_one_made_by_hand_is_not(d
     assert desk.run().returncode == 0
     (ran,) = [path.name for path in place.iterdir()]
     assert desk.hutch("workspace", "prepare", str(desk.work), "--id", "mine").returncode == 0
-    told = desk.hutch("sessions", "prune")
-    assert (told.returncode, told.stdout, told.stderr) == (0, "", "0 workspaces removed.\n")
+    result = desk.hutch("sessions", "prune")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "0 workspaces removed.\n")
     assert asyncio.run(days_later(desk, 29)) == []
     assert asyncio.run(days_later(desk, 31)) == [ran]
     assert [path.name for path in place.iterdir()] == ["mine"]
@@ -79,11 +79,11 @@ def test_all_unused_workspaces_are_removed_at_once(desk: Desk) -> None:
     assert desk.run("--no-pr").returncode == 0
     assert desk.hutch("workspace", "prepare", str(desk.work), "--id", "mine").returncode == 0
     assert len(workspaces(desk)) == 2
-    told = desk.hutch("workspace", "rm", "--all", "--older-than", "1h")
-    assert (told.returncode, told.stdout) == (0, "0 workspaces removed, 0 bytes freed.\n"), told.stderr
-    told = desk.hutch("workspace", "rm", "--all")
-    assert told.returncode == 0 and told.stdout.startswith("2 workspaces removed, "), told.stderr
-    assert (workspaces(desk), told.stderr) == ([], "")
+    result = desk.hutch("workspace", "rm", "--all", "--older-than", "1h")
+    assert (result.returncode, result.stdout) == (0, "0 workspaces removed, 0 bytes freed.\n"), result.stderr
+    result = desk.hutch("workspace", "rm", "--all")
+    assert result.returncode == 0 and result.stdout.startswith("2 workspaces removed, "), result.stderr
+    assert (workspaces(desk), result.stderr) == ([], "")
     assert "removed by `hutch workspace rm`" in desk.hutch("log", "last", "--json").stdout
     for words in (
         [],
@@ -101,10 +101,13 @@ def test_a_session_whose_workspace_is_removed_by_name_ends(desk: Desk) -> None:
     (id,) = workspaces(desk)
     (listed,) = desk.hutch("workspace", "ls").stdout.splitlines()
     assert listed.startswith(f"{id} copy") and " KiB " in listed
-    told = desk.hutch("sessions", "prune", **SMALL)
-    assert told.stderr.startswith("0 workspaces removed.\n1 workspace of idle sessions takes "), told.stderr
+    result = desk.hutch("sessions", "prune", **SMALL)
+    assert result.stderr.startswith("0 workspaces removed.\n1 workspace of idle sessions takes "), (
+        result.stderr
+    )
     assert (
-        "more than sessions.file_retention_bytes (1 bytes). Work that was not delivered stays." in told.stderr
+        "more than sessions.file_retention_bytes (1 bytes). Work that was not delivered stays."
+        in result.stderr
     )
     assert desk.hutch("workspace", "rm", id).returncode == 0
     assert workspaces(desk) == []

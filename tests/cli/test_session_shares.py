@@ -47,7 +47,7 @@ def test_invalid_shares_are_refused(house: House) -> None:
         (("..",), "is not a user name"),
         (("a/../b",), "is not a user name"),
     ):
-        told = house.hutch("sessions", "share", id, *words)
-        assert (told.returncode, why in told.stderr) == (exit_codes.BAD_REQUEST, True), told.stderr
+        result = house.hutch("sessions", "share", id, *words)
+        assert (result.returncode, why in result.stderr) == (exit_codes.BAD_REQUEST, True), result.stderr
     refused = house.hutch("sessions", "share", id, "nobody-here", "--json")
     assert json.loads(refused.stderr)["error"]["code"] == "not_found"

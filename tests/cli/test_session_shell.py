@@ -94,8 +94,8 @@ def test_after_a_server_restart_the_terminal_no_longer_exists() -> None:
 
 
 def test_without_a_terminal_a_shell_is_refused(house: House, session: str) -> None:
-    told = house.hutch("shell", session)
-    assert told.returncode == exit_codes.BAD_REQUEST and "needs a terminal" in told.stderr
+    result = house.hutch("shell", session)
+    assert result.returncode == exit_codes.BAD_REQUEST and "needs a terminal" in result.stderr
 
 
 def test_a_program_name_is_not_a_session(house: House, session: str) -> None:

@@ -54,8 +54,8 @@ def test_a_session_is_named_by_a_part_of_its_id_or_last(house: House) -> None:
 
 def test_sessions_are_listed_as_text_and_json(house: House) -> None:
     house.new({"text": "Hello."}, purpose="needle \x1b[31m in hay")
-    told = house.hutch("sessions", "list", "--search", "needle")
-    head, line = told.stdout.splitlines()
+    result = house.hutch("sessions", "list", "--search", "needle")
+    head, line = result.stdout.splitlines()
     assert head.split() == ["ID", "STATE", "AGE", "OWNER", "PURPOSE"]
     assert line.endswith("needle \\x1b[31m in hay")
     listed = house.hutch("sessions", "list", "--search", "needle", "--json").stdout.splitlines()
@@ -110,8 +110,8 @@ def test_attach_prints_json_until_the_session_ends(house: House) -> None:
 
 def test_without_a_server_commands_say_how_to_start_one() -> None:
     with new_house() as house:
-        told = house.hutch("sessions", "list")
-        assert (told.returncode, told.stderr) == (
+        result = house.hutch("sessions", "list")
+        assert (result.returncode, result.stderr) == (
             exit_codes.UNAVAILABLE,
             "hutch: No server is running here. Start one with `hutch up`, "
             "or use another with `hutch login URL`.\n",
@@ -135,8 +135,8 @@ def test_sessions_and_states_are_completed_locally_and_remotely(house: House) ->
     url = house.json("status")["url"]
 
     def offered(at: House, *words: str, **env: str) -> dict[str, str]:
-        told = at.hutch("__complete", *words, **env).stdout.splitlines()
-        return dict(line.split("\t") for line in told)
+        result = at.hutch("__complete", *words, **env).stdout.splitlines()
+        return dict(line.split("\t") for line in result)
 
     with new_house() as other:
         afar = {"HUTCH_SERVER": url, "HUTCH_TOKEN": house.token}
@@ -154,10 +154,10 @@ def test_sessions_and_states_are_completed_locally_and_remotely(house: House) ->
 
 
 @pytest.mark.parametrize(
-    ("ago_s", "told"), [(0, "0s"), (59, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d"), (-5, "0s")]
+    ("ago_s", "output"), [(0, "0s"), (59, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d"), (-5, "0s")]
 )
-def test_ages(ago_s: int, told: str) -> None:
-    assert age(int((1_000_000 - ago_s) * 1000), 1_000_000) == told
+def test_ages(ago_s: int, output: str) -> None:
+    assert age(int((1_000_000 - ago_s) * 1000), 1_000_000) == output
 
 
 def test_a_list_fits_the_terminal() -> None:

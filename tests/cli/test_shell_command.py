@@ -329,8 +329,8 @@ def test_a_timeout_is_not_held_up_by_a_reader(place: Path) -> None:
 def test_the_memory_limit_is_reported(place: Path) -> None:
     hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.1)"
     ran = run(place, "--profile", "test", "--", "/usr/bin/python3", "-c", hog)
-    told = b"hutch: The limit memory_bytes (512 MiB) was hit. It comes from --profile test. Use less, or "
-    assert told in ran.stderr
+    result = b"hutch: The limit memory_bytes (512 MiB) was hit. It comes from --profile test. Use less, or "
+    assert result in ran.stderr
     assert ran.returncode == 5
 
 
@@ -430,10 +430,10 @@ def test_there_is_no_network_by_default(place: Path) -> None:
 @pytest.mark.parametrize(("url", "port"), [("http://b.example/", 80), ("https://b.example/", 443)])
 def test_without_network_a_connection_fails_with_a_hint(place: Path, url: str, port: int) -> None:
     ran = run(place, "--", "/usr/bin/python3", "-c", GET, url)
-    inner, _, told = ran.stderr.partition(b"hutch: ")
+    inner, _, result = ran.stderr.partition(b"hutch: ")
     assert ran.returncode == 1
     assert b"--net b.example" in inner
-    assert told.startswith(b"blocked connection to b.example:%d:" % port) and b"--net b.example" in told
+    assert result.startswith(b"blocked connection to b.example:%d:" % port) and b"--net b.example" in result
 
 
 def test_a_server_inside_is_reached_past_the_proxy(place: Path) -> None:
@@ -732,7 +732,7 @@ def test_hard_links_to_outside_files_are_reported_once(tmp_path: Path) -> None:
     work.mkdir(mode=0o755)
     (tmp_path / "elsewhere").write_text("x")
     (work / "here").hardlink_to(tmp_path / "elsewhere")
-    told = []
+    result = []
     for _ in range(2):
         done = subprocess.run(
             [Path(sys.executable).with_name("hutch"), "shell", "-w", work, "--", "true"],
@@ -742,5 +742,5 @@ def test_hard_links_to_outside_files_are_reported_once(tmp_path: Path) -> None:
             env={**os.environ, "HUTCH_HOME": str(tmp_path / "home")},
         )
         assert done.returncode == 0
-        told.append("1 files here are hard links to files elsewhere" in done.stderr)
-    assert told == [True, False]
+        result.append("1 files here are hard links to files elsewhere" in done.stderr)
+    assert result == [True, False]

@@ -47,10 +47,10 @@ def test_a_run_in_a_subdirectory_works_on_the_repository_and_starts_there(desk: 
         desk, "lib/deep", "run", "Look", "--json", "--no-pr", "--model", desk.cassette(*LOOKS)
     )
     assert code == 0, output
-    told = [each["event"] for each in lines(output) if each["type"] == "event"]
-    (prepared,) = [each for each in told if each["type"] == "session.prepared"]
+    result = [each["event"] for each in lines(output) if each["type"] == "event"]
+    (prepared,) = [each for each in result if each["type"] == "session.prepared"]
     assert (prepared["source"], prepared["commit"]) == (str(desk.work), git(desk.work, "rev-parse", "HEAD"))
-    assert next(each["text"] for each in told if each["type"] == "tool.returned") == "/workspace/lib/deep"
+    assert next(each["text"] for each in result if each["type"] == "tool.returned") == "/workspace/lib/deep"
 
 
 def test_the_work_of_a_subdirectory_becomes_a_branch_of_the_repository(desk: Desk) -> None:
@@ -105,8 +105,8 @@ def test_empty_submodules_are_reported(desk: Desk) -> None:
     add_submodule(desk)
     ran = desk.run("--no-pr", replies=LOOKS)
     assert ran.returncode == 0, ran.stderr
-    told = "warning: Submodules are empty, because Hutch does not fetch them: vendor/library."
-    assert ran.stdout.count(told) == 1
+    result = "warning: Submodules are empty, because Hutch does not fetch them: vendor/library."
+    assert ran.stdout.count(result) == 1
 
 
 @pytest.mark.parametrize("below", ["", "/inside"])

@@ -36,13 +36,13 @@ def hutch(home: Path, *words: str, code: int = 0, stdin: str = "") -> "subproces
 
 
 def test_a_token_is_created_without_a_server(home: Path) -> None:
-    told = json.loads(hutch(home, "tokens", "create", "--json").stdout)
-    assert told["token"].startswith("hutch_")
-    assert told["user"] == pwd.getpwuid(os.getuid()).pw_name
-    assert told["scopes"] == ["admin", "read", "write"]
-    assert abs(told["expires_ms"] - (time.time() + 90 * 86400) * 1000) < 600_000
+    result = json.loads(hutch(home, "tokens", "create", "--json").stdout)
+    assert result["token"].startswith("hutch_")
+    assert result["user"] == pwd.getpwuid(os.getuid()).pw_name
+    assert result["scopes"] == ["admin", "read", "write"]
+    assert abs(result["expires_ms"] - (time.time() + 90 * 86400) * 1000) < 600_000
     (user,) = [json.loads(line) for line in hutch(home, "users", "list", "--json").stdout.splitlines()]
-    assert (user["role"], user["id"]) == ("owner", told["user_id"])
+    assert (user["role"], user["id"]) == ("owner", result["user_id"])
 
 
 def test_a_token_is_shown_once(home: Path) -> None:
@@ -54,8 +54,12 @@ def test_a_token_is_shown_once(home: Path) -> None:
     assert token not in listed.stdout + hutch(home, "users", "audit").stdout
     raw = b"".join(file.read_bytes() for file in (home / "data").rglob("*") if file.is_file())
     assert token.encode() not in raw
-    told = json.loads(hutch(home, "tokens", "list", "--json").stdout)
-    assert (told["name"], told["expires_ms"], told["scopes"]) == ("ci", None, ["admin", "read", "write"])
+    result = json.loads(hutch(home, "tokens", "list", "--json").stdout)
+    assert (result["name"], result["expires_ms"], result["scopes"]) == (
+        "ci",
+        None,
+        ["admin", "read", "write"],
+    )
 
 
 def test_a_token_is_revoked_by_id_or_prefix(home: Path) -> None:
@@ -90,21 +94,21 @@ def test_what_makes_no_sense(home: Path, words: tuple[str, str]) -> None:
 def test_a_token_gets_no_more_than_the_role_allows(home: Path) -> None:
     hutch(home, "users", "add", "bob", "observer")
     hutch(home, "tokens", "create", "--user", "bob", "--scope", "write", code=4)
-    told = json.loads(hutch(home, "tokens", "create", "--user", "bob", "--json").stdout)
-    assert (told["user"], told["scopes"]) == ("bob", ["read"])
+    result = json.loads(hutch(home, "tokens", "create", "--user", "bob", "--json").stdout)
+    assert (result["user"], result["scopes"]) == ("bob", ["read"])
 
 
 @pytest.mark.anyio
 async def test_a_running_server_follows_new_and_revoked_tokens(home: Path) -> None:
     data = home / "data"
     async with answering(data, login.routes) as served, served.client() as http:
-        told = json.loads(await _apart(home, "tokens", "create", "--json"))
+        result = json.loads(await _apart(home, "tokens", "create", "--json"))
 
         async def asked() -> httpx.Response:
-            return await http.get("/api/v1/me", headers=bearer(told["token"]))
+            return await http.get("/api/v1/me", headers=bearer(result["token"]))
 
-        assert (await asked()).json()["user"]["name"] == told["user"]
-        await _apart(home, "tokens", "revoke", told["id"])
+        assert (await asked()).json()["user"]["name"] == result["user"]
+        await _apart(home, "tokens", "revoke", result["id"])
         until = time.monotonic() + DEADLINE_S
         while (await asked()).status_code == 200:
             assert time.monotonic() < until

@@ -26,98 +26,100 @@ class Told:
 
 
 def test_a_streamed_reply_is_not_repeated() -> None:
-    told = Told()
-    told.event("run.started", **RUN)
-    assert told.delta("It ") == [ReplyPart("It ")]
-    assert told.event("model.replied", text="It works.") == [ReplyPart("works.", end=True)]
+    result = Told()
+    result.event("run.started", **RUN)
+    assert result.delta("It ") == [ReplyPart("It ")]
+    assert result.event("model.replied", text="It works.") == [ReplyPart("works.", end=True)]
 
 
 def test_a_broken_connection_repeats_and_loses_nothing() -> None:
-    told = Told()
-    told.event("run.started", **RUN)
-    told.delta("One ")
-    told.transcript.cut()
-    assert told.delta("three ") == []
-    assert told.event("model.replied", text="One two three four") == [ReplyPart("two three four", end=True)]
-    assert told.delta("Next", turn=2) == [ReplyPart("Next")]
+    result = Told()
+    result.event("run.started", **RUN)
+    result.delta("One ")
+    result.transcript.cut()
+    assert result.delta("three ") == []
+    assert result.event("model.replied", text="One two three four") == [ReplyPart("two three four", end=True)]
+    assert result.delta("Next", turn=2) == [ReplyPart("Next")]
 
 
 def test_a_reply_that_began_earlier_is_shown_when_complete() -> None:
-    told = Told()
-    told.transcript.live_after = 1
-    told.event("run.started", **RUN)
-    assert told.delta("end of it") == []
-    assert told.event("model.replied", text="The end of it") == [ReplyPart("The end of it", end=True)]
+    result = Told()
+    result.transcript.live_after = 1
+    result.event("run.started", **RUN)
+    assert result.delta("end of it") == []
+    assert result.event("model.replied", text="The end of it") == [ReplyPart("The end of it", end=True)]
 
 
 def test_missing_parts_are_shown_with_the_whole_reply() -> None:
-    told = Told()
-    told.event("run.started", **RUN)
-    told.delta("One ")
-    told.delta("three")
-    assert told.event("model.replied", text="One two three")[-1] == ReplyPart("One two three", end=True)
+    result = Told()
+    result.event("run.started", **RUN)
+    result.delta("One ")
+    result.delta("three")
+    assert result.event("model.replied", text="One two three")[-1] == ReplyPart("One two three", end=True)
 
 
 def test_a_retried_reply_starts_again() -> None:
-    told = Told()
-    told.event("run.started", **RUN)
-    told.delta("Wro")
+    result = Told()
+    result.event("run.started", **RUN)
+    result.delta("Wro")
     why = "x:y is overloaded (529); retrying in 8 s (attempt 3 of 6)."
-    assert told.delta(why, kind="again") == [Line(f"the reply was interrupted: {why}", "dim")]
-    assert told.delta(why, kind="again") == [Line(why, "dim")]
-    assert told.transcript.doing == "retrying"
-    told.delta("Right")
-    assert told.event("model.replied", text="Right.") == [ReplyPart(".", end=True)]
+    assert result.delta(why, kind="again") == [Line(f"the reply was interrupted: {why}", "dim")]
+    assert result.delta(why, kind="again") == [Line(why, "dim")]
+    assert result.transcript.doing == "retrying"
+    result.delta("Right")
+    assert result.event("model.replied", text="Right.") == [ReplyPart(".", end=True)]
 
 
 def test_open_questions_are_tracked() -> None:
-    told = Told()
-    told.event(
+    result = Told()
+    result.event(
         "approval.requested", call_id="c1", tool="bash", summary="git push", rule="ask", covers=["bash git"]
     )
-    told.event("question.asked", call_id="c2", text="Why?")
-    assert told.transcript.state == "waiting"
-    assert list(told.transcript.waiting.values()) == [
+    result.event("question.asked", call_id="c2", text="Why?")
+    assert result.transcript.state == "waiting"
+    assert list(result.transcript.waiting.values()) == [
         OpenQuestion("approval", "c1", "bash: git push", ("bash git",)),
         OpenQuestion("question", "c2", "Why?"),
     ]
-    told.event("approval.answered", call_id="c1", allowed=True)
-    assert list(told.transcript.waiting) == ["c2"]
-    told.event("run.ended", outcome="cancelled")
-    assert told.transcript.waiting == {}
+    result.event("approval.answered", call_id="c1", allowed=True)
+    assert list(result.transcript.waiting) == ["c2"]
+    result.event("run.ended", outcome="cancelled")
+    assert result.transcript.waiting == {}
 
 
 def test_users_are_shown_by_name() -> None:
-    told = Told()
-    assert told.event("message.sent", author="user", text="Hi", by="usr_1") == [Line("Hi", "you", "you: ")]
-    assert told.event("message.sent", author="user", text="Hi", by="usr_2") == [Line("Hi", "you", "bob: ")]
-    assert told.event("message.sent", author="user", text="Hi", by="usr_3") == [Line("Hi", "you", "usr_3: ")]
+    result = Told()
+    assert result.event("message.sent", author="user", text="Hi", by="usr_1") == [Line("Hi", "you", "you: ")]
+    assert result.event("message.sent", author="user", text="Hi", by="usr_2") == [Line("Hi", "you", "bob: ")]
+    assert result.event("message.sent", author="user", text="Hi", by="usr_3") == [
+        Line("Hi", "you", "usr_3: ")
+    ]
 
 
 def test_changes_of_files_name_their_author() -> None:
-    told = Told()
+    result = Told()
     changed = {"path": "a.py", "kind": "modified"}
-    assert told.event("file.changed", **changed, by="usr_2") == [Line("bob modified a.py", "dim")]
-    possible = told.event("file.changed", **changed, possible_authors=["usr_2", "agent"])
+    assert result.event("file.changed", **changed, by="usr_2") == [Line("bob modified a.py", "dim")]
+    possible = result.event("file.changed", **changed, possible_authors=["usr_2", "agent"])
     assert possible == [Line("bob or agent modified a.py", "dim")]
-    assert told.event("file.changed", **changed) == [Line("someone modified a.py", "dim")]
-    assert told.event("file.changed", **changed, by="agent") == []
-    many = told.event("files.changed", created=2, directories={"build": 2}, by="usr_2")
+    assert result.event("file.changed", **changed) == [Line("someone modified a.py", "dim")]
+    assert result.event("file.changed", **changed, by="agent") == []
+    many = result.event("files.changed", created=2, directories={"build": 2}, by="usr_2")
     assert many == [Line("bob: 2 created files (build: 2)", "dim")]
 
 
 def test_commands_of_terminals_are_shown_when_they_have_ended() -> None:
-    told = Told()
+    result = Told()
     ran = {"terminal": "2", "command": "make\x1b[31m", "by": "usr_2"}
-    assert told.event("command.ended", **ran, exit_code=2) == [
+    assert result.event("command.ended", **ran, exit_code=2) == [
         Line("bob ran in terminal 2: make\\x1b[31m  (exit code 2)", "dim")
     ]
-    assert told.event("command.ended", shell="main", command="make", exit_code=0) == []
+    assert result.event("command.ended", shell="main", command="make", exit_code=0) == []
 
 
 def test_a_long_result_is_cut_and_says_so() -> None:
-    told = Told()
-    lines = told.event("tool.returned", ok=False, text="\n".join("x" * 300 for _ in range(20)))
+    result = Told()
+    lines = result.event("tool.returned", ok=False, text="\n".join("x" * 300 for _ in range(20)))
     assert len(lines) == 13
     assert lines[0] == Line(f"  ! {'x' * 160}…", "dim")
     assert lines[-1] == Line("  … 8 more lines", "dim")
@@ -149,31 +151,33 @@ def test_arguments_in_a_line(given: str, line: str) -> None:
 
 
 def test_an_approval_cannot_control_the_terminal() -> None:
-    told = Told()
+    result = Told()
     evil = "\x1b[2J\nforged"
-    shown = told.event("approval.requested", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil])
-    asked = told.transcript.waiting["c1"]
+    shown = result.event(
+        "approval.requested", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil]
+    )
+    asked = result.transcript.waiting["c1"]
     lines = [line.text for line in shown if isinstance(line, Line)]
     assert all(text.isprintable() for text in (*lines, asked.text, *asked.covers))
 
 
 def test_a_delivery_is_shown_with_the_command_that_repeats_it() -> None:
-    told = Told()
-    told.event("run.started", **RUN, deliver=True)
-    assert told.event("delivery.ended", **RUN, outcome="nothing") == [Line(NOTHING)]
+    result = Told()
+    result.event("run.started", **RUN, deliver=True)
+    assert result.event("delivery.ended", **RUN, outcome="nothing") == [Line(NOTHING)]
     failed = {**RUN, "outcome": "failed", "reason": "No way."}
-    assert told.event("delivery.ended", **failed) == [
+    assert result.event("delivery.ended", **failed) == [
         Line("No way.", "bad", "not delivered: "),
         Line("hutch changes deliver run_1", lead="try again: "),
     ]
-    assert told.event("delivery.ended", **failed, failing=True)[1:] == [
+    assert result.event("delivery.ended", **failed, failing=True)[1:] == [
         Line("hutch changes propose run_1", lead="deliver anyway: ")
     ]
-    assert told.event("delivery.requested", **RUN, by="usr_2", failing=True) == [
+    assert result.event("delivery.requested", **RUN, by="usr_2", failing=True) == [
         Line("bob requested delivery although its tests fail", "dim")
     ]
-    told.event("run.started", **RUN, deliver=False)  # a review: there is nothing to deliver once more
-    assert told.event("delivery.ended", **failed) == [Line("No way.", "bad", "not delivered: ")]
+    result.event("run.started", **RUN, deliver=False)  # a review: there is nothing to deliver once more
+    assert result.event("delivery.ended", **failed) == [Line("No way.", "bad", "not delivered: ")]
 
 
 def test_the_reason_replaces_the_counts_of_tests_that_did_not_run() -> None:

@@ -32,26 +32,26 @@ def new_home(tmp_path: Path) -> Home:
 
 def test_only_the_first_start_creates_an_owner_and_prints_a_link(new_home: Home) -> None:
     with new_home.up() as first:
-        assert first.told["owner"]
-        assert first.told["link"].startswith(f"{first.url}/link#")
+        assert first.printed["owner"]
+        assert first.printed["link"].startswith(f"{first.url}/link#")
     with new_home.up() as second:
-        assert (second.told["owner"], second.told["link"]) == ("", "")
+        assert (second.printed["owner"], second.printed["link"]) == ("", "")
 
 
 def test_the_address_and_the_login_link_are_printed(home: Home) -> None:
-    told = home.hutch("up", "--port", "0", "--detach")
+    result = home.hutch("up", "--port", "0", "--detach")
     try:
-        assert told.returncode == 0, told.stderr
-        assert "Hutch is running at http://127.0.0.1:" in told.stdout
-        assert "/link#hutchlink_" in told.stdout
+        assert result.returncode == 0, result.stderr
+        assert "Hutch is running at http://127.0.0.1:" in result.stdout
+        assert "/link#hutchlink_" in result.stdout
     finally:
         assert home.hutch("down").returncode == 0
 
 
 def test_a_detached_server_runs_until_down(home: Home) -> None:
-    told = home.hutch("up", "--port", "0", "--detach", "--json")
-    assert told.returncode == 0, told.stderr
-    url, pid = (json.loads(told.stdout)[key] for key in ("url", "pid"))
+    result = home.hutch("up", "--port", "0", "--detach", "--json")
+    assert result.returncode == 0, result.stderr
+    url, pid = (json.loads(result.stdout)[key] for key in ("url", "pid"))
     assert httpx.get(f"{url}/healthz", trust_env=False).text == "ok\n"
     assert os.getsid(pid) == pid
     # A core file would hold its secrets; with 0 the kernel would still hand them to a program.
@@ -81,10 +81,10 @@ def test_a_second_server_is_refused(home: Home) -> None:
 
 def test_status_shows_the_activity(home: Home) -> None:
     with home.up() as up:
-        told = json.loads(home.hutch("status", "--json").stdout)
-        assert (told["running"], told["url"], told["pid"]) == (True, up.url, up.process.pid)
-        assert (told["sessions"], told["jails"], told["problems"]) == ({}, 0, {})
-        assert told["memory_bytes"] > 10_000_000 and told["database_bytes"] > 10_000
+        result = json.loads(home.hutch("status", "--json").stdout)
+        assert (result["running"], result["url"], result["pid"]) == (True, up.url, up.process.pid)
+        assert (result["sessions"], result["jails"], result["problems"]) == ({}, 0, {})
+        assert result["memory_bytes"] > 10_000_000 and result["database_bytes"] > 10_000
         shown = home.hutch("status")
         assert shown.returncode == 0 and "runs       0 running, 0 queued" in shown.stdout
 
@@ -93,8 +93,8 @@ def test_commands_say_that_the_servers_token_is_missing(home: Home) -> None:
     with home.up() as server:
         shutil.rmtree(home.data / "keys")
         status, listed = home.hutch("status"), home.hutch("sessions", "list")
-        told = json.loads(home.hutch("status", "--json").stdout)
-    for said in (status.stderr, listed.stderr, told["problem"]):
+        result = json.loads(home.hutch("status", "--json").stdout)
+    for said in (status.stderr, listed.stderr, result["problem"]):
         assert f"The server at {server.url} is running, but {home.data}/keys/local.token" in said
         assert "hutch down" in said
     assert (status.returncode, listed.returncode) == (3, 6)
@@ -173,9 +173,9 @@ def full_pipe() -> tuple[int, int]:
 
 
 def wait_for_url(home: Home) -> str:
-    while not (told := json.loads(home.hutch("status", "--json").stdout or "{}")).get("url"):
+    while not (result := json.loads(home.hutch("status", "--json").stdout or "{}")).get("url"):
         time.sleep(0.1)
-    return str(told["url"])
+    return str(result["url"])
 
 
 def test_a_taken_port_is_reported_with_its_process(home: Home) -> None:
@@ -191,13 +191,13 @@ def test_a_taken_port_is_reported_with_its_process(home: Home) -> None:
 
 def test_a_public_address_causes_a_warning(home: Home) -> None:
     with home.up("--host", "0.0.0.0") as up:
-        assert "the traffic is not encrypted" in up.told["warning"]
+        assert "the traffic is not encrypted" in up.printed["warning"]
         assert up.url.startswith("http://127.0.0.1:")
-    told = home.hutch("up", "--host", "0.0.0.0", "--port", "0", "--detach")
-    assert "WARNING: Other machines can reach 0.0.0.0" in told.stderr
+    result = home.hutch("up", "--host", "0.0.0.0", "--port", "0", "--detach")
+    assert "WARNING: Other machines can reach 0.0.0.0" in result.stderr
     assert home.hutch("down").returncode == 0
     with home.up() as up:
-        assert up.told["warning"] == ""
+        assert up.printed["warning"] == ""
 
 
 def test_local_commands_trust_the_servers_certificate(home: Home) -> None:
@@ -229,8 +229,8 @@ def test_open_shows_a_page_that_leads_to_the_link_and_keeps_it_off_the_command_l
     opener.chmod(0o755)
     with home.up("--open", PATH=f"{opener.parent}:{os.environ['PATH']}") as up:
         argument, page = seen.read_text().split("\n", 1)
-        assert up.told["opened"] is True
-        assert up.told["link"] in page and "#" not in argument
+        assert up.printed["opened"] is True
+        assert up.printed["link"] in page and "#" not in argument
         assert Path(argument).stat().st_mode & 0o777 == 0o600
 
 
@@ -240,7 +240,7 @@ def test_without_a_browser_the_link_is_printed(home: Home) -> None:
     for tool in ("git", "bwrap"):
         (empty / tool).symlink_to(f"/usr/bin/{tool}")
     with home.up("--open", PATH=str(empty)) as up:
-        assert (up.told["opened"], bool(up.told["link"])) == (False, True)
+        assert (up.printed["opened"], bool(up.printed["link"])) == (False, True)
 
 
 def test_logs_are_filtered_and_followed_over_a_rotation(home: Home) -> None:

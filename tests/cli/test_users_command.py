@@ -19,8 +19,8 @@ def home(tmp_path: Path) -> Path:
 
 
 def users(home: Path) -> dict[str, dict[str, object]]:
-    told = [json.loads(line) for line in hutch(home, "users", "list", "--json").stdout.splitlines()]
-    return {user["name"]: user for user in told}
+    result = [json.loads(line) for line in hutch(home, "users", "list", "--json").stdout.splitlines()]
+    return {user["name"]: user for user in result}
 
 
 def test_users_are_added_and_changed(home: Path) -> None:
@@ -52,10 +52,10 @@ def test_the_last_owner_stays(home: Path) -> None:
 def test_the_link_is_in_the_fragment(home: Path) -> None:
     (home / "data").mkdir(parents=True)
     (home / "config.toml").write_text('[server]\npublic_url = "https://hutch.example.com/"\n')
-    told = json.loads(hutch(home, "users", "link", "--json").stdout)
-    assert told["url"].startswith("https://hutch.example.com/link#hutchlink_")
+    result = json.loads(hutch(home, "users", "link", "--json").stdout)
+    assert result["url"].startswith("https://hutch.example.com/link#hutchlink_")
     raw = b"".join(file.read_bytes() for file in (home / "data").rglob("*") if file.is_file())
-    assert told["url"].partition("#")[2].encode() not in raw
+    assert result["url"].partition("#")[2].encode() not in raw
     hutch(home, "users", "add", "bob")
     hutch(home, "users", "disable", "bob")
     assert "disabled" in hutch(home, "users", "link", "bob", code=2).stderr
@@ -77,6 +77,6 @@ async def test_a_password_is_read_from_standard_input(home: Path) -> None:
 def test_actions_are_in_the_audit_log(home: Path) -> None:
     hutch(home, "users", "add", "bob")
     hutch(home, "tokens", "create", "--user", "bob")
-    told = [json.loads(line) for line in hutch(home, "users", "audit", "--json").stdout.splitlines()]
-    assert [entry["action"] for entry in told] == ["token.created", "user.added", "user.added"]
-    assert {entry["address"] for entry in told} == {"local"}
+    result = [json.loads(line) for line in hutch(home, "users", "audit", "--json").stdout.splitlines()]
+    assert [entry["action"] for entry in result] == ["token.created", "user.added", "user.added"]
+    assert {entry["address"] for entry in result} == {"local"}

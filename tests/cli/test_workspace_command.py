@@ -55,7 +55,7 @@ def good(place: Path, *args: str, stdin: bytes = b"") -> str:
     return ran.stdout.decode()
 
 
-def told(place: Path, *args: str, stdin: bytes = b"") -> list[Any]:
+def run_json(place: Path, *args: str, stdin: bytes = b"") -> list[Any]:
     return [json.loads(line) for line in good(place, *args, "--json", stdin=stdin).splitlines()]
 
 
@@ -71,67 +71,67 @@ def bad(place: Path, *args: str, stdin: bytes = b"") -> str:
 
 
 def test_the_life_of_a_workspace(place: Path) -> None:
-    (made,) = told(place, "prepare", "project", "--id", "w")
+    (made,) = run_json(place, "prepare", "project", "--id", "w")
     assert made["id"] == "w"
-    assert [each["id"] for each in told(place, "ls")] == ["w"]
-    assert {each["path"] for each in told(place, "ls", "w", "-R")} >= {"README.md", "src", "src/main.py"}
+    assert [each["id"] for each in run_json(place, "ls")] == ["w"]
+    assert {each["path"] for each in run_json(place, "ls", "w", "-R")} >= {"README.md", "src", "src/main.py"}
     assert good(place, "cat", "w", "README.md") == "# A project\n"
-    (lines,) = told(place, "cat", "w", "src/main.py", "--lines", "2")
+    (lines,) = run_json(place, "cat", "w", "src/main.py", "--lines", "2")
     assert "return 1" in lines["text"]
 
-    (first,) = told(place, "snapshot", "w", "--reason", "mine")
-    (change,) = told(place, "write", "w", "new.txt", stdin=b"one\r\ntwo\n")
+    (first,) = run_json(place, "snapshot", "w", "--reason", "mine")
+    (change,) = run_json(place, "write", "w", "new.txt", stdin=b"one\r\ntwo\n")
     assert (change["kind"], change["path"]) == ("created", "new.txt")
-    (edited,) = told(place, "edit", "w", "src/main.py", "--old", "return 1", "--new", "return 2")
+    (edited,) = run_json(place, "edit", "w", "src/main.py", "--old", "return 1", "--new", "return 2")
     assert "+    return 2" in edited["diff"]
-    (found,) = told(place, "grep", "w", "return [0-9]")
+    (found,) = run_json(place, "grep", "w", "return [0-9]")
     assert [(each["path"], each["number"]) for each in found["lines"]] == [("src/main.py", 2)]
     assert run(place, "grep", "w", "nowhere to be found").returncode == 1
 
-    changes = {each["path"]: each["kind"] for each in told(place, "diff", "w", str(first["id"]))}
+    changes = {each["path"]: each["kind"] for each in run_json(place, "diff", "w", str(first["id"]))}
     assert set(changes) == {"new.txt", "src/main.py"}
     assert "+    return 2" in good(place, "diff", "w", str(first["id"]))
-    (forked,) = told(place, "fork", "w", "--id", "other")
+    (forked,) = run_json(place, "fork", "w", "--id", "other")
     assert forked["id"] == "other"
     assert good(place, "cat", "other", "new.txt").encode() == b"one\r\ntwo\n"
 
-    (restored,) = told(place, "restore", "w", str(first["id"]))
+    (restored,) = run_json(place, "restore", "w", str(first["id"]))
     assert set(restored["changed"]) == {"new.txt", "src/main.py"}
     assert good(place, "cat", "w", "src/main.py").endswith("return 1\n")
     assert "return 2" in good(place, "cat", "w", "src/main.py", "-s", str(restored["before"]["id"]))
-    reasons = [each["reason"] for each in told(place, "snapshot", "w", "--list")]
+    reasons = [each["reason"] for each in run_json(place, "snapshot", "w", "--list")]
     assert reasons[:2] == ["mine", "before editing src/main.py"]
 
     good(place, "rm", "w", "other")
-    assert told(place, "ls") == []
+    assert run_json(place, "ls") == []
 
 
 def test_a_directory_is_used_in_place(place: Path) -> None:
     project = place / "project"
-    (before,) = told(place, "snapshot", "./project")
-    told(place, "write", str(project), "README.md", stdin=b"changed\n")
+    (before,) = run_json(place, "snapshot", "./project")
+    run_json(place, "write", str(project), "README.md", stdin=b"changed\n")
     assert (project / "README.md").read_text() == "changed\n"
-    listed = told(place, "snapshot", "project/", "--list")
+    listed = run_json(place, "snapshot", "project/", "--list")
     assert [each["id"] for each in listed] == [before["id"]]
-    (found,) = told(place, "grep", "./project", "changed")
+    (found,) = run_json(place, "grep", "./project", "changed")
     assert [each["path"] for each in found["lines"]] == ["README.md"]
-    told(place, "restore", "./project", str(before["id"]))
+    run_json(place, "restore", "./project", str(before["id"]))
     assert (project / "README.md").read_text() == "# A project\n"
-    (forked,) = told(place, "fork", "./project", str(before["id"]))
+    (forked,) = run_json(place, "fork", "./project", str(before["id"]))
     assert forked["id"].startswith("project-")
     assert good(place, "cat", forked["id"], "README.md") == "# A project\n"
     assert "There is no directory" in run(place, "ls", "./nowhere").stderr.decode()
 
 
 def test_a_patch_is_read_byte_for_byte(place: Path) -> None:
-    told(place, "prepare", "project", "--id", "w")
-    told(place, "write", "w", "dos.txt", stdin=b"one\r\ntwo\r\n")
+    run_json(place, "prepare", "project", "--id", "w")
+    run_json(place, "write", "w", "dos.txt", stdin=b"one\r\ntwo\r\n")
     patch = b"--- a/dos.txt\n+++ b/dos.txt\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"
-    told(place, "edit", "w", "--patch", "-", stdin=patch)
+    run_json(place, "edit", "w", "--patch", "-", stdin=patch)
     assert run(place, "cat", "w", "dos.txt").stdout == b"one\r\n2\r\n"
     odd = b"--- /dev/null\n+++ b/odd.txt\n@@ -0,0 +1 @@\n+a\rb\n"
     (place / "odd.patch").write_bytes(odd)
-    told(place, "edit", "w", "--patch", "odd.patch")
+    run_json(place, "edit", "w", "--patch", "odd.patch")
     assert run(place, "cat", "w", "odd.txt").stdout == b"a\rb\n"
     assert "not UTF-8" in bad(place, "edit", "w", "--patch", "-", stdin=odd.replace(b"a\r", b"\xff"))
 
@@ -140,14 +140,14 @@ def test_a_patch_is_read_byte_for_byte(place: Path) -> None:
     "command", [("cat", "w", "README.md"), ("ls", "w"), ("diff", "w"), ("grep", "w", "A")]
 )
 def test_closed_output_is_an_error(place: Path, command: tuple[str, ...]) -> None:
-    told(place, "prepare", "project", "--id", "w")
+    run_json(place, "prepare", "project", "--id", "w")
     closed = run(place, *command, preexec_fn=lambda: os.close(1))
     assert closed.returncode == BAD_REQUEST
     assert b"output is closed" in closed.stderr
 
 
 def test_what_makes_no_sense_is_told(place: Path) -> None:
-    told(place, "prepare", "project", "--id", "w")
+    run_json(place, "prepare", "project", "--id", "w")
     assert "--lines" in bad(place, "cat", "w", "README.md", "--lines", "x")
     assert "--old" in bad(place, "edit", "w", "README.md", "--new", "x")
     assert "--output" in bad(place, "grep", "w", "x", "--output", "all")
@@ -192,7 +192,7 @@ def test_system_directories_and_hutchs_own_are_never_copied(place: Path) -> None
 
 def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
     (place / "link").symlink_to(place / "project")
-    [made] = told(place, "prepare", "link")
+    [made] = run_json(place, "prepare", "link")
     assert made["source"] == str(place / "project")
 
 

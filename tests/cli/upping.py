@@ -85,12 +85,12 @@ class Up:
     """A server that answers."""
 
     process: "subprocess.Popen[str]"
-    told: dict[str, Any]
+    printed: dict[str, Any]
     home: Home
 
     @property
     def url(self) -> str:
-        return str(self.told["url"])
+        return str(self.printed["url"])
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False, **options)

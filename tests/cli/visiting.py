@@ -44,9 +44,9 @@ class House(Home):
         return f"scripted:{path}"
 
     def json(self, *words: str, **env: str) -> Any:
-        told = self.hutch(*words, "--json", **env)
-        assert told.returncode == 0, told.stderr
-        return json.loads(told.stdout)
+        result = self.hutch(*words, "--json", **env)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
 
     def new(self, *replies: dict[str, Any], **options: str) -> str:
         """The id of a new session with a model that says this."""

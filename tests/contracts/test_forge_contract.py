@@ -54,7 +54,7 @@ class Somewhere:
         """Write a file in a workspace of its own, and propose that; and the steps that were told."""
         steps: list[str] = []
 
-        async def told(step: str, message: str) -> None:
+        async def note(step: str, message: str) -> None:
             steps.append(step)
 
         async with self.hutch.workspace(str(self.remote)) as workspace:
@@ -70,7 +70,7 @@ class Somewhere:
                 replace(proposal, run_id="run_2") if before else proposal,
                 forge=self.forge,
                 before=before,
-                on_step=told,
+                on_step=note,
             )
         return made, steps
 

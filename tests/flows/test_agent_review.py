@@ -47,9 +47,9 @@ def test_the_change_stands_between_marks_that_nobody_can_guess() -> None:
 
 def test_a_diff_that_is_too_long_is_cut_and_says_which_files() -> None:
     long = replace(SUBJECT, diff=DIFF + b"+" + b"x" * MAX_CHARS)
-    told = reviewing_agent.prompt(long)
-    assert len(told) < MAX_CHARS + 5000
-    assert "the rest of the diff is not shown" in told and "\na.py)" in told
+    result = reviewing_agent.prompt(long)
+    assert len(result) < MAX_CHARS + 5000
+    assert "the rest of the diff is not shown" in result and "\na.py)" in result
 
 
 @pytest.mark.parametrize("path", ["AGENTS.md", "CLAUDE.md", "src/AGENTS.md"])

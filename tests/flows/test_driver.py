@@ -67,8 +67,8 @@ def ran(reason: str = "", *, failed: int = 0, ok: bool = False) -> RanTests:
 
 
 async def test_why_tests_could_not_be_run_is_told_in_a_line() -> None:
-    told = describe_tests(ran("The tests failed with exit code 2:\nno \x1b[31mmodule\u2028'x'."))
-    assert told == "failed as a whole: The tests failed with exit code 2: no [31mmodule 'x'"
+    result = describe_tests(ran("The tests failed with exit code 2:\nno \x1b[31mmodule\u2028'x'."))
+    assert result == "failed as a whole: The tests failed with exit code 2: no [31mmodule 'x'"
     assert describe_tests(ran()) == "failed as a whole, 2 passed"
     assert describe_tests(ran(failed=1)) == "1 failed, 2 passed"
     assert describe_tests(ran(ok=True)) == "2 passed"

@@ -96,8 +96,8 @@ async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path)
         env.context = replace(
             env.context, test_command=f"run {'x' * 80} {secret}", redactor=Redactor([secret])
         )
-        told = await describe_structure(env.context, await env.context.workspace.snapshot("first"))
-    assert told.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
+        result = await describe_structure(env.context, await env.context.workspace.snapshot("first"))
+    assert result.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
 
 
 @anyio
@@ -142,26 +142,26 @@ async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path
         task = EvalCase.model_validate(
             PLAIN | {"test_patch": PATCH, "must_pass": [*NAMES, f"test_adding.Adding.{name}"]}
         )
-        told = await graded(tmp_path / place, task, MEND, **{"test_adding.py": TEST})
-        assert not told.passed, place
+        result = await graded(tmp_path / place, task, MEND, **{"test_adding.py": TEST})
+        assert not result.passed, place
         if place == "skipped":
-            assert told.reason == "1 of the tests that must pass did not run."
+            assert result.reason == "1 of the tests that must pass did not run."
 
 
 @anyio
 async def test_tests_that_cannot_be_put_in_place_are_not_passed(tmp_path: Path) -> None:
     task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
-    told = await graded(tmp_path, task, MEND, write("tests", "a file"))
-    assert not told.passed
-    assert told.reason.startswith("The hidden tests cannot be written: ")
+    result = await graded(tmp_path, task, MEND, write("tests", "a file"))
+    assert not result.passed
+    assert result.reason.startswith("The hidden tests cannot be written: ")
 
 
 @anyio
 @pytest.mark.parametrize("task", load_cases(BUILTIN_FILE), ids=lambda task: task.name)
 async def test_no_task_of_the_own_set_is_solved_before_it_begins(tmp_path: Path, task: EvalCase) -> None:
-    told = await graded(tmp_path, task)
-    assert not told.passed
-    assert told.tests and told.tests[0]["failed"] > 0
+    result = await graded(tmp_path, task)
+    assert not result.passed
+    assert result.tests and result.tests[0]["failed"] > 0
 
 
 def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "output"),
     [
         ({"files": {}}, "give either files or repo to start with"),
         ({"repo": "x"}, "give either files or repo to start with"),
@@ -204,16 +204,16 @@ def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> N
         ({"test_patch": "no patch"}, "task add is wrong"),
     ],
 )
-def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], output: str) -> None:
     file = tmp_path / "set.json"
     file.write_text(json.dumps([json.loads(TASK.model_dump_json(exclude_defaults=True)) | change]))
     with pytest.raises(BadRequest) as caught:
         load_cases(file)
-    assert told in str(caught.value)
+    assert output in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "output"),
     [
         ("set.yaml", "tasks: [", "cannot be read"),
         ("set.yaml", "one: two", "is not a set of tasks"),
@@ -223,9 +223,9 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], told: str) -
         ("set.json", "[" * 100_000, "cannot be read"),
     ],
 )
-def test_a_file_that_is_no_set_is_told(tmp_path: Path, name: str, text: str, told: str) -> None:
+def test_a_file_that_is_no_set_is_told(tmp_path: Path, name: str, text: str, output: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(BadRequest, match=told):
+    with pytest.raises(BadRequest, match=output):
         load_cases(tmp_path / name)
 
 

@@ -23,7 +23,7 @@ WISH = ForgeRequest(
 ENDED = events.RunEnded(run_id="run_1", outcome="done")
 
 
-def told(progress: Progress, said: str = "") -> str:
+def comment_of(progress: Progress, said: str = "") -> str:
     return progress.text(id="one", by="ada", link="https://hutch.example.com/sessions/s", said=said)
 
 
@@ -72,7 +72,7 @@ def test_who_may_not_write_is_quoted() -> None:
 def test_the_comment_says_how_it_goes(happened: list[events.Event], headline: str) -> None:
     progress = Progress("run_1", queue_position=3)
     progress.apply(happened)
-    text = told(progress)
+    text = comment_of(progress)
     assert text.startswith(headline) and has_own_marker(text) and "@model" not in text and "@you" not in text
 
 
@@ -81,7 +81,7 @@ def test_tests_and_the_agents_last_words_are_told() -> None:
     progress.apply(
         [events.RanTests(run_id="run_1", command="pytest", ok=True, passed=3, failed=0, skipped=0), ENDED]
     )
-    text = told(progress, "All @well <!-- hidden -->")
+    text = comment_of(progress, "All @well <!-- hidden -->")
     assert "Tests: 3 passed, 0 failed." in text
     assert "@well" not in text and "<!-- hidden" not in text
     assert "[Session](https://hutch.example.com/sessions/s)" in text

@@ -36,18 +36,18 @@ COMMENT = {
 }
 
 
-def read(event: str, told: Any) -> ForgeRequest | str:
-    return to_forge_request(event, told, mention="hutch", hosts=("github.com",))
+def read(event: str, output: Any) -> ForgeRequest | str:
+    return to_forge_request(event, output, mention="hutch", hosts=("github.com",))
 
 
-def changed(told: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    told = copy.deepcopy(told)
+def changed(output: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    output = copy.deepcopy(output)
     *steps, last = path.split(".")
-    place = told
+    place = output
     for step in steps:
         place = place[step]
     place[last] = value
-    return told
+    return output
 
 
 def test_what_is_wanted() -> None:
@@ -62,7 +62,7 @@ def test_what_is_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "output"),
     [
         ("issues", changed(LABELED, "label.name", "bug")),
         ("issues", changed(LABELED, "issue.number", "7")),
@@ -92,8 +92,8 @@ def test_what_is_wanted() -> None:
         ("issues", {}),
     ],
 )
-def test_what_is_not(event: str, told: Any) -> None:
-    assert isinstance(read(event, told), str)
+def test_what_is_not(event: str, output: Any) -> None:
+    assert isinstance(read(event, output), str)
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,13 @@ async def test_a_key_is_found_in_the_environment_or_the_vault_and_never_shown(tm
     asked: list[bytes] = []
     async with served(answer(asked=asked)) as url:
         found = loaded(tmp_path, ollama_base_url=url)
-        told = await check_model(found, {"OPENAI_API_KEY": "sk-told-in-secret"})
+        result = await check_model(found, {"OPENAI_API_KEY": "sk-told-in-secret"})
         Vault(found.paths.vault, found.paths.vault_keys).set("anthropic_api_key", "sk-kept-in-secret")
         kept = await check_model(found, {})
-    assert (told.status, kept.status) == ("ok", "ok")
-    assert told.found.startswith("openai:gpt-5.5: there is a key for openai\nthe key is in OPENAI_API_KEY;")
+    assert (result.status, kept.status) == ("ok", "ok")
+    assert result.found.startswith("openai:gpt-5.5: there is a key for openai\nthe key is in OPENAI_API_KEY;")
     assert "the key is in the secret anthropic_api_key; not tried" in kept.found
-    assert "in-secret" not in f"{told}{kept}"
+    assert "in-secret" not in f"{result}{kept}"
     assert asked == []
 
 

@@ -98,11 +98,11 @@ async def test_a_name_that_is_taken_gets_a_number(place: Path, hutch: Delivering
 
 
 async def test_the_branch_that_is_told_is_the_one_that_is_made(place: Path, hutch: Delivering) -> None:
-    origin, told = bare(place), []
+    origin, result = bare(place), []
     git(origin, "branch", "hutch/say-more", "main")
 
     async def on_step(step: str, message: str) -> None:
-        told.append(message)
+        result.append(message)
         if message.startswith("Pushing hutch/say-more-2 "):
             git(origin, "branch", "hutch/say-more-2", "main")  # somebody is faster
 
@@ -111,7 +111,7 @@ async def test_the_branch_that_is_told_is_the_one_that_is_made(place: Path, hutc
         last = await workspace.snapshot("done")
         change = await propose(workspace, last, PROPOSAL, forge=await hutch.forge(origin), on_step=on_step)
     assert change is not None and change.branch == "hutch/say-more-3"
-    assert told == [
+    assert result == [
         "Creating branch hutch/say-more-2...",
         "Committing changes...",
         f"Pushing hutch/say-more-2 to {origin}...",

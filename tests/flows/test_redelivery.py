@@ -10,7 +10,7 @@ ASKED = DeliveryRequested(run_id="run_1", by="usr_1")
 KNOWN = DeliveryRequested(run_id="run_1", by="usr_1", failing=True)
 
 
-def told(*events: Event) -> RunRecord:
+def record_of(*events: Event) -> RunRecord:
     entries = [Entry(SessionId("ses_1"), seq, 0, event, "") for seq, event in enumerate(events, 1)]
     return read(entries, "run_1")
 
@@ -18,22 +18,24 @@ def told(*events: Event) -> RunRecord:
 def test_the_first_end_counts_and_the_last_delivery() -> None:
     cancelled = RunEnded(run_id="run_1", outcome="cancelled")
     proposed = DeliveryEnded(run_id="run_1", outcome="proposed")
-    assert told(ENDED, FAILED, KNOWN, cancelled, proposed) == RunRecord(ENDED, proposed, False, True)
+    assert record_of(ENDED, FAILED, KNOWN, cancelled, proposed) == RunRecord(ENDED, proposed, False, True)
 
 
 def test_who_asked_is_heard_until_it_was_tried_and_a_word_holds_on() -> None:
-    assert told(ENDED, FAILED) == RunRecord(ENDED, FAILED)
-    assert told(ENDED, FAILED, ASKED) == RunRecord(ENDED, FAILED, asked=True)
-    assert told(ENDED, FAILED, KNOWN, FAILED, ASKED) == RunRecord(ENDED, FAILED, asked=True, failing=True)
+    assert record_of(ENDED, FAILED) == RunRecord(ENDED, FAILED)
+    assert record_of(ENDED, FAILED, ASKED) == RunRecord(ENDED, FAILED, asked=True)
+    assert record_of(ENDED, FAILED, KNOWN, FAILED, ASKED) == RunRecord(
+        ENDED, FAILED, asked=True, failing=True
+    )
 
 
 def test_who_cancels_takes_the_word_back() -> None:
     cancelled = DeliveryEnded(run_id="run_1", outcome="failed", failing=True, cancelled=True)
-    assert told(ENDED, FAILED, KNOWN, cancelled) == RunRecord(ENDED, cancelled)
-    assert told(ENDED, FAILED, KNOWN, cancelled, ASKED) == RunRecord(ENDED, cancelled, asked=True)
+    assert record_of(ENDED, FAILED, KNOWN, cancelled) == RunRecord(ENDED, cancelled)
+    assert record_of(ENDED, FAILED, KNOWN, cancelled, ASKED) == RunRecord(ENDED, cancelled, asked=True)
 
 
 def test_other_runs_and_what_was_undone_do_not_count() -> None:
     other = DeliveryRequested(run_id="run_2", by="usr_1", failing=True)
-    assert told(ENDED, other) == RunRecord(ENDED)
-    assert told(ENDED, KNOWN, FAILED, SessionRewound(to_seq=0, snapshot=1)) == RunRecord()
+    assert record_of(ENDED, other) == RunRecord(ENDED)
+    assert record_of(ENDED, KNOWN, FAILED, SessionRewound(to_seq=0, snapshot=1)) == RunRecord()

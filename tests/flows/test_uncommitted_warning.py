@@ -30,8 +30,8 @@ async def test_what_is_not_committed_is_named(tmp_path: Path) -> None:
     )
     for name in ("c", "d", "e"):
         (repo / name).write_text("new\n")
-    told = await left_out(loaded, str(repo))
-    assert told.startswith("4 files are changed but not committed, and so not in this run: a, c, d, ….")
+    result = await left_out(loaded, str(repo))
+    assert result.startswith("4 files are changed but not committed, and so not in this run: a, c, d, ….")
     for other in ("https://example.com/a/b", str(tmp_path / "nowhere"), str(tmp_path)):
         assert await left_out(loaded, other) == ""
 

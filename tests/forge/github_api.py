@@ -171,8 +171,8 @@ class Api:
         if pull is None:
             return MISSING
         if data.get("event") in OWN and pull["user"]["login"] == login:
-            told = f"Review Can not {OWN[data['event']]} your own pull request"
-            return 422, {"message": "Unprocessable Entity", "errors": [told]}
+            result = f"Review Can not {OWN[data['event']]} your own pull request"
+            return 422, {"message": "Unprocessable Entity", "errors": [result]}
         words = ["git", "diff", "--unified=3", f"{pull['base']}...{pull['source'].tip(pull['branch'])}"]
         ran = subprocess.run(words, cwd=repo.path, capture_output=True, check=True)
         for comment in data.get("comments", []):

@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    def told(self, fault: Fault) -> bool:
+    def fails_now(self, fault: Fault) -> bool:
         """Whether a fault was all of the answer."""
         fault.reached.set()
         fault.released.wait(fault.delay_s)
@@ -148,7 +148,7 @@ class _Api(_Handler):
             found = re.search(r"\b(query|mutation) (\w+)", data.get("query", ""))
             line += f" {found[2] if found else ''}"
         fault = self.hub.failing(line)
-        if fault and not fault.after and self.told(fault):
+        if fault and not fault.after and self.fails_now(fault):
             return
         query = {name: values[-1] for name, values in parse_qs(place.query).items()}
         with self.hub.lock:
@@ -156,7 +156,7 @@ class _Api(_Handler):
             status, answer = self.hub.api.answer(line, query, data, given, accept)
         if fault:
             fault.done.set()
-        if fault and fault.after and self.told(fault):
+        if fault and fault.after and self.fails_now(fault):
             return
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.reply(status, b"" if status == 204 else content, {"Content-Type": "application/json"})
@@ -169,7 +169,7 @@ class _Git(_Handler):
         path, _, query = self.path.partition("?")
         line = f"{self.command} {self.path}"
         fault = self.hub.failing(line)
-        if fault and not fault.after and self.told(fault):
+        if fault and not fault.after and self.fails_now(fault):
             return
         found = re.match(r"/([\w.-]+/[\w.-]+?)(?:\.git)?/", path)
         login = ""
@@ -214,8 +214,8 @@ class _Git(_Handler):
         )
         head, _, content = ran.stdout.partition(b"\r\n\r\n")
         lines = [line.split(b": ", 1) for line in head.split(b"\r\n") if b": " in line]
-        told = {name.decode(): value.decode() for name, value in lines}
-        self.reply(int(told.pop("Status", "200").split()[0]), content, told)
+        result = {name.decode(): value.decode() for name, value in lines}
+        self.reply(int(result.pop("Status", "200").split()[0]), content, result)
 
 
 class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

@@ -122,9 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
         )
         head, _, content = ran.stdout.partition(b"\r\n\r\n")
         lines = [line.split(b": ", 1) for line in head.split(b"\r\n") if b": " in line]
-        told = {name.decode(): value.decode() for name, value in lines}
-        self.send_response(int(told.pop("Status", "200").split()[0]))
-        for name, value in told.items():
+        result = {name.decode(): value.decode() for name, value in lines}
+        self.send_response(int(result.pop("Status", "200").split()[0]))
+        for name, value in result.items():
             self.send_header(name, value)
         self.end_headers()
         try:

@@ -98,12 +98,12 @@ def test_an_invisible_repository_may_not_exist_and_the_credentials_are_named(sai
     for account in (False, True):
         url = replace(URL, account=account)
         assert "does not exist, or is private" in str(explain(said, url))
-        told = str(explain(said, replace(url, credentials=(TOKEN_USER, "s3cret"))))
-        assert "does not exist, or Hutch's token for it has no access" in told
-        assert "set-secret github_enterprise_token " in told
+        result = str(explain(said, replace(url, credentials=(TOKEN_USER, "s3cret"))))
+        assert "does not exist, or Hutch's token for it has no access" in result
+        assert "set-secret github_enterprise_token " in result
         written = str(explain(said, replace(url, credentials=("s3cret", ""))))
         assert "or the credentials in its address have no access" in written
-        for each in (told, written):
+        for each in (result, written):
             assert "ssh key" not in each and "owners alone" not in each and "s3cret" not in each
     hub = replace(parse_repo_url("https://github.com/a/b"), credentials=(TOKEN_USER, "s3cret"))
     assert "set-secret github_token " in str(explain(said, hub))

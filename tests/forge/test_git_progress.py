@@ -24,12 +24,12 @@ TOLD = [
 
 @given(st.lists(st.integers(0, len(PRINTED)), max_size=8))
 def test_progress_is_reported_and_the_rest_stored_in_any_chunks(cuts: list[int]) -> None:
-    told: list[Progress] = []
-    listener = StderrParser(told.append)
+    result: list[Progress] = []
+    listener = StderrParser(result.append)
     places = [0, *sorted(cuts), len(PRINTED)]
     for start, end in pairwise(places):
         listener.feed(PRINTED[start:end])
-    assert told == TOLD
+    assert result == TOLD
     assert listener.messages() == "warning: something else\nfatal: the end"
 
 

@@ -163,7 +163,7 @@ async def test_a_remote_opens_its_own_way_and_no_other(repository: Path) -> None
 
 async def test_a_clone_over_http_reports_progress(repository: Path, tmp_path: Path) -> None:
     commit(repository, {f"d/{number}": f"{number}\n" * 50 for number in range(300)})
-    told: list[Progress] = []
+    result: list[Progress] = []
     with serving(tmp_path) as server:
         remote = parse_repo_url(server.url("repository/.git"))
         await HOST.run("init", "--quiet", "--bare", "--", str(tmp_path / "copy.git"))
@@ -171,10 +171,10 @@ async def test_a_clone_over_http_reports_progress(repository: Path, tmp_path: Pa
             *("fetch", "--progress", "--", remote.address, "+refs/heads/*:refs/heads/*"),
             git_dir=tmp_path / "copy.git",
             remote=remote,
-            on_progress=told.append,
+            on_progress=result.append,
         )
-    assert Progress("Receiving objects", 305, 305) in told or any(
-        each.step == "Receiving objects" and each.done == each.total for each in told
+    assert Progress("Receiving objects", 305, 305) in result or any(
+        each.step == "Receiving objects" and each.done == each.total for each in result
     )
     assert git(tmp_path / "copy.git", "rev-parse", "main") == git(repository, "rev-parse", "HEAD")
 
@@ -228,16 +228,16 @@ def test_ssh_for_others_tries_no_key_of_the_account() -> None:
 @pytest.mark.parametrize("first", [401, 302])
 async def test_credentials_do_not_go_to_where_a_redirect_leads(first: int) -> None:
     """Neither at once, nor when the other machine asks for a password."""
-    with asking() as (elsewhere, told), asking(to=elsewhere, first=first) as (here, _):
+    with asking() as (elsewhere, result), asking(to=elsewhere, first=first) as (here, _):
         remote = replace(parse_repo_url(f"{here}/a/b"), credentials=("me", "s3cret-pass"))
         with pytest.raises(HutchError):
             await HOST.run("ls-remote", "--", remote.address, remote=remote)
-        assert told == []
+        assert result == []
         # Were it followed, the password would not be told either.
         follow = {"http.followRedirects": "true"}
         with pytest.raises(Denied):
             await HOST.run("ls-remote", "--", remote.address, remote=remote, settings=follow)
-        assert told and set(told) == {""}
+        assert result and set(result) == {""}
 
 
 @contextmanager
@@ -332,13 +332,13 @@ def _of(name: str) -> list[int]:
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
-                told = (path / "stat").read_text()
+                result = (path / "stat").read_text()
             except OSError:
                 continue
-            fields = told.rpartition(")")[2].split()
+            fields = result.rpartition(")")[2].split()
             if fields[0] not in "ZX":
                 parents[int(path.name)] = int(fields[1])
-                names[int(path.name)] = told.partition("(")[2].rpartition(")")[0]
+                names[int(path.name)] = result.partition("(")[2].rpartition(")")[0]
     found = []
     for pid, called in names.items():
         above = pid

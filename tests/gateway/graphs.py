@@ -22,15 +22,15 @@ async def ask(api: Api, query: str, **variables: Any) -> dict[str, Any]:
 
 async def data(api: Api, query: str, **variables: Any) -> dict[str, Any]:
     """What was asked for, and no errors."""
-    told = await ask(api, query, **variables)
-    assert "errors" not in told, told
-    return dict(told["data"])
+    result = await ask(api, query, **variables)
+    assert "errors" not in result, result
+    return dict(result["data"])
 
 
 async def refusal(api: Api, query: str, **variables: Any) -> dict[str, Any]:
     """What programs are told of the only error."""
-    told = await ask(api, query, **variables)
-    (error,) = told["errors"]
+    result = await ask(api, query, **variables)
+    (error,) = result["errors"]
     return dict(error["extensions"])
 
 

@@ -20,10 +20,10 @@ def signature(body: bytes, secret: str = SECRET) -> str:
 
 
 async def deliver(
-    api: Api, event: str, told: Any, *, id: str = "", signed: str | None = None, **headers: str
+    api: Api, event: str, output: Any, *, id: str = "", signed: str | None = None, **headers: str
 ) -> httpx.Response:
     """Send it as GitHub does: with no token, and signed unless something else is said."""
-    body = told if isinstance(told, bytes) else json.dumps(told).encode()
+    body = output if isinstance(output, bytes) else json.dumps(output).encode()
     given = {
         "X-GitHub-Event": event,
         "X-GitHub-Delivery": id or str(uuid.uuid4()),

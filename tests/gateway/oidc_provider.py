@@ -76,7 +76,7 @@ class IdentityProvider:
 
     async def _discover(self, request: Request) -> Response:
         self.calls.append("discover")
-        told = {
+        result = {
             "issuer": self.url,
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
@@ -88,7 +88,7 @@ class IdentityProvider:
             "code_challenge_methods_supported": ["S256"],
             **self.metadata,
         }
-        return JSONResponse(told)
+        return JSONResponse(result)
 
     async def _authorize(self, request: Request) -> Response:
         self.calls.append("authorize")
@@ -151,8 +151,8 @@ class IdentityProvider:
 
     async def _keys(self, request: Request) -> Response:
         self.calls.append("keys")
-        told = self.keys(self) if self.keys else {"keys": [public(self.key)]}
-        return told if isinstance(told, Response) else JSONResponse(told)
+        result = self.keys(self) if self.keys else {"keys": [public(self.key)]}
+        return result if isinstance(result, Response) else JSONResponse(result)
 
     async def _userinfo(self, request: Request) -> Response:
         self.calls.append("userinfo")

@@ -164,8 +164,8 @@ def by_http(place: Place, *args: str, token: str | None = None, code: int = 143)
         said = process.stderr.readline()
         url = re.search(r"serving MCP at (\S+)", said)
         assert url, said + process.stderr.read()
-        told = process.stderr.readline().split()[-1] if token is None else token
-        yield Listening(process, url[1], told)
+        result = process.stderr.readline().split()[-1] if token is None else token
+        yield Listening(process, url[1], result)
     finally:
         process.terminate()
         printed, _ = process.communicate(timeout=PATIENCE_S)

@@ -54,8 +54,8 @@ async def test_a_password_logs_a_browser_in_and_out(served: Answering, browser: 
     assert before == {"methods": ["password"], "user": None, "csrf": None}
     answer = await logs_in(browser)
     assert answer.json()["user"]["name"] == "ada"
-    told = (await browser.get("/api/v1/login")).json()
-    assert (told["user"]["role"], told["csrf"]) == ("owner", answer.json()["csrf"])
+    result = (await browser.get("/api/v1/login")).json()
+    assert (result["user"]["role"], result["csrf"]) == ("owner", answer.json()["csrf"])
     me = (await browser.get("/api/v1/me")).json()
     assert (me["by"], me["scopes"]) == ("cookie", ["read", "write", "admin"])
     kept = dict(browser.cookies)
@@ -118,8 +118,8 @@ async def test_a_planted_cookie_is_not_reused(served: Answering, browser: httpx.
 @pytest.mark.parametrize(("name", "password"), [("ada", "wrong"), ("nobody", RIGHT), ("ada", ""), ("", "")])
 async def test_all_failed_logins_look_the_same(browser: httpx.AsyncClient, name: str, password: str) -> None:
     answer = await logs_in(browser, password, name)
-    told = answer.json()
-    assert (answer.status_code, told["detail"]) == (401, "The name or the password is wrong.")
+    result = answer.json()
+    assert (answer.status_code, result["detail"]) == (401, "The name or the password is wrong.")
     assert "set-cookie" not in answer.headers
 
 

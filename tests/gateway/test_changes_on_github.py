@@ -16,7 +16,7 @@ SLUG = {"path": "slug.py", "line": 2, "body": "Why?"}
 
 
 @pytest.fixture
-async def told(tmp_path: Path) -> AsyncIterator[tuple[Story, Api]]:
+async def setup(tmp_path: Path) -> AsyncIterator[tuple[Story, Api]]:
     people = {"hutch-bot": "write", "eve": "write", "ada": "write"}
     with story(tmp_path, permissions=people) as made:
         made.hub.state.tokens[EVE] = "eve"
@@ -24,8 +24,8 @@ async def told(tmp_path: Path) -> AsyncIterator[tuple[Story, Api]]:
             yield made, api
 
 
-async def proposed(told: Story, api: Api) -> dict[str, Any]:
-    done = await code(api, told)
+async def proposed(setup: Story, api: Api) -> dict[str, Any]:
+    done = await code(api, setup)
     [change] = (await api.get(f"{V1}/changes", params={"session": done["session"]})).json()["items"]
     return dict(change)
 
@@ -34,8 +34,8 @@ async def me(api: Api) -> str:
     return str((await api.get(f"{V1}/me")).json()["user"]["id"])
 
 
-async def test_it_is_read_commented_on_judged_and_merged_there(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_it_is_read_commented_on_judged_and_merged_there(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     pull = made.pulls()[change["number"]]
@@ -60,8 +60,8 @@ async def test_it_is_read_commented_on_judged_and_merged_there(told: tuple[Story
     assert (await api.get(url)).json()["state"] == "merged"
 
 
-async def test_other_users_cannot_settle_it(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_other_users_cannot_settle_it(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     bob, eve = await api.as_user("bob"), await api.as_user("eve")
@@ -97,8 +97,8 @@ async def shared(api: Api, change: dict[str, Any], *names: str) -> list[Api]:
     return people
 
 
-async def test_users_cannot_lift_the_objections_of_others(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_users_cannot_lift_the_objections_of_others(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     made.keep(f"github_enterprise_token_{await me(api)}", EVE)
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
@@ -123,8 +123,8 @@ async def test_users_cannot_lift_the_objections_of_others(told: tuple[Story, Api
     assert (merged.status_code, merged.json()["overridden"]) == (200, [])
 
 
-async def test_only_users_with_write_access_hold_a_merge_back(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_only_users_with_write_access_hold_a_merge_back(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     made.judge(change["number"], "stranger", "REQUEST_CHANGES", "No!")
     merged = await api.post(f"{V1}/changes/{change['id']}/merge")
@@ -153,8 +153,8 @@ async def test_the_tokens_rights_force_nothing_for_users_without_any(tmp_path: P
             forced = await bob.post(f"{url}/merge", json={"force": True})
             assert forced.status_code == 200 and len(forced.json()["overridden"]) == 1, forced.text
             noted = await audited(api, change)
-            told = [(each["action"], each["user_id"], each["ok"]) for each in noted]
-            assert told == [
+            result = [(each["action"], each["user_id"], each["ok"]) for each in noted]
+            assert result == [
                 ("change.merge_forced", bob_id, False),
                 ("change.merge_forced", bob_id, True),
                 ("change.merged", bob_id, True),
@@ -162,8 +162,8 @@ async def test_the_tokens_rights_force_nothing_for_users_without_any(tmp_path: P
             assert all("eve asked for changes" in each["detail"] for each in noted)
 
 
-async def test_the_audit_names_reviewers_and_closers(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_the_audit_names_reviewers_and_closers(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     [bob] = await shared(api, change, "bob")
@@ -179,8 +179,8 @@ async def test_the_audit_names_reviewers_and_closers(told: tuple[Story, Api]) ->
 
 
 @pytest.mark.parametrize("door", [pytest.param("comments", marks=pytest.mark.soak), "request-changes"])
-async def test_a_repeated_request_with_its_key_posts_once(told: tuple[Story, Api], door: str) -> None:
-    made, api = told
+async def test_a_repeated_request_with_its_key_posts_once(setup: tuple[Story, Api], door: str) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}/{door}"
     kind = "reviews" if door == "request-changes" else door
@@ -198,8 +198,8 @@ async def test_a_repeated_request_with_its_key_posts_once(told: tuple[Story, Api
     assert [each["id"] for each in kept] == [answers[1].json()["id"], answers[3].json()["id"]]
 
 
-async def test_a_pull_request_closed_and_reopened_there_is_merged_here(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_a_pull_request_closed_and_reopened_there_is_merged_here(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     pull = made.pulls()[change["number"]]

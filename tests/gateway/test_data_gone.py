@@ -69,7 +69,7 @@ DAMAGES = [cut, cut_half, unlink_wal, replace_wal, unlink_index, cut_wal, cut_ha
 def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
     home = Home(tmp_path, is_new=True)
     with home.up() as server:
-        process, url = server.process, server.told["url"]
+        process, url = server.process, server.printed["url"]
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {home.token}"}) as client:
             before = client.post("/api/v1/tokens", json={"name": "before"})
             vanish(home.data)
@@ -102,7 +102,7 @@ def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_
             assert refused.returncode == 6, refused.stderr
             assert "hutch up --new" in refused.stderr and "Traceback" not in refused.stderr
     with home.up("--new") as server:
-        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+        assert httpx.get(f"{server.printed['url']}/readyz").status_code == 200
     again = home.hutch("up", "--port", "0", "--new")
     assert again.returncode == 2 and "There is a database" in again.stderr
 
@@ -138,7 +138,7 @@ def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(t
     with home.up("--new") as server:
         assert server.get("/api/v1/tokens", headers=server.owner()).status_code == 200
     with home.up() as server:
-        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+        assert httpx.get(f"{server.printed['url']}/readyz").status_code == 200
 
 
 @pytest.mark.parametrize("words", [("log",), ("users", "list"), ("sessions", "list")])
@@ -148,7 +148,7 @@ def test_reading_an_empty_home_does_not_hinder_the_first_start(
     home = Home(tmp_path, is_new=True)
     home.hutch(*words)
     with home.up() as server:
-        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+        assert httpx.get(f"{server.printed['url']}/readyz").status_code == 200
 
 
 @pytest.mark.parametrize("damage", [unlink_wal, replace_wal])
@@ -184,7 +184,7 @@ def test_after_a_truncation_the_next_start_reports_possible_losses(tmp_path: Pat
         assert file in refused.stderr
         (home.data / file).unlink()
     with home.up() as server:
-        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+        assert httpx.get(f"{server.printed['url']}/readyz").status_code == 200
 
 
 def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path)
     home = Home(tmp_path, is_new=True)
     with home.up() as server:
         process = server.process
-        with httpx.Client(base_url=server.told["url"]) as client:
+        with httpx.Client(base_url=server.printed["url"]) as client:
             assert client.get("/readyz").status_code == 200
             cut_wal(home.data)
             with suppress(httpx.TransportError):  # it has ended by now

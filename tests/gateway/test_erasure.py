@@ -224,8 +224,8 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
         for id in (session, fork):
             await api.give(id, type="end", reason=f"{WORD} reason")
             await api.until(id, "ended")
-        told = (await api.get(f"{V1}/sessions/{session}")).json()
-        assert WORD in told["delivery"]["labels"][0] and WORD in told["network"][0]
+        result = (await api.get(f"{V1}/sessions/{session}")).json()
+        assert WORD in result["delivery"]["labels"][0] and WORD in result["network"][0]
 
         traces = await traces_of(log, session)
         await log.erase(session, None, reason="a secret")

@@ -33,8 +33,8 @@ async def test_a_session_has_the_same_fields_as_in_rest(api: Api) -> None:
     by_rest = (await api.get(f"{V1}/sessions/{session_id}")).json()
     query = """query ($id: ID!) { session(id: $id) { id ownerId owner { name } purpose state network
                createdMs updatedMs queuePosition head { seq hash atMs } limits { turns costUsd } } }"""
-    told = (await data(api, query, id=session_id))["session"]
-    assert told == {
+    result = (await data(api, query, id=session_id))["session"]
+    assert result == {
         "id": session_id,
         "ownerId": by_rest["owner"],
         "owner": {"name": "owner"},
@@ -64,14 +64,14 @@ async def test_events_files_snapshots_and_differences_hang_on_a_session(api: Api
         snapshots(first: 5) { id reason }
         diff { patch cut files { path kind added } }
         runs { id } changes { id } shares { userId role } } }"""
-    told = (await data(api, query, id=session_id))["session"]
-    (first,) = told["events"]
+    result = (await data(api, query, id=session_id))["session"]
+    (first,) = result["events"]
     assert (first["seq"], first["type"], first["event"]["purpose"]) == (1, "session.opened", "with files")
-    assert {"path": "notes/a.txt", "kind": "file", "size": 6, "utf8": True} in told["files"]["items"]
-    assert told["file"] == {"text": "hello\n", "size": 6, "cut": False}
-    assert told["diff"]["files"] == [{"path": "notes/a.txt", "kind": "added", "added": 1}]
-    assert "+hello" in told["diff"]["patch"]
-    assert told["snapshots"] and told["runs"] == told["changes"] == told["shares"] == []
+    assert {"path": "notes/a.txt", "kind": "file", "size": 6, "utf8": True} in result["files"]["items"]
+    assert result["file"] == {"text": "hello\n", "size": 6, "cut": False}
+    assert result["diff"]["files"] == [{"path": "notes/a.txt", "kind": "added", "added": 1}]
+    assert "+hello" in result["diff"]["patch"]
+    assert result["snapshots"] and result["runs"] == result["changes"] == result["shares"] == []
 
 
 async def test_sessions_come_in_pages_by_state_and_by_words(api: Api) -> None:
@@ -93,11 +93,11 @@ async def test_runs_personas_models_and_changes_can_be_queried(api: Api) -> None
     await eventually(lambda: _ended(api, session_id))
     query = """query ($id: ID!) { runs(sessionId: $id) { id prompt state outcome sessionId }
                personas { name tools } models { default providers { name usable } } changes { id } }"""
-    told = await data(api, query, id=session_id)
-    (run,) = told["runs"]
+    result = await data(api, query, id=session_id)
+    (run,) = result["runs"]
     assert (run["prompt"], run["state"], run["sessionId"]) == ("Say hello", "ended", session_id)
-    assert "engineer" in [each["name"] for each in told["personas"]]
-    assert told["models"]["default"].startswith("scripted:")
+    assert "engineer" in [each["name"] for each in result["personas"]]
+    assert result["models"]["default"].startswith("scripted:")
     again = await data(api, "query ($id: ID!) { run(id: $id) { id prompt } }", id=run["id"])
     assert again == {"run": {"id": run["id"], "prompt": "Say hello"}}
 
@@ -127,8 +127,8 @@ async def test_viewers_do_not_see_shares(api: Api) -> None:
     shared = await api.put(f"{V1}/sessions/{session_id}/shares/watcher", json={"role": "observer"})
     assert shared.status_code == 200, shared.text
     query = "query ($id: ID!) { session(id: $id) { purpose shares { userId role } } }"
-    told = await ask(watcher, query, id=session_id)
-    assert told["errors"][0]["extensions"] == {"code": "denied"}
+    result = await ask(watcher, query, id=session_id)
+    assert result["errors"][0]["extensions"] == {"code": "denied"}
     mine = (await data(api, query, id=session_id))["session"]
     assert mine["shares"] == [{"userId": user.id, "role": "observer"}]
 
@@ -142,8 +142,8 @@ async def test_unauthenticated_callers_get_nothing_not_even_the_schema(api: Api)
 
 
 async def test_authenticated_callers_can_read_the_schema(api: Api) -> None:
-    told = await data(api, get_introspection_query())
-    assert told["__schema"]["queryType"]["name"] == "Query"
+    result = await data(api, get_introspection_query())
+    assert result["__schema"]["queryType"]["name"] == "Query"
 
 
 async def test_a_token_without_rights_is_refused(api: Api) -> None:
@@ -189,9 +189,9 @@ async def test_an_invalid_request_is_refused_in_the_same_shape(api: Api, body: b
     ],
 )
 async def test_an_invalid_query_is_reported(api: Api, query: str) -> None:
-    told = await ask(api, query)
-    assert told["errors"]
-    assert {error["extensions"]["code"] for error in told["errors"]} <= {"bad_request", "not_found"}
+    result = await ask(api, query)
+    assert result["errors"]
+    assert {error["extensions"]["code"] for error in result["errors"]} <= {"bad_request", "not_found"}
 
 
 @contextmanager
@@ -250,17 +250,17 @@ async def test_a_dozen_sessions_with_all_that_hangs_on_them_take_as_many_queries
         found = []
         for _ in range(5):  # now and then the worker asks something, too, or who asks is looked up again
             with statements(api) as executed:
-                told = (await data(api, query, first=first))["sessions"]["items"]
+                result = (await data(api, query, first=first))["sessions"]["items"]
             found.append(len(executed))
         counts[first] = min(found)
-        assert [len(each["runs"]) for each in told] == [2] * first
-        assert [len(each["changes"]) for each in told] == [2] * first
-    assert [each["prompt"] for each in told[0]["runs"]] == ["2", "1"]
+        assert [len(each["runs"]) for each in result] == [2] * first
+        assert [len(each["changes"]) for each in result] == [2] * first
+    assert [each["prompt"] for each in result[0]["runs"]] == ["2", "1"]
     assert counts[1] == counts[12] <= 8
 
 
 async def test_several_ask_at_once(api: Api) -> None:
-    told = await asyncio.gather(
+    result = await asyncio.gather(
         *(data(api, "{ me { name } sessions(first: 5) { items { id } } }") for _ in range(30))
     )
-    assert all(each == told[0] for each in told)
+    assert all(each == result[0] for each in result)

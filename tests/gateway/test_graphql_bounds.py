@@ -129,8 +129,8 @@ def test_a_fragment_that_contains_itself_is_refused(query: str) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize(("query", "what"), BOMBS.values(), ids=BOMBS)
 async def test_bombs_are_answered_as_errors(api: Api, query: str, what: str) -> None:
-    told = await refusal(api, query)
-    assert told == {"code": "limit_reached", "limit": f"graphql.{what}"}
+    result = await refusal(api, query)
+    assert result == {"code": "limit_reached", "limit": f"graphql.{what}"}
 
 
 @pytest.mark.anyio

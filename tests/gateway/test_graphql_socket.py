@@ -86,9 +86,9 @@ async def test_subscribers_to_the_list_get_the_sessions_they_may_see(api: Api) -
         states = []
         async with asyncio.timeout(DEADLINE_S):
             while "idle" not in states:
-                told = (await hear(opened))["payload"]["data"]["sessions"]
-                if told["id"] == session_id:
-                    states.append(told["state"])
+                result = (await hear(opened))["payload"]["data"]["sessions"]
+                if result["id"] == session_id:
+                    states.append(result["state"])
         await say(others, type="ping")
         assert await hear(others) == {"type": "pong"}
 
@@ -128,11 +128,11 @@ async def test_subscribers_to_the_list_see_removed_sessions(api: Api) -> None:
         await subscribe_to_list(api, query, one, two, three, four)
         assert (await ada.delete(url)).status_code == 204
         for each in (one, two, three):
-            told: dict[str, Any] = {}
+            result: dict[str, Any] = {}
             async with asyncio.timeout(DEADLINE_S):
-                while not told.get("removed"):
-                    told = (await hear(each))["payload"]["data"]["sessions"]
-            assert told == {"id": session_id, "state": "ended", "removed": True, "purpose": "to be removed"}
+                while not result.get("removed"):
+                    result = (await hear(each))["payload"]["data"]["sessions"]
+            assert result == {"id": session_id, "state": "ended", "removed": True, "purpose": "to be removed"}
         await asyncio.sleep(1)
         for each in (one, four):  # nothing comes after it, and nothing to who could not see it
             await say(each, type="ping")
@@ -158,9 +158,9 @@ async def test_a_refusal_has_its_code_and_the_connection_continues(api: Api) -> 
             ("{ " + "me { id } " * 100 + "}", {}, "limit_reached"),
         ):
             await subscribe(opened, query, "x", variables)
-            told = await hear(opened)
-            assert (told["id"], told["type"]) == ("x", "error"), told
-            assert told["payload"][0]["extensions"]["code"] == code
+            result = await hear(opened)
+            assert (result["id"], result["type"]) == ("x", "error"), result
+            assert result["payload"][0]["extensions"]["code"] == code
         await subscribe(opened, "{ me { name } }", "y")
         assert (await hear(opened))["payload"]["data"] == {"me": {"name": "wsstranger"}}
 
@@ -199,8 +199,8 @@ async def test_no_more_than_so_many_at_once(api: Api) -> None:
     async with socket(api) as opened:
         for number in range(21):
             await subscribe(opened, EVENTS, str(number), {"id": session_id, "after": head})
-        told = await hear(opened)
-        assert (told["id"], told["payload"][0]["extensions"]["limit"]) == ("20", "graphql.operations")
+        result = await hear(opened)
+        assert (result["id"], result["payload"][0]["extensions"]["limit"]) == ("20", "graphql.operations")
 
 
 async def test_a_client_that_lost_access_gets_no_more(tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ async def test_a_client_that_lost_access_gets_no_more(tmp_path: Path) -> None:
             await api.delete(f"{V1}/sessions/{session_id}/shares/watcher")
             await asyncio.sleep(4.2)  # the age that a leave may have
             await api.server.log.append(session_id, [MessageSent(author="user", text="unseen")])
-            told = await hear(opened)
-            assert "unseen" not in json.dumps(told)
-            assert "not_found" in json.dumps(told)
+            result = await hear(opened)
+            assert "unseen" not in json.dumps(result)
+            assert "not_found" in json.dumps(result)
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,8 @@ async def test_a_disabled_user_gets_no_further_responses(api: Api) -> None:
         await accounts.set_disabled(user.id, True, LOCAL)
         api.app.state.authenticator.forget(user_id=user.id)
         await subscribe(opened, "{ me { name } }", "1")
-        told = await hear(opened)
-        assert (told["type"], told["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")
+        result = await hear(opened)
+        assert (result["type"], result["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")
 
 
 async def test_clients_are_notified_when_the_server_ends(tmp_path: Path) -> None:

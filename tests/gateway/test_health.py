@@ -21,10 +21,10 @@ async def test_health_checks_need_no_authentication(api: Api) -> None:
 
 async def test_only_owners_see_the_status(api: Api) -> None:
     await api.ready_session(purpose="to be counted")
-    told = (await api.get(f"{V1}/status")).json()
-    assert (told["sessions"], told["jails"], told["problems"]) == ({"idle": 1}, 1, {})
-    assert told["runs"] == {"ended": 1}
-    assert told["memory_bytes"] > 0 and told["database_bytes"] > 0
+    result = (await api.get(f"{V1}/status")).json()
+    assert (result["sessions"], result["jails"], result["problems"]) == ({"idle": 1}, 1, {})
+    assert result["runs"] == {"ended": 1}
+    assert result["memory_bytes"] > 0 and result["database_bytes"] > 0
     member = await api.as_user("mem")
     assert (await member.get(f"{V1}/status")).status_code == 403
     assert (await (await api.as_nobody()).get(f"{V1}/status")).status_code == 401
@@ -59,8 +59,8 @@ async def test_failed_checks_are_named_to_all_and_explained_to_owners(tmp_path: 
         problem = answered.json()
         assert (problem["code"], problem["missing"]) == ("unavailable", ["database", "worker"])
         assert "0001" not in str({**answered.json(), "trace_id": ""})
-        told = (await api.get(f"{V1}/status")).json()["problems"]
-        assert "0001" in told["database"]
+        result = (await api.get(f"{V1}/status")).json()["problems"]
+        assert "0001" in result["database"]
 
 
 async def test_a_server_that_is_about_to_end_is_not_ready(tmp_path: Path) -> None:

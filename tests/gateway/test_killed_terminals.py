@@ -42,13 +42,13 @@ def type_and_see(up: Up, session: str, terminal: str, line: str, shown: bytes) -
 
 
 def events(home: Home, session: str) -> list[dict[str, Any]]:
-    told = home.hutch("log", session, "--json")
-    assert told.returncode == 0, told.stderr
-    return [json.loads(line)["event"] for line in told.stdout.splitlines()]
+    result = home.hutch("log", session, "--json")
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line)["event"] for line in result.stdout.splitlines()]
 
 
-def omitted(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [event for event in told if event["type"] == "events.omitted"]
+def omitted(output: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in output if event["type"] == "events.omitted"]
 
 
 @pytest.mark.parametrize("is_paused", [False, True])
@@ -66,10 +66,10 @@ def test_a_terminal_that_was_open_when_the_server_was_killed(tmp_path: Path, is_
     for _ in range(2):  # said once, however often the server is started
         with home.up():
             pass
-    told = events(home, session)
-    (gap,) = omitted(told)
+    result = events(home, session)
+    (gap,) = omitted(result)
     assert gap["cause"] == "crash" and f"while terminal {terminal} was open" in gap["reason"]
-    after = told[told.index(gap) + 1]
+    after = result[result.index(gap) + 1]
     assert (after["type"], after["terminal"]) == ("terminal.ended", terminal)
     assert omitted(events(home, other)) == []
     assert home.hutch("export", session, "-o", str(tmp_path / "record.zip")).returncode == 0
@@ -102,5 +102,5 @@ def test_a_clean_shutdown_records_no_gap(tmp_path: Path) -> None:
         session = new_session(http)
         assert http.post(f"/sessions/{session}/terminals", json=OPENED).status_code == 201
     with home.up():
-        told = events(home, session)
-    assert omitted(told) == [] and "terminal.ended" in [event["type"] for event in told]
+        result = events(home, session)
+    assert omitted(result) == [] and "terminal.ended" in [event["type"] for event in result]

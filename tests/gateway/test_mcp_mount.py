@@ -81,10 +81,10 @@ async def test_an_edit_by_line_number_is_refused_if_the_file_has_changed_since(t
             read = await done(other, "read_file", **here)
             await done(one, "edit_file", **here, edits=[{"old": "one", "new": "zero\none"}])
             line = {"edits": [{"start_line": 2, "end_line": 2, "new": "2"}]}
-            told = await refused(other, "edit_file", **here, **line)
-            assert "edits by line number need if_hash" in told["detail"]
-            told = await refused(other, "edit_file", **here, **line, if_hash=read["sha256"])
-            assert told["error"] == "conflict" and "Read it again" in told["detail"]
+            result = await refused(other, "edit_file", **here, **line)
+            assert "edits by line number need if_hash" in result["detail"]
+            result = await refused(other, "edit_file", **here, **line, if_hash=read["sha256"])
+            assert result["error"] == "conflict" and "Read it again" in result["detail"]
             read = await done(other, "read_file", **here)
             assert read["text"] == "zero\none\ntwo\n"
             edited = await done(other, "edit_file", **here, **line, if_hash=read["sha256"])
@@ -105,14 +105,14 @@ async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
 async def test_the_error_in_a_call_is_described_in_plain_words(tmp_path: Path) -> None:
     async with serving(tmp_path) as api, client(api) as mcp:
         here = {"session_id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"}
-        for tool, arguments, told in (
+        for tool, arguments, result in (
             ("bash", {"command": 7}, "bash: `command` must be text."),
             ("read_file", {}, "read_file: `path` is missing."),
             ("read_file", {"path": "a", "start": -1}, "read_file: `start` must be at least 0."),
             ("grep", {"pattern": "x", "ignore_case": "no"}, "grep: `ignore_case` must be true or false."),
             ("glob", {"pattern": "x", "colour": 1}, "glob: `colour`: There is no such field."),
         ):
-            assert (await refused(mcp, tool, **here, **arguments))["detail"] == told
+            assert (await refused(mcp, tool, **here, **arguments))["detail"] == result
 
 
 async def test_mcp_grants_no_additional_rights(tmp_path: Path) -> None:

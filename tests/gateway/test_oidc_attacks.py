@@ -118,11 +118,11 @@ async def test_a_token_nested_without_end(place: Place) -> None:
 )
 async def test_a_provider_elsewhere_cannot_point_at_services_of_this_machine(name: str) -> None:
     """Plain HTTP on loopback is for a provider that runs here, not for one that runs elsewhere."""
-    told = {name: "http://127.0.0.1:8000/admin"}
+    result = {name: "http://127.0.0.1:8000/admin"}
     elsewhere, here = (Provider(url, CLIENT, None) for url in ("https://id.example", "http://localhost:1"))
     with pytest.raises(Unavailable, match="not encrypted"):
-        elsewhere._endpoint(told, name)
-    assert here._endpoint(told, name) == told[name]
+        elsewhere._endpoint(result, name)
+    assert here._endpoint(result, name) == result[name]
     for provider in (elsewhere, here):
         await provider.close()
 

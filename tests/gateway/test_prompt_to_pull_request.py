@@ -82,19 +82,19 @@ async def test_the_frames_of_a_change_come_in_order(api: Api, tmp_path: Path) ->
         assert answered.status_code == 200
         assert answered.headers["content-type"].startswith("text/event-stream")
         location = answered.headers["location"]
-        told = await frames(answered)
-    ids, types = [id for id, _ in told], [frame["type"] for _, frame in told]
+        result = await frames(answered)
+    ids, types = [id for id, _ in result], [frame["type"] for _, frame in result]
     assert ids == sorted(set(ids))
-    statuses = [frame["step"] for _, frame in told if frame["type"] == "status"]
+    statuses = [frame["step"] for _, frame in result if frame["type"] == "status"]
     assert statuses == ["cloning", "inspecting", "working", "branching", "committing", "pushing", "opening"]
-    looked = next(frame["message"] for _, frame in told if frame.get("step") == "inspecting")
+    looked = next(frame["message"] for _, frame in result if frame.get("step") == "inspecting")
     assert looked == "Looked at the repository: 1 file, Python (1); no tests found."
     assert types[0] == "status" and types[-3:] == ["diff", "pull_request", "done"]
-    calls = [(frame["tool"], frame["input"]) for _, frame in told if frame["type"] == "tool_call"]
+    calls = [(frame["tool"], frame["input"]) for _, frame in result if frame["type"] == "tool_call"]
     assert calls[0] == ("read_file", {"path": "slug.py"})
-    results = [frame for _, frame in told if frame["type"] == "tool_result"]
+    results = [frame for _, frame in result if frame["type"] == "tool_result"]
     assert results[0]["tool"] == "read_file" and "return text" in results[0]["result"]
-    by_type = {frame["type"]: frame for _, frame in told}
+    by_type = {frame["type"]: frame for _, frame in result}
     assert "+    return text.lower()" in by_type["diff"]["diff"]
     assert by_type["usage"]["turns"] == 3
     assert by_type["pull_request"]["branch"] == "hutch/slugs-are-lower-case"
@@ -108,11 +108,11 @@ async def test_the_frames_of_a_change_come_in_order(api: Api, tmp_path: Path) ->
         "session": waited["session"],
         "timestamp": by_type["pull_request"]["timestamp"],
     }
-    times = [frame["timestamp"] for _, frame in told]
+    times = [frame["timestamp"] for _, frame in result]
     assert times == sorted(times) and times[0] > 1_700_000_000_000
     for last_id in (0, ids[3], ids[-2], ids[-1]):
         async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
-            assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
+            assert await frames(again) == [(id, frame) for id, frame in result if id > last_id]
     assert (waited["outcome"], waited["message"]) == ("done", "As they should be.")
     assert waited["pullRequest"]["url"] == by_type["done"]["url"]
     shown = await asyncio.to_thread(
@@ -132,20 +132,20 @@ async def test_frames_of_questions_and_approvals_say_how_to_answer(api: Api, tmp
         "persona": "pair",
         "model": cassette(tmp_path / "c.json", [asks, call("bash", command="touch said"), FINISH]),
     }
-    told: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         async for line in answered.aiter_lines():
             if not line.startswith("data: "):
                 continue
-            told.append(frame := json.loads(line[6:]))
+            result.append(frame := json.loads(line[6:]))
             if frame["type"] in ("question", "approval"):
                 reply = {**frame["answers"][0]}
                 if "text" in reply:
                     reply["text"] = "Lower."
                 assert (await api.post(frame["answerUrl"], json=reply)).status_code == 202
-    session = told[-1]["session"]
+    session = result[-1]["session"]
     question, approval = (
-        next(each for each in told if each["type"] == kind) for kind in ("question", "approval")
+        next(each for each in result if each["type"] == kind) for kind in ("question", "approval")
     )
     ask_id, call_id = question["callId"], approval["callId"]
     assert question == {
@@ -170,13 +170,13 @@ async def test_frames_of_questions_and_approvals_say_how_to_answer(api: Api, tmp
         ],
         "timestamp": approval["timestamp"],
     }
-    replies = [each for each in told if each["type"] == "answered"]
+    replies = [each for each in result if each["type"] == "answered"]
     assert [(each["callId"], each["allowed"], each["text"]) for each in replies] == [
         (ask_id, None, "Lower."),
         (call_id, True, None),
     ]
     assert question["timestamp"] <= replies[0]["timestamp"] <= approval["timestamp"]
-    assert told[-1]["outcome"] == "done"
+    assert result[-1]["outcome"] == "done"
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ async def test_a_run_without_an_answer_ends_at_its_timeout(
         "timeoutSeconds": 2,
         "model": cassette(tmp_path / "c.json", [waits, FINISH]),
     }
-    told = (await api.post("/api/code", json=asked, headers={"Accept": "application/json"})).json()
-    assert (told["outcome"], told["message"]) == (
+    result = (await api.post("/api/code", json=asked, headers={"Accept": "application/json"})).json()
+    assert (result["outcome"], result["message"]) == (
         "limit_reached",
         "It took 2 seconds, which is the limit. It was waiting for a user's answer.",
     )
@@ -208,9 +208,9 @@ async def test_a_waiting_client_gets_the_result_even_if_nothing_changed(api: Api
     answered = await api.post(
         "/api/code", json=asked, headers={"Accept": "application/json"}, timeout=DEADLINE_S
     )
-    told = answered.json()
-    assert (answered.status_code, told["outcome"], told["pullRequest"]) == (200, "nothing", None)
-    assert told["message"] == "Nothing was changed."
+    result = answered.json()
+    assert (answered.status_code, result["outcome"], result["pullRequest"]) == (200, "nothing", None)
+    assert result["message"] == "Nothing was changed."
 
 
 async def test_a_run_without_a_delivery_ends_too(api: Api) -> None:
@@ -245,9 +245,9 @@ async def test_the_message_is_the_summary_of_the_agent(
         "model": cassette(tmp_path / "c.json", replies),
     }
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-        location, told = answered.headers["location"], await frames(answered)
+        location, result = answered.headers["location"], await frames(answered)
     waited = (await api.get(location, headers={"Accept": "application/json"})).json()
-    assert (waited["message"], told[-1][1]["message"]) == (message, message)
+    assert (waited["message"], result[-1][1]["message"]) == (message, message)
     assert waited["outcome"] == ("done" if FIX in replies else "nothing")
 
 
@@ -259,15 +259,15 @@ async def test_work_whose_tests_fail_is_shown(api: Api, tmp_path: Path) -> None:
         "tests": "! grep -q lower slug.py",
     }
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-        location, told = answered.headers["location"], await frames(answered)
-    assert [frame["type"] for _, frame in told[-3:]] == ["diff", "error", "done"]
-    assert told[-1][1]["outcome"] == "tests_failing"
-    assert "+    return text.lower()" in told[-3][1]["diff"]
+        location, result = answered.headers["location"], await frames(answered)
+    assert [frame["type"] for _, frame in result[-3:]] == ["diff", "error", "done"]
+    assert result[-1][1]["outcome"] == "tests_failing"
+    assert "+    return text.lower()" in result[-3][1]["diff"]
     waited = (await api.get(location, headers={"Accept": "application/json"})).json()
-    assert waited["diff"] == told[-3][1]["diff"] and waited["message"] == told[-1][1]["message"]
-    for last_id, _ in told[-4:]:
+    assert waited["diff"] == result[-3][1]["diff"] and waited["message"] == result[-1][1]["message"]
+    for last_id, _ in result[-4:]:
         async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
-            assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
+            assert await frames(again) == [(id, frame) for id, frame in result if id > last_id]
 
 
 async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: Api, tmp_path: Path) -> None:
@@ -279,22 +279,22 @@ async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: A
             "timeoutSeconds": 3,
         }
         async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-            told = [frame for _, frame in await frames(answered)]
-        assert told[-1]["outcome"] == "limit_reached" and told[-1]["message"]
-        assert any(frame["type"] == "diff" for frame in told) == (name == "changed")
+            result = [frame for _, frame in await frames(answered)]
+        assert result[-1]["outcome"] == "limit_reached" and result[-1]["message"]
+        assert any(frame["type"] == "diff" for frame in result) == (name == "changed")
 
 
 async def test_without_a_model_it_fails_with_advice(tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Make slugs lower case."}
     async with serving(tmp_path / "server", model=f"scripted:{OFFLINE}") as api:
         async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-            location, told = answered.headers["location"], [frame for _, frame in await frames(answered)]
+            location, result = answered.headers["location"], [frame for _, frame in await frames(answered)]
         waited = (await api.get(location, headers={"Accept": "application/json"})).json()
-    assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
-    assert (told[-1]["outcome"], waited["outcome"]) == ("failed", "failed")
-    assert "hutch config set-secret" in told[-1]["message"] == waited["message"]
+    assert [frame["type"] for frame in result[-2:]] == ["error", "done"]
+    assert (result[-1]["outcome"], waited["outcome"]) == ("failed", "failed")
+    assert "hutch config set-secret" in result[-1]["message"] == waited["message"]
     for words_of_others in ("offline.json", "--model"):
-        assert words_of_others not in json.dumps([told, waited])
+        assert words_of_others not in json.dumps([result, waited])
 
 
 async def test_a_stopping_server_says_so_and_the_run_can_be_followed_later(api: Api, tmp_path: Path) -> None:
@@ -333,8 +333,8 @@ async def test_a_waiting_client_gets_bytes_at_once_and_regularly(tmp_path: Path)
             beats = await reader.readexactly(len(CHUNK_OF_ONE) * 5)
             assert beats == CHUNK_OF_ONE * 5
             assert (await api.delete(location)).status_code == 204
-            told = json.loads(await unchunked(reader))
-        assert (told["outcome"], told["run"]) == ("cancelled", location.rpartition("/")[2])
+            result = json.loads(await unchunked(reader))
+        assert (result["outcome"], result["run"]) == ("cancelled", location.rpartition("/")[2])
 
 
 async def test_an_http_1_0_client_gets_the_result_whole(api: Api, tmp_path: Path) -> None:
@@ -364,12 +364,12 @@ async def test_an_http_1_0_client_is_notified_that_the_server_stops(tmp_path: Pa
 
         ending = asyncio.ensure_future(end())
         async with waiting(api, "POST", "/api/code", asked, version="1.0") as (head, reader):
-            told = json.loads(await reader.read())
+            result = json.loads(await reader.read())
         await ending
         api.server.closing = False
         assert "transfer-encoding" not in head
-        assert told["outcome"] == "unfinished" and "the server is stopping" in told["message"]
-        assert (await api.delete(f"/api/code/{told['run']}")).status_code == 204
+        assert result["outcome"] == "unfinished" and "the server is stopping" in result["message"]
+        assert (await api.delete(f"/api/code/{result['run']}")).status_code == 204
 
 
 ACCEPTED = {
@@ -451,9 +451,9 @@ async def test_a_waiting_client_that_lost_access_gets_no_result(tmp_path: Path) 
         async with waiting(bob, "POST", "/api/code", asked) as (head, reader):
             users = {user.name: user.id for user in await Accounts(api.server.rows).users.list()}
             await Accounts(api.server.rows).set_disabled(users["bob"], True, LOCAL)
-            told = json.loads(await unchunked(reader))
+            result = json.loads(await unchunked(reader))
         location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
-        assert told["outcome"] == "unfinished" and "no longer have access" in told["message"]
+        assert result["outcome"] == "unfinished" and "no longer have access" in result["message"]
         await api.delete(location)
 
 
@@ -466,12 +466,12 @@ async def test_a_stopping_server_notifies_waiting_clients(api: Api, tmp_path: Pa
     async with asyncio.timeout(DEADLINE_S), waiting(api, "POST", "/api/code", asked) as (head, reader):
         location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
         api.server.closing = True
-        told = json.loads(await unchunked(reader))
+        result = json.loads(await unchunked(reader))
     api.server.closing = False
     run_id = location.rpartition("/")[2]
-    assert (told["run"], told["outcome"]) == (run_id, "unfinished")
-    assert f"GET {location} " in told["message"] and "the server is stopping" in told["message"]
-    assert set(told) == set(CodeOut.model_fields)
+    assert (result["run"], result["outcome"]) == (run_id, "unfinished")
+    assert f"GET {location} " in result["message"] and "the server is stopping" in result["message"]
+    assert set(result) == set(CodeOut.model_fields)
     assert (await api.delete(location)).status_code == 204
     later = await api.get(location, headers={"Accept": "application/json"}, timeout=DEADLINE_S)
     assert later.json()["outcome"] == "cancelled"
@@ -485,10 +485,10 @@ async def test_a_waiting_client_is_notified_that_the_server_stops(api: Api, tmp_
     }
     wait = {"Accept": "application/json"}
     api.server.closing = True
-    told = await api.post("/api/code", json=asked, headers=wait, timeout=DEADLINE_S)
+    result = await api.post("/api/code", json=asked, headers=wait, timeout=DEADLINE_S)
     api.server.closing = False
-    assert told.status_code == 503 and "GET /api/code/run_" in told.json()["detail"]
-    location = told.json()["detail"].split()[-4]
+    assert result.status_code == 503 and "GET /api/code/run_" in result.json()["detail"]
+    location = result.json()["detail"].split()[-4]
     assert (await api.delete(location)).status_code == 204
     assert (await api.get(location, headers=wait, timeout=DEADLINE_S)).json()["outcome"] == "cancelled"
 
@@ -518,8 +518,8 @@ async def test_a_client_that_claims_later_frames_is_not_kept_waiting(api: Api, t
         "model": cassette(tmp_path / "c.json", [{"text": "It is fine."}]),
     }
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-        location, told = answered.headers["location"], await frames(answered)
-    last = told[-1][0]
+        location, result = answered.headers["location"], await frames(answered)
+    last = result[-1][0]
     for seen in (last, last + 1, last + 4, last + 8, 999_999):
         headers = {"Last-Event-ID": str(seen)}
         async with asyncio.timeout(DEADLINE_S), api.stream("GET", location, headers=headers) as again:
@@ -537,9 +537,9 @@ async def test_a_repository_that_cannot_be_had_is_an_error_with_a_reason(api: Ap
     (tmp_path / "nowhere/.git").unlink()
     (tmp_path / "nowhere/.git").mkdir()
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
-        told = [frame for _, frame in await frames(answered)]
-    assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
-    assert "nowhere" in told[-2]["message"] and told[-1]["outcome"] == "failed"
+        result = [frame for _, frame in await frames(answered)]
+    assert [frame["type"] for frame in result[-2:]] == ["error", "done"]
+    assert "nowhere" in result[-2]["message"] and result[-1]["outcome"] == "failed"
 
 
 async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: Path) -> None:
@@ -558,8 +558,8 @@ async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: P
     assert run["state"] == "running"
     assert (await api.delete(location)).status_code == 204
     async with asyncio.timeout(DEADLINE_S), api.stream("GET", location) as again:
-        told = [frame for _, frame in await frames(again)]
-    assert told[-1]["outcome"] == "cancelled"
+        result = [frame for _, frame in await frames(again)]
+    assert result[-1]["outcome"] == "cancelled"
     assert (await api.delete(location)).status_code == 204
 
 
@@ -647,7 +647,7 @@ async def test_a_log_is_read_once(api: Api, tmp_path: Path, accept: str) -> None
     said = [MessageSent(author="user", text=str(number)) for number in range(500)]
     head = await api.server.log.append(SessionId(made["session"]), said)
     with pages_read(api) as pages:
-        told = await api.get(f"/api/code/{made['run']}", headers={"Accept": accept})
-    assert made["message"] in told.text
+        result = await api.get(f"/api/code/{made['run']}", headers={"Accept": accept})
+    assert made["message"] in result.text
     begins = [after for _, after in pages if after < head.seq]
     assert begins == sorted(set(begins)) and len(begins) > 1

@@ -31,8 +31,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Answering]:
 
 def is_problem(answer: httpx.Response, code: str) -> bool:
     assert answer.headers["content-type"] == "application/problem+json"
-    told = answer.json()
-    return told["status"] == answer.status_code and told["code"] == code and bool(told["detail"])
+    result = answer.json()
+    return result["status"] == answer.status_code and result["code"] == code and bool(result["detail"])
 
 
 @UNGUARDED
@@ -301,8 +301,8 @@ async def test_only_a_trusted_proxy_is_believed(tmp_path: Path) -> None:
     ):
         server = Server(trusted_proxies=proxies)
         async with answering(tmp_path, server=server) as served, served.client() as http:
-            told = (await http.get("/api/v1/open", headers=headers)).json()
-            assert (told["client"], told["scheme"]) == (client, scheme)
+            result = (await http.get("/api/v1/open", headers=headers)).json()
+            assert (result["client"], result["scheme"]) == (client, scheme)
 
 
 async def test_every_answer_says_how_to_treat_it(served: Answering) -> None:

@@ -43,11 +43,11 @@ async def test_models_are_listed_without_keys(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with serving(tmp_path, model=None) as api:
         answered = await api.get(f"{V1}/models")
-        told = answered.json()
-        usable = {each["name"]: each["usable"] for each in told["providers"]}
+        result = answered.json()
+        usable = {each["name"]: each["usable"] for each in result["providers"]}
         assert list(usable) == list(PROVIDERS)
         assert (usable["anthropic"], usable["openai"]) == (True, False)
-        assert told["default"].startswith("anthropic:")
+        assert result["default"].startswith("anthropic:")
         assert "secret-0123" not in answered.text
 
 

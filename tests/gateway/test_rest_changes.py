@@ -96,9 +96,9 @@ async def test_of_a_concurrent_merge_and_close_one_succeeds(api: Api, repository
         change = await proposed(api, repository)
         url = f"{V1}/changes/{change['id']}"
         merged, closed = await asyncio.gather(api.post(f"{url}/merge", json={}), api.post(f"{url}/close"))
-        told = (await api.get(url)).json()["state"]
+        result = (await api.get(url)).json()["state"]
         moved = git(repository, "rev-parse", "main") != before
-        assert (merged.status_code, closed.status_code, told, moved) in (
+        assert (merged.status_code, closed.status_code, result, moved) in (
             (200, 409, "merged", True),
             (409, 204, "closed", False),
         )

@@ -177,13 +177,13 @@ async def test_permanent_approvals_are_the_users_own_in_every_session(tmp_path: 
         assert rule["tool"] == "bash"
         listed = [HUTCH, "approvals", "list", "--json", "--user", "ada"]
         home = {"HUTCH_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
-        told = await asyncio.to_thread(subprocess.check_output, listed, env=home)
-        assert json.loads(told) == [rule]
+        result = await asyncio.to_thread(subprocess.check_output, listed, env=home)
+        assert json.loads(result) == [rule]
         session, [call_id] = await begin(api)  # the installation's first owner: the user of this machine
         await api.give(session, type="approve", call_id=call_id, scope="always")
         await api.until(session, "idle")
-        told = await asyncio.to_thread(subprocess.check_output, listed[:4], env=home)
-        assert json.loads(told) == (await api.get(f"{V1}/me/approvals")).json()["items"] == [rule]
+        result = await asyncio.to_thread(subprocess.check_output, listed[:4], env=home)
+        assert json.loads(result) == (await api.get(f"{V1}/me/approvals")).json()["items"] == [rule]
         assert (await bob.delete(f"{V1}/me/approvals", params=rule)).status_code == 404
         assert (await ada.delete(f"{V1}/me/approvals", params=rule)).status_code == 204
         assert (await ada.get(f"{V1}/me/approvals")).json()["items"] == []

@@ -109,8 +109,8 @@ async def test_a_search_does_not_follow_a_link_out_of_the_workspace(api: Api) ->
     assert [each["path"] for each in whole["lines"]] == ["in/y"]
 
 
-def secrets_in(told: Any) -> bool:
-    return SECRET in str(told)
+def secrets_in(output: Any) -> bool:
+    return SECRET in str(output)
 
 
 async def test_no_answer_shows_a_secret_of_the_vault(api: Api) -> None:
@@ -123,8 +123,8 @@ async def test_no_answer_shows_a_secret_of_the_vault(api: Api) -> None:
             *("files", "files?recursive=true", "grep?pattern=key", "grep?pattern=key&output=count"),
             *("glob?pattern=**", "diff", "files/kept.txt" if who is reader else "files"),
         ):
-            told = await who.get(f"{url}/{address}")
-            assert told.status_code == 200 and not secrets_in(told.text), address
+            result = await who.get(f"{url}/{address}")
+            assert result.status_code == 200 and not secrets_in(result.text), address
         patch = await who.get(f"{url}/diff", headers={"Accept": "text/x-diff"})
         assert "[redacted:" in patch.text and not secrets_in(patch.text)
         fields = 'file(path: "kept.txt") { text } files { items { path } } diff { patch files { path } }'
@@ -149,9 +149,9 @@ async def test_a_secret_across_two_chunks_of_a_large_file_is_masked(api: Api, tm
     assert (await api.get(f"{url}/files/large")).content == data
 
 
-def shows_a_part(told: Any, length: int = 4) -> bool:
+def shows_a_part(output: Any, length: int = 4) -> bool:
     """Whether any `length` characters of the secret in a row are in an answer."""
-    return any(SECRET[at : at + length] in str(told) for at in range(len(SECRET) - length + 1))
+    return any(SECRET[at : at + length] in str(output) for at in range(len(SECRET) - length + 1))
 
 
 async def test_a_search_hides_a_secret_that_goes_on_in_the_next_line(api: Api) -> None:
@@ -231,8 +231,8 @@ async def test_a_search_does_not_tell_readers_whether_a_guess_is_right(api: Api)
     names = [await reader.get(f"{url}/glob", params={"pattern": f"{each}*"}) for each in (right, wrong)]
     assert names[0].json() == names[1].json()
     for output, found in (("count", {"counts": {"kept": 1}}), ("files", {"paths": ["kept"]})):
-        told = (await reader.get(f"{url}/grep", params={"pattern": "^x", "output": output})).json()
-        assert told == {
+        result = (await reader.get(f"{url}/grep", params={"pattern": "^x", "output": output})).json()
+        assert result == {
             "lines": [],
             "counts": {},
             "paths": [],
@@ -312,8 +312,8 @@ async def test_a_cursor_that_no_page_came_with_is_refused(api: Api) -> None:
         assert refused.status_code == status, (address, refused.text)
         assert "cursor" in refused.json()["detail"], refused.text
     for field in ('sessions(after: "zzz") { next }', 'changes(after: "zzz") { id }'):
-        told = (await api.post("/api/graphql", json={"query": f"{{ {field} }}"})).json()
-        assert "'zzz' is not a cursor" in told["errors"][0]["message"], told
+        result = (await api.post("/api/graphql", json={"query": f"{{ {field} }}"})).json()
+        assert "'zzz' is not a cursor" in result["errors"][0]["message"], result
 
 
 async def test_readers_get_the_tag_of_the_visible_content(api: Api) -> None:
@@ -343,8 +343,8 @@ async def test_readers_get_the_tag_of_the_visible_content(api: Api) -> None:
 async def test_an_error_echoes_no_half_of_a_secret(api: Api) -> None:
     wrong = "x" * 30
     for place in ("sessions", "runs"):
-        told = await api.get(f"{V1}/{place}/{wrong}{wrong}{SECRET}")
-        assert told.status_code in (400, 404) and not shows_a_part(told.text), told.text
+        result = await api.get(f"{V1}/{place}/{wrong}{wrong}{SECRET}")
+        assert result.status_code in (400, 404) and not shows_a_part(result.text), result.text
     asked = {"query": f'{{ sessions(state: ["{wrong}{SECRET}"]) {{ items {{ id }} }} }}'}
     assert not shows_a_part((await api.post("/api/graphql", json=asked)).text)
     new = await api.post(f"{V1}/sessions", json={"revision": f"{wrong}{wrong}{SECRET}\n"})

@@ -91,10 +91,10 @@ async def test_remarks_of_a_reviewer_are_stored_with_the_change(
         change["id"],
     )
     assert [given[name] for name in ("blockers", "shoulds", "coulds")] == [1, 1, 1]
-    told = [each["text"] for each in by_type(events, "tool.returned") if not each["ok"]]
-    assert "There is no file 'nowhere.py'. The change touches: " in told[0]
-    assert "'slug.py' has 3 lines, so there is no line 99" in told[1]
-    assert "`severity` is" in told[2]
+    result = [each["text"] for each in by_type(events, "tool.returned") if not each["ok"]]
+    assert "There is no file 'nowhere.py'. The change touches: " in result[0]
+    assert "'slug.py' has 3 lines, so there is no line 99" in result[1]
+    assert "`severity` is" in result[2]
     url = f"{V1}/changes/{change['id']}"
     comments = (await api.get(f"{url}/comments")).json()["items"]
     assert [(each["path"], each["line"], each["severity"], each["body"]) for each in comments] == [

@@ -277,8 +277,8 @@ async def test_followers_of_a_run_wait_for_a_requested_delivery(api: Api, tmp_pa
     await asyncio.sleep(0.3)
     assert not waiting.done()
     await api.give(run["session_id"], type="resume")
-    told = (await waiting).json()
-    assert (told["outcome"], told["pullRequest"]["branch"]) == ("done", "hutch/slugs-are-lower-case")
+    result = (await waiting).json()
+    assert (result["outcome"], result["pullRequest"]["branch"]) == ("done", "hutch/slugs-are-lower-case")
 
 
 async def test_a_secret_in_the_name_of_a_failing_test_is_redacted(api: Api, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ async def test_a_persona_a_revision_and_a_script_must_exist_before_a_session_doe
     (tmp_path / "wrong.json").write_text('{"replies": 1}')
     before = len((await api.get(f"{V1}/sessions")).json()["items"])
     here = {"repository": str(repo), "prompt": "Say something"}
-    for wrong, told in (
+    for wrong, result in (
         ({"persona": "nobody"}, "There is no persona 'nobody'"),
         ({"revision": "nowhere"}, "has no branch, tag or commit 'nowhere'"),
         ({"model": f"scripted:{tmp_path}/none.json"}, "There is no cassette"),
@@ -103,7 +103,7 @@ async def test_a_persona_a_revision_and_a_script_must_exist_before_a_session_doe
     ):
         refused = await api.post(f"{V1}/sessions", json={**here, **wrong})
         assert (refused.status_code, refused.json()["code"]) == (400, "bad_request"), refused.text
-        assert told in refused.json()["detail"]
+        assert result in refused.json()["detail"]
     assert len((await api.get(f"{V1}/sessions")).json()["items"]) == before
     made = await api.post(f"{V1}/sessions", json={**here, "persona": "mine", "revision": "main"})
     assert made.status_code == 201, made.text

@@ -119,18 +119,20 @@ async def test_all_responses_report_the_end_of_a_command_alike(
     path = f"{url}/commands/{started['id']}"
 
     async def over() -> dict[str, Any] | None:
-        told: dict[str, Any] = (await api.get(path)).json()
-        return None if told["running"] else told
+        result: dict[str, Any] = (await api.get(path)).json()
+        return None if result["running"] else result
 
-    told = await eventually(over)
+    result = await eventually(over)
     [listed] = [
-        each for each in (await api.get(f"{url}/commands")).json()["items"] if each["id"] == told["id"]
+        each for each in (await api.get(f"{url}/commands")).json()["items"] if each["id"] == result["id"]
     ]
-    assert (told["exit_code"], told["signal"], told["timed_out"]) == ended
-    assert {name: told[name] for name in listed} == listed
+    assert (result["exit_code"], result["signal"], result["timed_out"]) == ended
+    assert {name: result[name] for name in listed} == listed
     waited = (await api.post(f"{url}/commands", json={**wanted, "yield_s": None})).json()
-    assert [waited[name] for name in ABOUT if name != "id"] == [told[name] for name in ABOUT if name != "id"]
-    assert set(ABOUT) <= started.keys() & told.keys() & listed.keys()
+    assert [waited[name] for name in ABOUT if name != "id"] == [
+        result[name] for name in ABOUT if name != "id"
+    ]
+    assert set(ABOUT) <= started.keys() & result.keys() & listed.keys()
 
 
 async def test_a_list_of_commands_shows_no_secret_of_them(api: Api, url: str) -> None:
@@ -151,10 +153,10 @@ async def test_no_part_of_a_secret_is_shown_from_whatever_byte_it_is_read(api: A
 
     await eventually(all_of_it)
     for offset in range(len(printed)):
-        told = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()
-        assert "K3y" not in told["text"] and "ant-" not in told["text"], offset
-        assert (told["start"], told["end"]) == (offset, len(printed))
-        assert told["text"].endswith(" after\n"[max(0, offset - len(printed) + 7) :]), offset
+        result = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()
+        assert "K3y" not in result["text"] and "ant-" not in result["text"], offset
+        assert (result["start"], result["end"]) == (offset, len(printed))
+        assert result["text"].endswith(" after\n"[max(0, offset - len(printed) + 7) :]), offset
     await api.delete(f"{url}/commands/{started['id']}")
 
 
@@ -176,10 +178,10 @@ async def test_no_half_of_a_secret_is_left_where_late_output_is_cut(
 
     await eventually(all_of_it)
     wanted = {"command": "sleep 1", "shell": shell, "yield_s": yield_s}
-    told = (await api.post(f"{url}/commands", json=wanted)).json()
-    assert "K3y" not in told[stream] and told[stream].endswith("...\nend\n")
+    result = (await api.post(f"{url}/commands", json=wanted)).json()
+    assert "K3y" not in result[stream] and result[stream].endswith("...\nend\n")
     if yield_s is not None:
-        tape = (await api.get(f"{url}/commands/{told['id']}")).json()
+        tape = (await api.get(f"{url}/commands/{result['id']}")).json()
         assert "K3y" not in tape["text"] and tape["text"].startswith("[redacted:anthropic_key]...")
     texts = [
         each["text"] for each in await api.events(url.rpartition("/")[2]) if each["type"] == "shell.printed"
@@ -208,8 +210,8 @@ async def test_half_of_a_secret_waits_for_the_other_half(api: Api, url: str) -> 
 
     async def read_until(word: str) -> bool:
         nonlocal read, end
-        told = (await api.get(f"{url}/commands/{started['id']}?offset={end}")).json()
-        read, end = read + told["text"], told["end"]
+        result = (await api.get(f"{url}/commands/{started['id']}?offset={end}")).json()
+        read, end = read + result["text"], result["end"]
         return word in read
 
     await eventually(lambda: read_until("one "))
@@ -259,8 +261,8 @@ async def test_the_rest_of_a_long_private_key_is_not_shown_from_its_middle(api: 
 
     await eventually(all_of_it)
     for offset in (1000, 20_000, 39_000):
-        told = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()["text"]
-        assert "ABCD" not in told and told.endswith("after\n")
+        result = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()["text"]
+        assert "ABCD" not in result and result.endswith("after\n")
     await api.delete(f"{url}/commands/{started['id']}")
 
 

@@ -16,7 +16,7 @@ FINE = call("finish", title="Good.", summary="")
 
 
 @pytest.fixture
-async def told(tmp_path: Path) -> AsyncIterator[tuple[Story, Api]]:
+async def setup(tmp_path: Path) -> AsyncIterator[tuple[Story, Api]]:
     with story(tmp_path) as made:
         async with made.server(model=made.model(FINE, name="r.json")) as api:
             yield made, api
@@ -43,8 +43,8 @@ async def reviewed(made: Story, api: Api, number: int, *replies: dict[str, Any],
     return session
 
 
-async def test_a_blocker_holds_the_merge_back(told: tuple[Story, Api]) -> None:
-    made, api = told
+async def test_a_blocker_holds_the_merge_back(setup: tuple[Story, Api]) -> None:
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     session = await reviewed(made, api, change["number"], FINDS, call("finish", title="No.", summary=""))
@@ -61,10 +61,10 @@ async def test_a_blocker_holds_the_merge_back(told: tuple[Story, Api]) -> None:
 
 
 async def test_callers_without_write_access_neither_lift_nor_make_objections(
-    told: tuple[Story, Api],
+    setup: tuple[Story, Api],
 ) -> None:
     """The attack: a stranger has a pull request read by a model that finds it good."""
-    made, api = told
+    made, api = setup
     change = await proposed(made, api)
     url = f"{V1}/changes/{change['id']}"
     bob, eve = await api.as_user("bob"), await api.as_user("eve")

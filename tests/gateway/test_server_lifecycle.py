@@ -73,11 +73,11 @@ def descendants(pid: int) -> set[int]:
     for directory in Path("/proc").iterdir():
         if directory.name.isdigit():
             try:
-                told = (directory / "stat").read_text().rpartition(") ")[2].split()
+                result = (directory / "stat").read_text().rpartition(") ")[2].split()
             except OSError:
                 continue
-            if told[0] != "Z":
-                parents[int(directory.name)] = int(told[1])
+            if result[0] != "Z":
+                parents[int(directory.name)] = int(result[1])
     found, more = set(), {pid}
     while more:
         more = {child for child, parent in parents.items() if parent in more} - found
@@ -192,8 +192,8 @@ def test_a_secret_that_is_set_while_it_serves_is_hidden_at_once(home: Home) -> N
         assert ask(up, "POST", f"{path}/commands", json=split)["stdout"] == "[redacted:secret]\n"
         ask(up, "POST", f"{path}/inputs", json={"type": "prompt", "text": f"Is it {value}?"})
         eventually(lambda: "run.ended" in str(ask(up, "GET", f"{path}/events?after={before}")))
-        told = str(ask(up, "GET", f"{path}/events?after={before}"))
-        assert value not in told and "It is [redacted:secret]" in told and "Is it [redacted" in told
+        result = str(ask(up, "GET", f"{path}/events?after={before}"))
+        assert value not in result and "It is [redacted:secret]" in result and "Is it [redacted" in result
 
 
 class Hasty(Protocol):
@@ -251,8 +251,8 @@ async def test_a_head_without_end_is_refused_and_not_read_to_its_end(sent: bytes
     said, _, body = (await _answered(sent)).partition(b"\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
     assert b"\r\ncontent-type: application/problem+json" in said and b"\r\nconnection: close" in said
-    told = json.loads(body)
-    assert (told["status"], told["code"], told["limit"]) == (431, "limit_reached", "head_bytes")
+    result = json.loads(body)
+    assert (result["status"], result["code"], result["limit"]) == (431, "limit_reached", "head_bytes")
     assert f"content-length: {len(body)}".encode() in said
 
 

@@ -56,9 +56,9 @@ def test_any_text_is_one_line_of_data(text: str) -> None:
     event = MessageSent(author="user", text=text)
     lines = sse(entry(event)).split(b"\n")
     assert [line.partition(b":")[0] for line in lines] == [b"id", b"event", b"data", b"", b""]
-    told = json.loads(lines[2].removeprefix(b"data: "))
-    assert told == {"seq": 7, "at_ms": 1000, "hash": "ab", "event": json.loads(to_json(event))}
-    assert json.loads(update_frame(entry(event))) == {"type": "entry", **told}
+    result = json.loads(lines[2].removeprefix(b"data: "))
+    assert result == {"seq": 7, "at_ms": 1000, "hash": "ab", "event": json.loads(to_json(event))}
+    assert json.loads(update_frame(entry(event))) == {"type": "entry", **result}
 
 
 def test_words() -> None:

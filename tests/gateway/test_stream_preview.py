@@ -82,12 +82,12 @@ async def test_a_program_with_a_token_is_answered_under_our_name_in_a_sandbox(tm
         assert (page.status_code, page.text) == (200, "<h1>Hello from the jail</h1>")
         assert page.headers["content-security-policy"] == "sandbox allow-scripts allow-forms"
         assert page.headers["cache-control"] == "no-store"
-        told = (await api.get(f"{base}/headers?a=%2F&b", headers={"Cookie": "hutch=1; other=2"})).text
-        assert told.startswith("/headers?a=%2F&b\n")
-        assert f"host: localhost:{PORT}\n" in told
-        assert "cookie: other=2\n" in told
-        assert api.token not in told
-        assert "authorization" not in told
+        result = (await api.get(f"{base}/headers?a=%2F&b", headers={"Cookie": "hutch=1; other=2"})).text
+        assert result.startswith("/headers?a=%2F&b\n")
+        assert f"host: localhost:{PORT}\n" in result
+        assert "cookie: other=2\n" in result
+        assert api.token not in result
+        assert "authorization" not in result
         sent = await api.get(f"{base}/cookies")
         assert not {"set-cookie", "strict-transport-security", "alt-svc", "x-secret"} & set(sent.headers)
         moved = await api.get(f"{base}/redirect")
@@ -508,7 +508,7 @@ def test_headers_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "output"),
     [
         (b"http://localhost:5/a?b", b"/p/a?b"),
         (b"https://127.0.0.1:5", b"/p/"),
@@ -518,9 +518,9 @@ def test_headers_in() -> None:
         (b"http://localhost:5.evil.example/", b"http://localhost:5.evil.example/"),
     ],
 )
-def test_redirects_of_a_program(given: bytes, told: bytes) -> None:
+def test_redirects_of_a_program(given: bytes, output: bytes) -> None:
     sent = response_headers([(b"Location", given)], port=5, prefix="/p", sandbox=False)
-    assert dict(sent)[b"location"] == told
+    assert dict(sent)[b"location"] == output
 
 
 def test_a_preview_token_expires_by_the_monotonic_clock() -> None:

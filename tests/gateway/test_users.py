@@ -158,8 +158,8 @@ async def test_a_logged_in_user_creates_tokens_within_their_role(served: Answeri
     user = await served.accounts.users.find("bob")
     await served.accounts.set_password(user.id, PASSWORD, LOCAL)
     async with served.client(headers={"Origin": served.url}) as http:
-        told = await http.post("/api/v1/login", json={"name": "bob", "password": PASSWORD})
-        http.headers["X-CSRF-Token"] = told.json()["csrf"]
+        result = await http.post("/api/v1/login", json={"name": "bob", "password": PASSWORD})
+        http.headers["X-CSRF-Token"] = result.json()["csrf"]
         assert (await http.post("/api/v1/tokens", json={"scopes": ["write"]})).status_code == 201
         assert (await http.post("/api/v1/tokens", json={"scopes": ["admin"]})).status_code == 403
         ada = (await served.accounts.tokens.list(await id_of(served, "ada")))[0]
@@ -223,8 +223,8 @@ async def test_the_owner_of_a_session_shares_it(served: Answering, ada: Caller, 
     assert await eve.status("DELETE", f"{path}/eve") == 204  # one may leave
     assert await eve.status("GET", path) == 404
     there, nowhere = await eve("GET", path), await eve("GET", f"/sessions/{new_session_id()}/shares")
-    told = [answer.json()["detail"].partition("'")[0] for answer in (there, nowhere)]
-    assert told[0] == told[1]
+    result = [answer.json()["detail"].partition("'")[0] for answer in (there, nowhere)]
+    assert result[0] == result[1]
 
 
 async def test_the_audit_is_read_in_pages(served: Answering, ada: Caller) -> None:

@@ -58,13 +58,13 @@ async def test_without_a_secret_webhooks_are_refused(tmp_path: Path) -> None:
 
 async def test_an_unsigned_delivery_is_refused(world: tuple[Api, Story]) -> None:
     api, made = world
-    told = labeled(made.hub.url("acme/project"), 1)
-    body = json.dumps(told).encode()
+    result = labeled(made.hub.url("acme/project"), 1)
+    body = json.dumps(result).encode()
     for signed in ("", "sha256=", "sha256=" + "0" * 64, signature(body, "guess"), signature(body + b" ")):
-        answered = await deliver(api, "issues", told, signed=signed)
+        answered = await deliver(api, "issues", result, signed=signed)
         assert (answered.status_code, answered.json()["code"]) == (401, "unauthenticated"), signed
     with_token = {"Authorization": f"Bearer {api.token}"}  # nobody comes in by this door with a token
-    assert (await deliver(api, "issues", told, signed="", **with_token)).status_code == 401
+    assert (await deliver(api, "issues", result, signed="", **with_token)).status_code == 401
     async with httpx.AsyncClient(base_url=api.url) as client:
         assert (await client.get(URL)).status_code in (404, 405)
     assert await rows(api) == [] and await sessions(api) == []
@@ -88,27 +88,27 @@ async def test_a_signed_body_that_is_no_event(world: tuple[Api, Story], body: by
 
 async def test_the_same_delivery_is_one_run_under_whatever_name_it_comes(world: tuple[Api, Story]) -> None:
     api, made = world
-    told = labeled(made.hub.url("acme/project"), 1)
-    answers = await asyncio.gather(*(deliver(api, "issues", told, id="one") for _ in range(5)))
+    result = labeled(made.hub.url("acme/project"), 1)
+    answers = await asyncio.gather(*(deliver(api, "issues", result, id="one") for _ in range(5)))
     states = sorted(answered.json()["state"] for answered in answers)
     assert states == ["known"] * 4 + ["queued"]
-    replayed = await deliver(api, "issues", told, id="another")  # the name is not signed
+    replayed = await deliver(api, "issues", result, id="another")  # the name is not signed
     assert (replayed.status_code, replayed.json()["state"]) == (202, "known")
     reused = await deliver(api, "issues", labeled(made.hub.url("acme/project"), 2), id="one")
     assert reused.json()["state"] == "known"
     [row] = await settled(api)
     assert (row["state"], row["reason"], row["request"]) == ("ended", "", "")
     assert len(await sessions(api)) == len(made.pulls()) == 1
-    assert (await deliver(api, "issues", told, id="later")).json()["state"] == "known"
+    assert (await deliver(api, "issues", result, id="later")).json()["state"] == "known"
 
 
 @pytest.mark.parametrize("by", ["mallory", "bob", "tri"])
 async def test_users_without_write_access_start_nothing(world: tuple[Api, Story], by: str) -> None:
     api, made = world
     made.hub.repository("acme/project").permissions |= {"bob": "read", "tri": "triage"}
-    told = commented(made.hub.url("acme/project"), 1, "@hutch do it", by=by)
-    told["comment"]["author_association"] = "OWNER"
-    assert (await deliver(api, "issue_comment", told)).json()["state"] == "queued"
+    result = commented(made.hub.url("acme/project"), 1, "@hutch do it", by=by)
+    result["comment"]["author_association"] = "OWNER"
+    assert (await deliver(api, "issue_comment", result)).json()["state"] == "queued"
     [row] = await settled(api)
     assert row["state"] == "ignored" and by in row["reason"]
     assert await sessions(api) == []
@@ -116,7 +116,7 @@ async def test_users_without_write_access_start_nothing(world: tuple[Api, Story]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "output",
     [
         commented(
             "http://127.0.0.1:1/acme/project.git", 1, "> @hutch quoted\n\n`@hutch` and\n```\n@hutch\n```"
@@ -132,9 +132,9 @@ async def test_users_without_write_access_start_nothing(world: tuple[Api, Story]
     ],
     ids=["code and quotes", "our own", "another host", "another repository", "an edit", "a bot"],
 )
-async def test_events_without_a_request(world: tuple[Api, Story], told: dict[str, Any]) -> None:
+async def test_events_without_a_request(world: tuple[Api, Story], output: dict[str, Any]) -> None:
     api, made = world
-    answered = await deliver(api, "issue_comment", told)
+    answered = await deliver(api, "issue_comment", output)
     assert (answered.status_code, answered.json()["state"]) == (202, "ignored")
     assert await rows(api) == [] and made.hub.asked == []
 
@@ -142,9 +142,9 @@ async def test_events_without_a_request(world: tuple[Api, Story], told: dict[str
 async def test_a_repository_that_the_token_does_not_see(world: tuple[Api, Story]) -> None:
     api, made = world
     url = made.hub.url("acme/project").replace("project", "unknown")
-    told = commented(url, 1, "@hutch go")
-    told["repository"]["full_name"] = "acme/unknown"
-    assert (await deliver(api, "issue_comment", told)).json()["state"] == "queued"
+    result = commented(url, 1, "@hutch go")
+    result["repository"]["full_name"] = "acme/unknown"
+    assert (await deliver(api, "issue_comment", result)).json()["state"] == "queued"
     [row] = await settled(api)
     assert row["state"] in ("ended", "ignored") and await sessions(api) == []
 

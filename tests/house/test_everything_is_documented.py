@@ -79,8 +79,8 @@ def test_every_exit_code(root: Path) -> None:
 
 
 def test_help_tells_the_exit_codes_that_a_script_meets() -> None:
-    told = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
-    assert told == set(exit_codes.MEANINGS)
+    found = {int(number) for number in re.findall(r"\b\d+\b", top_level_help.EXIT_CODES)}
+    assert found == set(exit_codes.MEANINGS)
 
 
 def test_the_lines_for_people_in_a_record(root: Path) -> None:

@@ -118,14 +118,14 @@ async def main(exempt: str) -> None:
                 for _ in range(2):
                     answer = await door.get(f"{name}:{inside.port}")
                     statuses.setdefault(name, []).append(int(answer.split(b" ")[1]) if answer else 0)
-        told = {
+        result = {
             "statuses": statuses,
             "inside": inside.connections,
             "public": public.connections,
             "addresses": sorted({attempt.address for attempt in attempts if attempt.address}),
             "rebinding_asked": server.asked.count("rebinding.example"),
         }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -207,8 +207,8 @@ async def test_of_commands_that_ended_long_ago_only_head_and_tail_are_retained(s
     assert sum(size > 700_000 for size in kept) == 4
     assert sum(size < 50_000 for size in kept) == 3
     for number, command in enumerate(commands):
-        told, tape = command.result(), command.read(offset=0)
-        assert told.stdout_bytes.startswith(b"%d\n" % number) and told.stdout_bytes.endswith(b"\nlast\n")
-        assert told.truncated == (len(told.stdout_bytes) < 400_000)
+        result, tape = command.result(), command.read(offset=0)
+        assert result.stdout_bytes.startswith(b"%d\n" % number) and result.stdout_bytes.endswith(b"\nlast\n")
+        assert result.truncated == (len(result.stdout_bytes) < 400_000)
         assert (tape.end, tape.end - tape.start) == (400_008, len(tape.data))
-        assert (told.exit_code, command.summary().running) == (0, False)
+        assert (result.exit_code, command.summary().running) == (0, False)

@@ -20,17 +20,17 @@ def _told(directory: Path, exempt: str) -> dict[str, Any]:
 
 
 def test_no_answer_of_a_name_server_leads_inside(tmp_path: Path) -> None:
-    told = _told(tmp_path, "127.0.0.2/32")
-    statuses = told.pop("statuses")
+    result = _told(tmp_path, "127.0.0.2/32")
+    statuses = result.pop("statuses")
     assert {name: seen for name, seen in statuses.items() if seen != [403, 403]} == {
         "public.example": [200, 200],
         "mixed.example": [200, 200],
         "rebinding.example": [200, 403],  # it is asked for anew, and never between check and connection
     }
-    assert told == {"inside": 0, "public": 5, "addresses": ["127.0.0.2"], "rebinding_asked": 2}
+    assert result == {"inside": 0, "public": 5, "addresses": ["127.0.0.2"], "rebinding_asked": 2}
 
 
 def test_without_the_check_of_addresses_they_lead_inside(tmp_path: Path) -> None:
-    told = _told(tmp_path, "127.0.0.0/8")
-    assert told["inside"] > 5
-    assert told["statuses"]["mapped.example"] == told["statuses"]["chain.example"] == [200, 200]
+    result = _told(tmp_path, "127.0.0.0/8")
+    assert result["inside"] > 5
+    assert result["statuses"]["mapped.example"] == result["statuses"]["chain.example"] == [200, 200]

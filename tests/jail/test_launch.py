@@ -120,8 +120,8 @@ async def test_twenty_jails_at_once(workspace: Path) -> None:
 async def test_commands_inherit_no_limit_of_ours(workspace: Path) -> None:
     async with open_jail(workspace) as jail:
         ours = resource.getrlimit(resource.RLIMIT_NOFILE)
-        told = (await jail.run(["cat", "/proc/self/limits"])).stdout.decode()
-    seen = {line[:26].strip(): line[26:].split()[:2] for line in told.splitlines()}
+        result = (await jail.run(["cat", "/proc/self/limits"])).stdout.decode()
+    seen = {line[:26].strip(): line[26:].split()[:2] for line in result.splitlines()}
     assert (seen["Max realtime priority"], seen["Max nice priority"]) == (["0", "0"], ["0", "0"])
     most = {"Max locked memory": 8 << 20, "Max msgqueue size": 800 << 10, "Max pending signals": 4096}
     # Not 0, with which the kernel still hands the memory to a program of the host's as root.

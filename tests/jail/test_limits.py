@@ -91,12 +91,12 @@ async def fill(jail: Jailed) -> tuple[Command, int, LimitHit]:
     filling = await jail.spawn(["python3", "-c", FILL])
     assert filling.stdout is not None
     made = int(await filling.stdout.read())
-    hit = await told(jail, mark)
+    hit = await reported_hit(jail, mark)
     filling.close()
     return filling, made, hit
 
 
-async def told(jail: Jailed, mark: Mark) -> LimitHit:
+async def reported_hit(jail: Jailed, mark: Mark) -> LimitHit:
     """The limit that was hit since, as soon as a watcher has seen it."""
     async with asyncio.timeout(300):
         while (hit := jail.limit_hit(mark, Exit(0, None))) is None:  # noqa: ASYNC110
@@ -125,7 +125,7 @@ async def test_next_door_of_a_fork_bomb_commands_run(workspace: Path) -> None:
     async with open_jail(workspace, limits) as jail, open_jail(workspace, limits) as neighbour:
         mark = jail.mark()
         bomb = await jail.spawn(["python3", "-c", BOMB])
-        assert await told(jail, mark) == LimitHit("processes", "60")
+        assert await reported_hit(jail, mark) == LimitHit("processes", "60")
         for _ in range(3):
             assert (await neighbour.run(["echo", "on"])).stdout == b"on\n"
         assert not bomb.is_gone

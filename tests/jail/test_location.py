@@ -142,12 +142,12 @@ async def test_neither_does_the_warden(hidden: JailLocation) -> None:
 
 async def test_the_jail_is_as_bare_as_any_other(hidden: JailLocation, workspace: Path) -> None:
     script = "cat /proc/1/environ; grep -E '^(Cap|NoNewPrivs|Seccomp|Uid|Gid|Groups)' /proc/self/status; ls /"
-    told = []
+    result = []
     for place in (hidden, workspace):
         async with open_jail(place) as jail:
             ran = await jail.run(["sh", "-c", script])
-            told.append(re.sub(rb"\d{6}", b"uid", ran.stdout))
-    assert told[0] == told[1]
+            result.append(re.sub(rb"\d{6}", b"uid", ran.stdout))
+    assert result[0] == result[1]
 
 
 async def test_no_new_user_namespace_to_be_had_inside(hidden: JailLocation) -> None:

@@ -34,9 +34,9 @@ def test_reading_ends_when_there_are_too_many() -> None:
 
 def test_parts_are_whole_lines_and_all_of_them() -> None:
     pages = mmap.mmap(-1, 4096 * 2)  # keeps the list as it is
-    told = b"".join(read_mappings("/proc/self"))
-    assert told.endswith(b"\n") and b"/dev/zero (deleted)" in told
-    assert all(b"-" in line.split()[0] for line in told.splitlines())
+    result = b"".join(read_mappings("/proc/self"))
+    assert result.endswith(b"\n") and b"/dev/zero (deleted)" in result
+    assert all(b"-" in line.split()[0] for line in result.splitlines())
     pages.close()
 
 

@@ -48,9 +48,9 @@ async def test_all_of_a_jail_together_and_nothing_after_it(workspace: Path) -> N
         paths = []
         for _ in range(6):
             done = await jail.run(["head", "-c", "900000", "/dev/zero"])
-            told = await shell.run("head -c 2000000 /dev/zero")
-            assert (done.output_cut, told.output_cut) == (False, True)
-            paths += [done.output_path, told.output_path]
+            result = await shell.run("head -c 2000000 /dev/zero")
+            assert (done.output_cut, result.output_cut) == (False, True)
+            paths += [done.output_path, result.output_path]
         assert paths[-1] and paths[-2]
         kept = [path for path in paths if path and path.exists()]
         assert kept == paths[-len(kept) :]

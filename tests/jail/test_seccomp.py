@@ -184,8 +184,8 @@ async def test_the_kernel_agrees(jail: Jailed) -> None:
         "    print(ctypes.get_errno())\n"
     )
     ran = await jail.run(["python3", "-c", script, *map(str, numbers.values())])
-    told = dict(zip(numbers, map(int, ran.stdout.split()), strict=True))
-    assert told == {name: errno.ENOSYS if name in seccomp.ABSENT else errno.EPERM for name in numbers}
+    result = dict(zip(numbers, map(int, ran.stdout.split()), strict=True))
+    assert result == {name: errno.ENOSYS if name in seccomp.ABSENT else errno.EPERM for name in numbers}
 
 
 @pytest.mark.anyio

@@ -263,8 +263,8 @@ async def test_closing_wakes_all_waiters_and_leaves_nothing_in_the_loop(
     waiting = await fill(control)
     control.close()
     async with asyncio.timeout(60):
-        told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [str(each) for each in told] == ["The jail is closed."] * len(waiting)
+        result = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [str(each) for each in result] == ["The jail is closed."] * len(waiting)
     watched: dict[int, Any] = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
     assert {str(fd) for fd in watched} <= descriptors()
 
@@ -276,8 +276,8 @@ async def test_a_broken_protocol_wakes_whoever_waits(pair: tuple[Control, Enemy,
     waiting = await fill(control)
     enemy.say(b"nonsense")
     async with asyncio.timeout(60):
-        told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert all(isinstance(each, Unavailable) for each in told)
+        result = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(each, Unavailable) for each in result)
 
 
 async def test_a_flood_does_not_hold_the_loop(pair: tuple[Control, Enemy, list[str]]) -> None:

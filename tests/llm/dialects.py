@@ -129,10 +129,10 @@ def chat_chunk(delta: dict[str, Any] | None = None, finish: str | None = None, *
 
 def chat_call(index: int | None, id_: str | None, tool: str | None, arguments: str | None) -> dict[str, Any]:
     function = {key: value for key, value in (("name", tool), ("arguments", arguments)) if value is not None}
-    told: dict[str, Any] = {"type": "function", "function": function}
+    result: dict[str, Any] = {"type": "function", "function": function}
     if index is not None:
-        told["index"] = index
-    return told | ({"id": id_} if id_ is not None else {})
+        result["index"] = index
+    return result | ({"id": id_} if id_ is not None else {})
 
 
 def chat_reply(text: str, calls: Calls = ()) -> list[bytes]:

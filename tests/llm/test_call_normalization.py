@@ -8,7 +8,9 @@ from hutch.llm.interface import Call, FromModel, FromUser, Request, Usage
 
 def test_ids_occur_once_in_a_conversation() -> None:
     ids = CallIds(Request("", (FromUser("go"), FromModel("", (Call("a", "bash", "{}"),)))))
-    assert [ids.take(told) for told in ("b", "a", "a", None, "", "b", "no blanks", "functions.bash:0")] == [
+    assert [
+        ids.take(result) for result in ("b", "a", "a", None, "", "b", "no blanks", "functions.bash:0")
+    ] == [
         "b",
         "a_2",
         "a_3",

@@ -272,8 +272,8 @@ async def test_however_much_waits_a_session_ends_at_once(tmp_path: Path) -> None
         assert {each.id for each in over} == {each.id for each in waiting}
         assert {(each.state, each.outcome) for each in over} == {("ended", "cancelled")}
         assert len({each.ended_ms for each in over}) == 1  # by one statement
-        told = [entry for entry in await read_all(server, session.id) if isinstance(entry.event, RunEnded)]
-        assert len(told) == 1300 and len({entry.at_ms for entry in told}) == 1
+        result = [entry for entry in await read_all(server, session.id) if isinstance(entry.event, RunEnded)]
+        assert len(result) == 1300 and len({entry.at_ms for entry in result}) == 1
         await eventually_taken(server, session.id)
 
 
@@ -379,16 +379,16 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
         session = await sessions.create(server.services, who, NewSession())
         await state(server, who, session.id, "idle")
         await Sessions(server.rows).set(session.id, model=model)
-        told: list[str] = []
+        result: list[str] = []
         async with asyncio.timeout(DEADLINE_S), aclosing(server.host.follow(session.id, WHOLE)) as updates:
             await anext(updates)  # pieces come only to followers that are there already
             await sessions.give(server.services, who, session.id, inputs.Prompt(text="Count."))
             async for update in updates:
                 if isinstance(update, Delta):
-                    told.append(update.text)
+                    result.append(update.text)
                 elif update.event.type == "run.ended":
                     break
-        assert "".join(told) == "One two three four five six."
+        assert "".join(result) == "One two three four five six."
 
 
 async def test_after_an_orderly_end_runs_go_on(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ class Log:
         self.output_recorder.add(terminal, text.encode() if isinstance(text, str) else text, make)
 
     def text(self, terminal: str = "1") -> str:
-        told = (each for each in self.events if isinstance(each, TerminalPrinted))
-        return "".join(each.text for each in told if each.terminal == terminal)
+        result = (each for each in self.events if isinstance(each, TerminalPrinted))
+        return "".join(each.text for each in result if each.terminal == terminal)
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def flood(log: Log, *, last: str) -> int:
 async def test_of_a_flood_the_beginning_and_the_end_are_written_and_the_rest_is_counted(log: Log) -> None:
     printed = flood(log, last="done\n$ ")
     await quiet(log)
-    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
-    assert sum(len(each.text) + each.skipped_bytes for each in told) == printed
-    assert [each.skipped_bytes > 0 for each in told] == [False] * (len(told) - 1) + [True]
-    assert told[-1].text.endswith(LINE + "done\n$ ")
+    result = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert sum(len(each.text) + each.skipped_bytes for each in result) == printed
+    assert [each.skipped_bytes > 0 for each in result] == [False] * (len(result) - 1) + [True]
+    assert result[-1].text.endswith(LINE + "done\n$ ")
     assert len(log.text()) <= BURST_BYTES + END_BYTES
 
 
@@ -196,10 +196,10 @@ async def test_ends_do_not_take_more_than_there_is(log: Log) -> None:
         log.output_recorder.end(name)
         printed += len(LINE) * 400
     await log.output_recorder.flush()
-    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
-    assert sum(len(each.text) + each.skipped_bytes for each in told) == printed
+    result = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert sum(len(each.text) + each.skipped_bytes for each in result) == printed
     took_s = time.monotonic() - began  # in which more may be written
-    assert sum(len(each.text) for each in told) <= BURST_BYTES + MAX_ENDS_BYTES + STEADY_BYTES_S * max(
+    assert sum(len(each.text) for each in result) <= BURST_BYTES + MAX_ENDS_BYTES + STEADY_BYTES_S * max(
         1, took_s
     )
     log.events.clear()
@@ -233,6 +233,6 @@ async def test_in_a_flood_without_end_longer_pieces_are_written_now_and_then(log
         began = time.monotonic()
         await asyncio.sleep(0.02)
         pauses += time.monotonic() - began > 0.04
-    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
-    assert 1 <= sum(each.skipped_bytes > 0 for each in told) <= 20 + pauses
-    assert all(len(each.text) > END_BYTES // 2 for each in told if each.skipped_bytes)
+    result = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert 1 <= sum(each.skipped_bytes > 0 for each in result) <= 20 + pauses
+    assert all(len(each.text) > END_BYTES // 2 for each in result if each.skipped_bytes)

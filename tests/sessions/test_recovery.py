@@ -53,18 +53,18 @@ async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
         start_new_session=True,
     )
     assert process.stdout is not None
-    told = [json.loads(await asyncio.to_thread(process.stdout.readline))]
+    result = [json.loads(await asyncio.to_thread(process.stdout.readline))]
     waiting = asyncio.get_running_loop().call_later(
         random.Random(seed).uniform(0.1, 2.0), os.kill, process.pid, signal.SIGKILL
     )
     try:
         rest = await asyncio.to_thread(process.stdout.readlines)
-        told += [json.loads(line) for line in rest if line.endswith(b"\n")]
+        result += [json.loads(line) for line in rest if line.endswith(b"\n")]
     finally:
         waiting.cancel()
         process.stdout.close()
         await asyncio.to_thread(process.wait)
-    return told
+    return result
 
 
 async def _check(server: Server, who: Caller, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
@@ -227,9 +227,9 @@ async def test_a_question_that_was_open_when_the_server_stopped_still_waits_for_
         async with serving(tmp_path / "home", model=model) as server:
             asked = (await until(server, session.id, "question.asked", after=len(before)))[-1]
             await state(server, who, session.id, "waiting")
-            told = [entry.event for entry in await server.log.read(session.id)]
+            result = [entry.event for entry in await server.log.read(session.id)]
             assert asked == before[-1]
-            assert not any(isinstance(event, ToolReturned | RunEnded) for event in told)
+            assert not any(isinstance(event, ToolReturned | RunEnded) for event in result)
     async with serving(tmp_path / "home", model=model) as server:
         await state(server, who, session.id, "waiting")
         assert isinstance(asked, QuestionAsked)

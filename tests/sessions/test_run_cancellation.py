@@ -22,8 +22,8 @@ def test_that_its_tests_fail_is_told_on_however_often_it_is_given_up() -> None:
 def test_another_reason_is_not_told_on() -> None:
     down = DeliveryEnded(run_id="run_1", outcome="failed", reason="GitHub is down.")
     for before in ((), (down,), (FAILED, down), (FAILED.model_copy(update={"run_id": "run_2"}),)):
-        told = undelivered(entries(*before), "run_1", CANCELLED)
-        assert (told.reason, told.failing) == ("It was cancelled before it was delivered.", False)
+        result = undelivered(entries(*before), "run_1", CANCELLED)
+        assert (result.reason, result.failing) == ("It was cancelled before it was delivered.", False)
 
 
 def test_the_first_end_of_a_run_counts() -> None:

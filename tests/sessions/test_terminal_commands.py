@@ -109,10 +109,10 @@ async def test_a_program_that_prints_marks_reports_no_command(
         await at.type(f"{forged}; echo done-$((1 + 1))\n", rf"done-2\r\n.*{PROMPT}")
         await at.type("pwd\n", rf"/workspace\r\n.*{PROMPT}")
         events = await at.close()
-    told = commands(events)
-    assert [each for each in told if "evil" in each[1] and "printf" not in each[1]] == []
-    assert [each[0] for each in told] == ["start", "end", "start", "end"]
-    assert told[2:] == [("start", "pwd", "/workspace", ADA), ("end", "pwd", "0", ADA)]
+    result = commands(events)
+    assert [each for each in result if "evil" in each[1] and "printf" not in each[1]] == []
+    assert [each[0] for each in result] == ["start", "end", "start", "end"]
+    assert result[2:] == [("start", "pwd", "/workspace", ADA), ("end", "pwd", "0", ADA)]
 
 
 STEAL = r"""
@@ -170,8 +170,8 @@ async def test_lines_history_and_typing_ahead(tmp_path: Path, program: TerminalP
         await at.type("\x04", PROMPT)
         await at.type("sleep 0.5\necho ahead-$((1 + 1))\n", rf"ahead-2\r\n.*{PROMPT}")
         events = await at.close()
-    told = [each[1:] for each in commands(events) if each[0] == "start"]
-    assert [each[0] for each in told] == [
+    result = [each[1:] for each in commands(events) if each[0] == "start"]
+    assert [each[0] for each in result] == [
         "echo 'a\nb' one-$((1 + 1))",
         " echo hid-$((1 + 1))",
         "echo x;#",
@@ -180,7 +180,7 @@ async def test_lines_history_and_typing_ahead(tmp_path: Path, program: TerminalP
         "sleep 0.5",
         "echo ahead-$((1 + 1))",
     ]
-    assert [each[2] for each in told] == [ADA, ADA, ADA, BEN, ADA, ADA, ADA]
+    assert [each[2] for each in result] == [ADA, ADA, ADA, BEN, ADA, ADA, ADA]
 
 
 async def test_sh_commands_are_the_lines_that_were_typed(tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ async def test_sh_commands_are_the_lines_that_were_typed(tmp_path: Path) -> None
         await at.type("\x04", PROMPT)
         await at.type("sleep 0.5\necho ahead-$((1 + 1))\n", rf"ahead-2\r\n.*{PROMPT}")
         events = await at.close()
-    told = commands(events)
-    assert told == [
+    result = commands(events)
+    assert result == [
         ("start", "echo one-$((1 + 1))", "/workspace", ADA),
         ("end", "echo one-$((1 + 1))", "0", ADA),
         ("start", "for i in 1 2", "/workspace", ADA),
@@ -233,8 +233,8 @@ async def test_jobs_interrupts_and_other_shells_work_as_usual(
         await at.type("echo later-$((1 + 1))\n", r"later-2\r\n[$] ")
         await at.type("exit 5\n", "exit|$")
         events = await until(at.server, at.session_id, "terminal.ended")
-    told = [(each[1], each[2]) for each in commands(events) if each[0] == "end"]
-    assert told == [
+    result = [(each[1], each[2]) for each in commands(events) if each[0] == "end"]
+    assert result == [
         (SLEEP, "148"),
         ("kill %1; wait; echo gone", "0"),
         (SLEEP, "130"),

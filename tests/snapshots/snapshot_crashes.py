@@ -58,7 +58,7 @@ def work(place: Path, what: str, seed: int, pipe: int) -> None:
                 asyncio.run(collect(Git({"PATH": os.defpath}), snapshots.storage))
 
 
-def told(lines: list[bytes]) -> dict[int, str]:
+def parse_lines(lines: list[bytes]) -> dict[int, str]:
     """What must be there: all that was given out, but for what was about to be deleted."""
     there: dict[int, str] = {}
     for line in lines:
@@ -121,7 +121,7 @@ def main(place: Path, rounds: int, seed: int, what: str) -> None:
             os.waitpid(pid, 0)
             lines = [line for line in pipe.read().split(b"\n") if line]
         old = [b"%d %s" % (known, commit.encode()) for known, commit in must.items()]
-        must = told(old + lines)
+        must = parse_lines(old + lines)
         check(place, must)
         must = {each.id: each.commit for each in opened(place).list()}
     print(f"{rounds} rounds, {len(must)} snapshots")  # noqa: T201

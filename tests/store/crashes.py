@@ -66,7 +66,7 @@ async def acknowledge(log: SqlLog, session_id: SessionId, count: int, events: li
 
 async def check(home: Path, acknowledged: dict[SessionId, dict[int, str]]) -> None:
     async with open_log(home / "hutch.db", home / "blobs", home / "signing.pem") as log:
-        for session_id, told in acknowledged.items():
+        for session_id, result in acknowledged.items():
             hashes: dict[int, str] = {}
             prev = GENESIS
             async with log.evidence(session_id, WHOLE) as evidence:
@@ -81,7 +81,7 @@ async def check(home: Path, acknowledged: dict[SessionId, dict[int, str]]) -> No
                     assert said.hash == hashes[said.seq] and is_signed_by(
                         said, evidence.public_keys[said.key]
                     )
-            for seq, hash_ in told.items():
+            for seq, hash_ in result.items():
                 assert hashes.get(seq) == hash_, f"acknowledged event {seq} of {session_id} is lost"
             await log.append(session_id, [MessageSent(author="hutch", text="still here")])
 

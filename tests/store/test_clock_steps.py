@@ -62,9 +62,9 @@ async def test_an_invite_is_not_lost(log: SqlLog) -> None:
 async def test_what_a_forge_told_is_still_known_and_waits(log: SqlLog) -> None:
     times = Times()
     kept = WebhookInbox(log, times.steady)
-    told = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")
-    assert await kept.add(told)
+    result = WebhookDelivery(id="one", digest="aa", at_ms=wall_ms(), event="issues", request="{}")
+    assert await kept.add(result)
     times.ahead_ms = YEARS_MS
-    assert await kept.add(replace(told, id="two", digest="bb"))
-    assert not await kept.add(told)
+    assert await kept.add(replace(result, id="two", digest="bb"))
+    assert not await kept.add(result)
     assert [each.id for each in await kept.list_open()] == ["one", "two"]

@@ -90,8 +90,8 @@ def test_missing_events_are_named_in_plain_words() -> None:
     session_id = new_session_id()
     for first, last, words in ((18, 22, "Events 18 to 22 of"), (3, 3, "Event 3 of")):
         verb = "is" if first == last else "are"
-        told = str(EventsMissing(session_id, first, last))
-        assert told.startswith(f"{words} session {session_id} {verb} missing from the database. ")
+        result = str(EventsMissing(session_id, first, last))
+        assert result.startswith(f"{words} session {session_id} {verb} missing from the database. ")
 
 
 async def test_a_follower_whose_log_is_set_back_meanwhile_hears_of_it(log: SqlLog, tmp_path: Path) -> None:

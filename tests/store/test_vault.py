@@ -224,9 +224,9 @@ def test_a_damaged_key_file_is_told_without_its_content(tmp_path: Path) -> None:
     vault = vault_at(tmp_path)
     vault.set("github_token", "value")
     files(tmp_path)[1].write_bytes(b"not-a-key\n")
-    with pytest.raises(Unavailable, match="each line must be one Fernet key") as told:
+    with pytest.raises(Unavailable, match="each line must be one Fernet key") as setup:
         vault.get("github_token")
-    assert "not-a-key" not in str(told.value)
+    assert "not-a-key" not in str(setup.value)
 
 
 def test_a_vault_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -106,11 +106,11 @@ async def follow(known: Known, url: str, id: str, chance: random.Random) -> None
                 async for line in answered.aiter_lines():
                     if not line.startswith('data: {"seq"'):
                         continue
-                    told = json.loads(line[6:])
-                    if told["seq"] != last + 1:
-                        known.wrong.append(f"{id}: {told['seq']} came after {last}")
-                    last = told["seq"]
-                    if known.hashes.setdefault((id, last), told["hash"]) != told["hash"]:
+                    result = json.loads(line[6:])
+                    if result["seq"] != last + 1:
+                        known.wrong.append(f"{id}: {result['seq']} came after {last}")
+                    last = result["seq"]
+                    if known.hashes.setdefault((id, last), result["hash"]) != result["hash"]:
                         known.wrong.append(f"{id}: {last} was another before")
                     cut_after -= 1
                     if not cut_after:

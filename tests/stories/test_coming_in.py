@@ -51,14 +51,14 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             # The owner, by the link that the first start prints.
             owners = await (await browser.new_context()).new_page()
             assert await status(owners, me) == 401
-            await owners.goto(up.told["link"])
+            await owners.goto(up.printed["link"])
             await owners.click("#login button")
             await owners.fill("#new", PASSWORD)
             async with owners.expect_navigation():
                 await owners.click("#password button:has-text('Set it')")
             assert await status(owners, me) == 200
             again = await (await browser.new_context()).new_page()
-            await again.goto(up.told["link"])
+            await again.goto(up.printed["link"])
             await again.click("#login button")
             await again.locator("#said", has_text="was used").wait_for()
 
@@ -67,8 +67,8 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             await colleague.goto(f"{up.url}/api/v1/login/oidc?next=/api/v1/me")
             async with colleague.expect_navigation(url=me):
                 await colleague.click("#go")
-            told = await colleague.evaluate("JSON.parse(document.body.innerText)")
-            assert (told["user"]["name"], told["user"]["role"]) == ("ada@example.org", "member")
+            result = await colleague.evaluate("JSON.parse(document.body.innerText)")
+            assert (result["user"]["name"], result["user"]["role"]) == ("ada@example.org", "member")
             assert await status(colleague, f"{up.url}/api/v1/users") == 403
             assert await status(owners, f"{up.url}/api/v1/users") == 200
 

@@ -25,17 +25,17 @@ FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after
 SLOW = call("bash", command="sleep 1")
 
 
-async def proposed(told: Story) -> list[Change]:
-    async with event_log(loaded(told.place / "home").paths) as rows:
+async def proposed(setup: Story) -> list[Change]:
+    async with event_log(loaded(setup.place / "home").paths) as rows:
         return await Changes(rows).list()
 
 
-def start(told: Story, prompts: int, tests: str = "") -> Forked:
-    model = told.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
-    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts, tests)
-    return told.start(
+def start(setup: Story, prompts: int, tests: str = "") -> Forked:
+    model = setup.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
+    words = (setup.place / "home", setup.hub.socket, setup.hub.url("acme/project"), model, prompts, tests)
+    return setup.start(
         [sys.executable, "-m", "tests.stories.github_victim", *map(str, words)],
-        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+        env={"PATH": os.environ["PATH"], "HOME": str(setup.place / "home")},
     )
 
 
@@ -61,31 +61,31 @@ def start(told: Story, prompts: int, tests: str = "") -> Forked:
     ],
 )
 async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool, prompts: int) -> None:
-    with story(tmp_path) as told:
-        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
-        process = start(told, prompts)
+    with story(tmp_path) as setup:
+        fault = setup.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
+        process = start(setup, prompts)
 
         async def reached() -> bool:
             assert process.poll() is None
-            return fault.reached.is_set() if pattern != WORKING else await works(told)
+            return fault.reached.is_set() if pattern != WORKING else await works(setup)
 
         await eventually(reached)
         process.kill_session()
         fault.released.set()  # what it had asked for is done all the same
-        again = start(told, prompts)
+        again = start(setup, prompts)
         printed, _ = await again.said(DEADLINE_S)
         assert again.returncode == 0
-        (pull,) = told.pulls().values()
-        repo = told.hub.repository("acme/project")
+        (pull,) = setup.pulls().values()
+        repo = setup.hub.repository("acme/project")
         assert repo.branches() == ["hutch/slugs-are-lower-case", "main"]
         assert (pull["labels"], pull["reviewers"], pull["state"]) == (["hutch"], ["ada"], "open")
         assert pull["body"].count("As they should be") == 1
         assert pull["body"].count("And stripped.") == prompts - 1
-        (change,) = await proposed(told)
+        (change,) = await proposed(setup)
         assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
         assert change.session_id == printed.decode().strip()
-        assert told.hub.count("PullRequestCreate") == 1
-        counted = Counter(await steps(told, SessionId(change.session_id), prompts))
+        assert setup.hub.count("PullRequestCreate") == 1
+        counted = Counter(await steps(setup, SessionId(change.session_id), prompts))
         wanted = dict.fromkeys(("branching", "committing", "pushing", "opening"), prompts)
         assert counted == {"cloning": 2 if "upload" in pattern else 1, "inspecting": 1, **wanted}
 
@@ -102,9 +102,9 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
 async def test_killed_while_it_is_proposed_on_somebodys_word(
     tmp_path: Path, pattern: str, after: bool
 ) -> None:
-    with story(tmp_path) as told:
-        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
-        process = start(told, 1, FAILS)
+    with story(tmp_path) as setup:
+        fault = setup.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
+        process = start(setup, 1, FAILS)
 
         async def reached() -> bool:
             assert process.poll() is None
@@ -113,23 +113,23 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
         await eventually(reached)
         process.kill_session()
         fault.released.set()
-        again = start(told, 1, FAILS)
+        again = start(setup, 1, FAILS)
         printed, _ = await again.said(DEADLINE_S)
         assert again.returncode == 0
-        (pull,) = told.pulls().values()
+        (pull,) = setup.pulls().values()
         assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]
-        (change,) = await proposed(told)
-        repo = told.hub.repository("acme/project")
+        (change,) = await proposed(setup)
+        repo = setup.hub.repository("acme/project")
         assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
-        assert told.hub.count("PullRequestCreate") == 1 and change.tests_fail
-        found = await told_in(told, SessionId(printed.decode().strip()))
+        assert setup.hub.count("PullRequestCreate") == 1 and change.tests_fail
+        found = await replies_in(setup, SessionId(printed.decode().strip()))
         assert [each.outcome for each in found if each.type == "delivery.ended"] == ["failed", "proposed"]
         assert [each.type for each in found].count("delivery.requested") == 1
 
 
-async def works(told: Story) -> bool:
+async def works(setup: Story) -> bool:
     """Whether a tool is under way."""
-    paths = loaded(told.place / "home").paths
+    paths = loaded(setup.place / "home").paths
     if not paths.database.exists():
         return False
     async with event_log(paths) as log:
@@ -137,9 +137,9 @@ async def works(told: Story) -> bool:
     return any(entry.event.type == "tool.called" for entry in entries)
 
 
-async def told_in(told: Story, session_id: SessionId) -> list[Any]:
+async def replies_in(setup: Story, session_id: SessionId) -> list[Any]:
     """All events of a session."""
-    async with event_log(loaded(told.place / "home").paths) as log:
+    async with event_log(loaded(setup.place / "home").paths) as log:
         entries, found = await log.read(session_id, after=0), []
         while entries:
             found += [each.event for each in entries]
@@ -147,8 +147,8 @@ async def told_in(told: Story, session_id: SessionId) -> list[Any]:
     return found
 
 
-async def steps(told: Story, session_id: SessionId, prompts: int) -> list[str]:
-    found = await told_in(told, session_id)
+async def steps(setup: Story, session_id: SessionId, prompts: int) -> list[str]:
+    found = await replies_in(setup, session_id)
     ends = [each for each in found if each.type == "delivery.ended"]
     assert [each.outcome for each in ends] == ["proposed"] * prompts
     return [each.step for each in found if each.type == "step.reached"]

@@ -97,8 +97,8 @@ class Obedient:
     left: list[dict[str, Any]] = field(default_factory=lambda: list(ATTEMPTS))
 
     def __call__(self, request: Request) -> Turn:
-        told = [request.system, *(each.text for each in request.messages if isinstance(each, FromTool))]
-        self.found = self.found or any("OBEY-THIS-NOW" in text for text in told)
+        result = [request.system, *(each.text for each in request.messages if isinstance(each, FromTool))]
+        self.found = self.found or any("OBEY-THIS-NOW" in text for text in result)
         if not self.found and self.way.calls and len(request.messages) == 1:
             return Turn(calls=self.way.calls)
         assert self.found, "the order never came"
@@ -138,10 +138,10 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     assert person.asked == [("curl http://example.com", "ask bash curl")]
     given = [(event.allowed, event.by) for event in log if isinstance(event, events.ApprovalAnswered)]
     assert given == [(False, "ada")]
-    told = " ".join(event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok)
-    assert "A rule denies this: deny bash git push" in told
-    assert "A rule denies this: deny write_file secrets/**" in told
-    assert "There is no tool 'apply_patch'" in told and "There is no tool 'approve'" in told
+    result = " ".join(event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok)
+    assert "A rule denies this: deny bash git push" in result
+    assert "A rule denies this: deny write_file secrets/**" in result
+    assert "There is no tool 'apply_patch'" in result and "There is no tool 'approve'" in result
     # Nor does anything that was written meanwhile hold for the next one.
     async with open_setup(tmp_path, options, session_id) as setup:
         assert setup.policy.rules[:3] == own_rules()

@@ -25,51 +25,51 @@ FINISH = call("finish", title="Nearly", summary="One thing.")
 LANDS_AFTER_S = 4.0
 
 
-def start(told: Story, made: str, pull: str) -> Forked:
-    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), made, pull)
-    return told.start(
-        [sys.executable, "-m", "tests.stories.review_victim", *map(str, words), told.model(SAY, FINISH)],
-        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+def start(setup: Story, made: str, pull: str) -> Forked:
+    words = (setup.place / "home", setup.hub.socket, setup.hub.url("acme/project"), made, pull)
+    return setup.start(
+        [sys.executable, "-m", "tests.stories.review_victim", *map(str, words), setup.model(SAY, FINISH)],
+        env={"PATH": os.environ["PATH"], "HOME": str(setup.place / "home")},
     )
 
 
-def proposed(told: Story) -> tuple[str, dict[str, Any], str]:
+def proposed(setup: Story) -> tuple[str, dict[str, Any], str]:
     """A pull request of somebody else: its commit, what the hub knows of it, and its address."""
-    repo, place = told.hub.repository("acme/project"), told.place / "made"
+    repo, place = setup.hub.repository("acme/project"), setup.place / "made"
     git(place, "checkout", "-q", "-b", "feature")
     made = commit(place, {"README.md": "# Slugs, and more\n"})
     git(place, "push", "-q", str(repo.path), "HEAD:feature")
-    theirs = told.hub.state.new_pull(
+    theirs = setup.hub.state.new_pull(
         repo, "eve", head="feature", base="main", title="More", body="x", draft=False
     )
     assert isinstance(theirs, dict)
-    pull = f"{told.hub.url('acme/project').removesuffix('.git')}/pull/{theirs['number']}"
+    pull = f"{setup.hub.url('acme/project').removesuffix('.git')}/pull/{theirs['number']}"
     return made, theirs, pull
 
 
-def review(told: Story, pull: str) -> Forked:
+def review(setup: Story, pull: str) -> Forked:
     """`hutch review`, with a directory of its own for what is in the way of nobody."""
-    temporary = told.place / "tmp"
+    temporary = setup.place / "tmp"
     temporary.mkdir(exist_ok=True)
     environment = {
         "PATH": os.environ["PATH"],
         "TMPDIR": str(temporary),
-        "HOME": str(told.place / "home"),
-        "HUTCH_HOME": str(told.place / "home"),
-        "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
-        "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
+        "HOME": str(setup.place / "home"),
+        "HUTCH_HOME": str(setup.place / "home"),
+        "HUTCH_GITHUB__HOSTS": f"{HOST}:{setup.hub.port}",
+        "HUTCH_GITHUB__UNIX_SOCKET": str(setup.hub.socket),
     }
-    words = ("review", pull, "--model", told.model(SAY, FINISH))
-    return told.start(
+    words = ("review", pull, "--model", setup.model(SAY, FINISH))
+    return setup.start(
         [HUTCH, *words],
         env=environment,
         stderr=subprocess.PIPE,
     )
 
 
-async def until_posting(told: Story, process: Forked, *, after: bool = False) -> Fault:
+async def until_posting(setup: Story, process: Forked, *, after: bool = False) -> Fault:
     """Wait until it asks for a review to be posted, which waits until the fault is released."""
-    fault = told.hub.fault(r"POST .*/reviews", 0, delay_s=DEADLINE_S, after=after, times=1)
+    fault = setup.hub.fault(r"POST .*/reviews", 0, delay_s=DEADLINE_S, after=after, times=1)
 
     async def reached() -> bool:
         assert process.poll() is None
@@ -92,13 +92,13 @@ def release_later(fault: Fault) -> None:
     ],
 )
 async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool) -> None:
-    with story(tmp_path) as told:
-        _, theirs, pull = proposed(told)
-        first = review(told, pull)
-        fault = await until_posting(told, first, after=after)
+    with story(tmp_path) as setup:
+        _, theirs, pull = proposed(setup)
+        first = review(setup, pull)
+        fault = await until_posting(setup, first, after=after)
         first.kill_session()
         assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
-        again = review(told, pull)
+        again = review(setup, pull)
         release_later(fault)
         printed, said = await again.said(DEADLINE_S)
         (posted,) = theirs["reviews"]
@@ -108,20 +108,20 @@ async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool
 
 
 async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_path: Path) -> None:
-    with story(tmp_path) as told:
-        _, theirs, pull = proposed(told)
-        first = review(told, pull)
-        fault = await until_posting(told, first)
+    with story(tmp_path) as setup:
+        _, theirs, pull = proposed(setup)
+        first = review(setup, pull)
+        fault = await until_posting(setup, first)
         os.kill(first.pid, signal.SIGINT)
         asyncio.get_running_loop().call_later(1.0, fault.released.set)
         printed, said = await first.said(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
-        asked = len(told.hub.asked)
-        again = review(told, pull)
+        asked = len(setup.hub.asked)
+        again = review(setup, pull)
         printed, _ = await again.said(DEADLINE_S)
         assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
-        assert not any("reviews" in line for line in told.hub.asked[asked:])  # it was known
+        assert not any("reviews" in line for line in setup.hub.asked[asked:])  # it was known
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
     ],
 )
 async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
-    with story(tmp_path) as told:
-        made, theirs, pull = proposed(told)
-        process = start(told, made, pull)
-        fault = await until_posting(told, process, after=after)
+    with story(tmp_path) as setup:
+        made, theirs, pull = proposed(setup)
+        process = start(setup, made, pull)
+        fault = await until_posting(setup, process, after=after)
         process.kill_session()
-        again = start(told, made, pull)
+        again = start(setup, made, pull)
         release_later(fault)
         printed, _ = await again.said(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for

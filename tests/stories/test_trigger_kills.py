@@ -19,13 +19,13 @@ SOAK = pytest.mark.soak  # `make test` tries some moments, `make soak` all
 LANDS_AFTER_S = 3.0
 
 
-def start(told: Story) -> Forked:
+def start(setup: Story) -> Forked:
     # The run goes on while GitHub is told, so the kill may interrupt a call: as a model would, make it again.
-    model = told.model(FIX, FIX, FINISH, MORE, MORE, FINISH_MORE)
-    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model)
-    return told.start(
+    model = setup.model(FIX, FIX, FINISH, MORE, MORE, FINISH_MORE)
+    words = (setup.place / "home", setup.hub.socket, setup.hub.url("acme/project"), model)
+    return setup.start(
         [sys.executable, "-m", "tests.stories.trigger_victim", *map(str, words)],
-        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+        env={"PATH": os.environ["PATH"], "HOME": str(setup.place / "home")},
     )
 
 
@@ -42,11 +42,11 @@ def start(told: Story) -> Forked:
     ],
 )
 async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool) -> None:
-    with story(tmp_path) as told:
-        repo = told.hub.repository("acme/project")
-        told.hub.state.new_issue(repo, "ada", "Slugs", "Lower.")
-        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
-        process = start(told)
+    with story(tmp_path) as setup:
+        repo = setup.hub.repository("acme/project")
+        setup.hub.state.new_issue(repo, "ada", "Slugs", "Lower.")
+        fault = setup.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
+        process = start(setup)
 
         async def reached() -> bool:
             assert process.poll() is None
@@ -54,12 +54,12 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
 
         await eventually(reached)
         process.kill_session()
-        again = start(told)
+        again = start(setup)
         asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
         printed, _ = await again.said(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
-        (pull,) = told.pulls().values()
+        (pull,) = setup.pulls().values()
         assert pull["number"] == PULL and repo.branches() == ["hutch/slugs-are-lower-case", "main"]
         (progress,) = repo.issues[ISSUE]["comments"].values()
         assert progress["body"].startswith("Done: ")
@@ -67,4 +67,4 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         others = [each for each in repo.issues[PULL]["comments"].values() if "in_reply_to" not in each]
         assert len(answers) == len(others) == 1
         assert answers[0]["body"].startswith("Done: ") and others[0]["body"].startswith("Done: ")
-        assert told.hub.count("PullRequestCreate") == 1
+        assert setup.hub.count("PullRequestCreate") == 1

@@ -68,10 +68,10 @@ async def test_an_issue_becomes_a_pull_request_and_a_review_comment_a_better_one
             after = pull["source"].tip(pull["branch"])
             assert after != before
             assert "strip()" in git(pull["source"].path, "show", f"{after}:slug.py")
-            told = comments(made, pull["number"])
-            [answer] = [each for each in told if each.get("in_reply_to") == 77]
+            result = comments(made, pull["number"])
+            [answer] = [each for each in result if each.get("in_reply_to") == 77]
             assert answer["body"].startswith("Done: ") and "<!-- hutch -->" in answer["body"]
-            assert len(told) == 2  # the answer, and the one that told how it went
+            assert len(result) == 2  # the answer, and the one that told how it went
             assert len((await api.get(f"{V1}/sessions")).json()["items"]) == 1
             assert "That is about line 2 of slug.py" in (await prompts(api))[-1]
 
@@ -113,8 +113,8 @@ async def test_an_issue_that_is_assigned_is_taken_up_and_a_review_of_what_came_g
             after = pull["source"].tip(pull["branch"])
             assert after != before and len(made.pulls()) == 1
             assert "strip()" in git(pull["source"].path, "show", f"{after}:slug.py")
-            [told] = comments(made, pull["number"])  # one, kept up to date
-            assert told["body"].startswith("Done: ") and told["user"]["login"] == "hutch-bot"
+            [result] = comments(made, pull["number"])  # one, kept up to date
+            assert result["body"].startswith("Done: ") and result["user"]["login"] == "hutch-bot"
             asked = await prompts(api)
             assert len(asked) == 2 and "Strip them, too." in asked[-1]
             assert not any("Delete it all" in each for each in asked)
@@ -130,9 +130,9 @@ async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is
         number, url = open_issue(made, by="mallory", body=evil), made.hub.url("acme/project")
         async with made.server(replies=({"text": "Nothing to do, @everyone.", "times": 9},)) as api:
             api.server.triggers.manners = QUICK
-            told = commented(url, number, "@hutch have a look", by="ada")
-            told["issue"] |= {"body": evil, "user": {"login": "mallory"}}
-            await deliver(api, "issue_comment", told)
+            result = commented(url, number, "@hutch have a look", by="ada")
+            result["issue"] |= {"body": evil, "user": {"login": "mallory"}}
+            await deliver(api, "issue_comment", result)
             await settled(api)
             [prompt] = await prompts(api)
             mark = prompt.split("Between the two lines ")[1].split()[0]
@@ -178,8 +178,8 @@ async def test_on_a_pull_request_of_others_it_works_for_their_branch(tmp_path: P
             await deliver(api, "issue_comment", commented(url, 50, "@hutch this too", id=10, on_pull=True))
             await settled(api, 2)
         assert len(made.pulls()) == 3
-        [told] = comments(made, 50)
-        assert told["body"].startswith("The branch of the pull request is in a fork")
+        [result] = comments(made, 50)
+        assert result["body"].startswith("The branch of the pull request is in a fork")
 
 
 async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ async def test_without_a_model_who_asks_hears_that_and_no_script_talks_in_public
             api.server.triggers.manners = QUICK
             await deliver(api, "issues", labeled(url, number))
             await settled(api)
-        [told] = comments(made, number)
-        assert told["body"].startswith("No model is connected where Hutch runs, so nothing was done.")
-        assert "script" not in told["body"] and "set-secret" not in told["body"]
+        [result] = comments(made, number)
+        assert result["body"].startswith("No model is connected where Hutch runs, so nothing was done.")
+        assert "script" not in result["body"] and "set-secret" not in result["body"]
         assert made.pulls() == {}
 
 
@@ -270,5 +270,5 @@ async def test_nobody_keeps_an_answer_from_being_given_by_saying_its_mark_first(
             said = on_a_line(url, pull["number"], "Strip them, too.", id=77)
             await deliver(api, "pull_request_review_comment", said, id="line-1")
             await settled(api, 2)
-            told = [each for each in comments(made, pull["number"]) if each.get("in_reply_to") == 77]
-            assert [each["user"]["login"] for each in told] == ["mallory", "hutch-bot"]
+            result = [each for each in comments(made, pull["number"]) if each.get("in_reply_to") == 77]
+            assert [each["user"]["login"] for each in result] == ["mallory", "hutch-bot"]

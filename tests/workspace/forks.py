@@ -51,11 +51,11 @@ def in_child(work: Callable[..., object], *arguments: object) -> int:
 
 
 def main() -> None:
-    told = os.dup(1)
+    result = os.dup(1)
     os.dup2(2, 1)  # what is logged is not for the other end
     while sys.stdin.buffer.peek(1):
         work, arguments = pickle.load(sys.stdin.buffer)
-        os.write(told, b"%d\n" % in_child(work, *arguments))
+        os.write(result, b"%d\n" % in_child(work, *arguments))
 
 
 if __name__ == "__main__":

@@ -80,14 +80,14 @@ async def test_from_a_repository_here(home: Home, project: Path, options: Option
     assert (record.mode, record.commit, record.branch) == (options.mode, head, "main")
     assert record.source == str(project) and record.base in {path.name for path in home.bases.iterdir()}
     assert await seen(home, "w") == WHOLE
-    told = await in_jail(
+    result = await in_jail(
         home,
         "w",
         "git status --porcelain; git log --format=%H; git branch --show-current; git tag\n"
         "git remote -v | head -1; "
         "echo x >> README.md; git status --porcelain; git diff --stat | tail -1; git fsck --strict 2>&1",
     )
-    assert told.split("\n") == [
+    assert result.split("\n") == [
         head,
         "main",
         "v1",
@@ -132,13 +132,13 @@ async def test_a_branch_a_tag_and_a_commit(home: Home, project: Path) -> None:
 
 
 async def test_the_second_one_needs_neither_jail_nor_git(home: Home, project: Path) -> None:
-    told: list[Progress] = []
-    first = await prepare(home, "a", project, git=HOST, on_progress=told.append)
-    assert "Reading the repository" in {each.step for each in told}
-    told.clear()
+    result: list[Progress] = []
+    first = await prepare(home, "a", project, git=HOST, on_progress=result.append)
+    assert "Reading the repository" in {each.step for each in result}
+    result.clear()
     (project / ".git/objects").rename(project / ".git/hidden")  # git could not read a thing now
-    second = await prepare(home, "b", project, git=HOST, on_progress=told.append)
-    assert {each.step for each in told} == {"Copying files"}
+    second = await prepare(home, "b", project, git=HOST, on_progress=result.append)
+    assert {each.step for each in result} == {"Copying files"}
     assert second.base == first.base and await seen(home, "b") == WHOLE
 
 
@@ -156,14 +156,14 @@ async def test_a_new_commit_makes_a_new_base_and_old_ones_stay(home: Home, proje
 async def test_over_a_connection(home: Home, project: Path, tmp_path: Path) -> None:
     with serving(tmp_path, password="me:s3cret") as server:
         repo = parse_repo_url(server.url("project/.git", user="me:s3cret"))
-        told: list[Progress] = []
-        record = await prepare(home, "a", repo, git=HOST, on_progress=told.append)
+        result: list[Progress] = []
+        record = await prepare(home, "a", repo, git=HOST, on_progress=result.append)
         assert "s3cret" not in str(record) and record.branch == "main"
         await prepare(home, "b", repo, git=HOST, revision=record.commit, options=OVERLAY)
         assert await seen(home, "a") == await seen(home, "b") == WHOLE
         second = commit(project, {"new": "x"})
         assert (await prepare(home, "c", repo, git=HOST)).commit == second
-    assert {"Asking the repository", "Receiving objects"} <= {each.step for each in told}
+    assert {"Asking the repository", "Receiving objects"} <= {each.step for each in result}
     everything = b"".join(path.read_bytes() for path in home.data.rglob("*") if path.is_file())
     assert b"s3cret" not in everything
     assert "127.0.0.1" in await in_jail(home, "a", "git remote -v; git log --oneline")
@@ -465,9 +465,9 @@ async def test_processes_that_prepare_the_same_at_once_share_one_base(home: Home
         )
         for number in range(3)
     ]
-    told = [process.communicate() for process in running]
-    assert [error for _, error in told] == [b""] * 3
-    assert len({base for base, _ in told}) == 1
+    result = [process.communicate() for process in running]
+    assert [error for _, error in result] == [b""] * 3
+    assert len({base for base, _ in result}) == 1
     for number in range(3):
         assert await seen(home, f"w{number}") == WHOLE
 

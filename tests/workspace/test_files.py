@@ -82,11 +82,11 @@ def test_create_wants_nothing_there(files: Files, tree: Path) -> None:
 
 def test_write_if_hash(files: Files, tree: Path) -> None:
     files.write("a", b"mine", if_hash=sha(ALPHA))
-    with pytest.raises(Conflict) as told:
+    with pytest.raises(Conflict) as setup:
         files.write("a", b"too late", if_hash=sha(ALPHA))
-    assert sha(ALPHA) in str(told.value)
-    assert sha(b"mine") in str(told.value)
-    assert "Read it again" in str(told.value)
+    assert sha(ALPHA) in str(setup.value)
+    assert sha(b"mine") in str(setup.value)
+    assert "Read it again" in str(setup.value)
     assert (tree / "a").read_bytes() == b"mine"
 
 
@@ -187,9 +187,9 @@ def test_names_that_are_no_text(files: Files, tree: Path) -> None:
     files.create(f"{name}/{name}", b"1")
     files.move(f"{name}/{name}", name + "2")
     assert files.read_bytes(name + "2")[0] == b"1"
-    with pytest.raises(Conflict) as told:
+    with pytest.raises(Conflict) as setup:
         files.create(name + "2", b"")
-    str(told.value).encode()  # can be shown to anybody
+    str(setup.value).encode()  # can be shown to anybody
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")

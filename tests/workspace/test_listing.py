@@ -133,18 +133,18 @@ def test_what_was_there_all_along_is_told_once(
     """Some files go and others come between two pages."""
     fill(place, before)
     first = set(paths(tree, recursive=True))
-    told: list[str] = []
+    result: list[str] = []
     page = list_page(tree, recursive=True, limit=limit)
     for number in range(1000):
-        told += [entry.path for entry in page.entries]
+        result += [entry.path for entry in page.entries]
         if number == when:
             fill(place, after)
         if page.cursor is None:
             break
         page = list_page(tree, recursive=True, limit=limit, cursor=page.cursor)
     stayed = first & set(paths(tree, recursive=True)) if number >= when else first
-    assert len(told) == len(set(told))
-    assert stayed <= set(told)
+    assert len(result) == len(set(result))
+    assert stayed <= set(result)
 
 
 def fill(place: Path, files: list[str]) -> None:

@@ -92,8 +92,8 @@ def test_a_directory_of_the_lower_layer_moves(tmp_path: Path) -> None:
 def moves(tree: Path) -> None:
     before = {name: about for name, about in state(tree).items() if name.startswith("src/")}
     files = opened(tree)
-    told = files.move("src", "new/place")
-    assert [(change.moved_from, change.path, change.after) for change in told] == [
+    result = files.move("src", "new/place")
+    assert [(change.moved_from, change.path, change.after) for change in result] == [
         ("src/a", "new/place/a", sha(b"a\n")),
         ("src/deep/b", "new/place/deep/b", sha(b"b\n")),
         ("src/deep/er/c", "new/place/deep/er/c", sha(b"c\n")),

@@ -48,7 +48,7 @@ async def test_what_counts_is_what_the_workspace_adds(home: Home, tmp_path: Path
 
 @pytest.mark.parametrize("mode", ["copy", "overlay"])
 @pytest.mark.parametrize(
-    ("script", "limit", "told"),
+    ("script", "limit", "output"),
     [
         (
             "head -c 60000000 /dev/zero > big; sleep 20",
@@ -64,7 +64,7 @@ async def test_what_counts_is_what_the_workspace_adds(home: Home, tmp_path: Path
     ids=["bytes", "files"],
 )
 async def test_a_jail_that_writes_too_much_is_stopped_and_told(
-    home: Home, tmp_path: Path, mode: str, script: str, limit: str, told: str
+    home: Home, tmp_path: Path, mode: str, script: str, limit: str, output: str
 ) -> None:
     await prepare(home, "w", tmp_path / "project", git=HOST, options=options(mode))
     opened = await open_workspace(home, "w")
@@ -74,7 +74,7 @@ async def test_a_jail_that_writes_too_much_is_stopped_and_told(
         ran = await jail.run(["sh", "-c", script])
         assert ran.limit_hit is not None and ran.duration_s < 15
         error = quota.explain(ran.limit_hit, AGENT)
-        with pytest.raises(LimitReached, match=told):
+        with pytest.raises(LimitReached, match=output):
             raise error
         assert error.limit == limit
         # It can go on, with less. What cleans up may be stopped as well, as long as there is too much.

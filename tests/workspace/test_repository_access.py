@@ -43,7 +43,7 @@ else:
 """
 
 
-def told(home: Path, named: Path, *mounts: tuple[Path, Path], by: str = "--rbind", **env: str) -> str:
+def access_of(home: Path, named: Path, *mounts: tuple[Path, Path], by: str = "--rbind", **env: str) -> str:
     """What is said of a directory, where each of `mounts` shows one directory at another."""
     words = [sys.executable, "-c", PROGRAM, home, named, by, *(path for pair in mounts for path in pair)]
     return run(words, env=PLAIN | env, capture_output=True, text=True, check=True).stdout
@@ -53,8 +53,8 @@ def test_a_bind_mount_hides_nothing(tmp_path: Path) -> None:
     home, bound, project = tmp_path / "home", tmp_path / "bound", tmp_path / "project"
     for each in (home / "data/keys/deep", home / "state", bound, project / "sub", tmp_path / "other"):
         each.mkdir(parents=True)
-    assert told(home, project) == "taken\n"
-    assert told(home, bound, (tmp_path / "other", bound)) == "taken\n"
+    assert access_of(home, project) == "taken\n"
+    assert access_of(home, bound, (tmp_path / "other", bound)) == "taken\n"
     for source in (
         home,
         home / "data",
@@ -63,10 +63,10 @@ def test_a_bind_mount_hides_nothing(tmp_path: Path) -> None:
         home / "state",
         tmp_path,
     ):
-        assert told(home, bound, (source, bound)).startswith("denied"), source
-        assert told(home, project, (source, project / "sub")).startswith("denied"), source
+        assert access_of(home, bound, (source, bound)).startswith("denied"), source
+        assert access_of(home, project, (source, project / "sub")).startswith("denied"), source
     # The data directory is itself a mount of another one.
-    assert told(home, tmp_path / "other", (tmp_path / "other", home / "data/keys")).startswith("denied")
+    assert access_of(home, tmp_path / "other", (tmp_path / "other", home / "data/keys")).startswith("denied")
 
 
 def test_a_link_to_what_hutch_keeps_is_not_followed_to_it(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_mount_of_the_system_is_the_system(tmp_path: Path, source: str) -> Non
     home, bound, project = tmp_path / "home", tmp_path / "bound", tmp_path / "project"
     for each in (bound, project / "sub"):
         each.mkdir(parents=True)
-    assert told(home, bound, (Path(source), bound)).startswith("denied")
-    assert told(home, project, (Path(source), project / "sub")).startswith("denied")
+    assert access_of(home, bound, (Path(source), bound)).startswith("denied")
+    assert access_of(home, project, (Path(source), project / "sub")).startswith("denied")
 
 
 @pytest.mark.parametrize("source", ["/etc", "/etc/ssl", "/usr/share", "/var/lib"])
@@ -141,9 +141,9 @@ def test_an_overlay_of_the_system_is_the_system(tmp_path: Path, source: str) -> 
     for each in (bound, project, tmp_path / "other"):
         each.mkdir()
     overlay = f"-t overlay -o lowerdir={source}:{tmp_path / 'other'}"
-    assert told(home, bound, (Path("none"), bound), by=overlay).startswith("denied")
+    assert access_of(home, bound, (Path("none"), bound), by=overlay).startswith("denied")
     harmless = f"-t overlay -o lowerdir={project}:{tmp_path / 'other'}"
-    assert told(home, bound, (Path("none"), bound), by=harmless) == "taken\n"
+    assert access_of(home, bound, (Path("none"), bound), by=harmless) == "taken\n"
 
 
 def test_only_repositories_are_taken_from_where_programs_keep_things(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_only_repositories_are_taken_from_where_programs_keep_things(tmp_path: P
     repository(me / ".password-store")
 
     def of_me(name: str, *mounts: tuple[Path, Path]) -> str:
-        return told(home, me / name, *mounts, HOME=str(me)).partition(":")[0].strip()
+        return access_of(home, me / name, *mounts, HOME=str(me)).partition(":")[0].strip()
 
     refused = ("", ".config", ".config/gh", ".dot", ".ssh", ".ssh/deep", "backup/bob/.ssh", ".password-store")
     assert {name: of_me(name) for name in refused} == dict.fromkeys(refused, "denied")
@@ -187,7 +187,8 @@ def test_in_opt_only_what_is_in_a_real_repository_is_a_project(tmp_path: Path) -
     named = ["project", "project/src", "project/src/deep", "linked/src", "program", "program/lib"]
     named += ["empty", "empty/src", "nowhere", "word", "."]
     found = {
-        each: told(home, Path("/opt") / each, (opt, Path("/opt"))).split(":")[0].strip() for each in named
+        each: access_of(home, Path("/opt") / each, (opt, Path("/opt"))).split(":")[0].strip()
+        for each in named
     }
     taken = {each for each, said in found.items() if said == "taken"}
     assert taken == {"project", "project/src", "project/src/deep", "linked/src"}, found

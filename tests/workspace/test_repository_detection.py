@@ -27,10 +27,10 @@ def test_kinds_of_directories(project: Path, tmp_path: Path) -> None:
     assert linked == Layout(tmp_path / "linked", bare=False, external=(project / ".git",))
 
 
-@pytest.mark.parametrize("told", ["", "gitdir: /", "gitdir: ../project/.git", "gitdir: \0", "x" * 10_000])
-def test_a_dot_git_file_that_nobody_points_back_to(project: Path, tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("output", ["", "gitdir: /", "gitdir: ../project/.git", "gitdir: \0", "x" * 10_000])
+def test_a_dot_git_file_that_nobody_points_back_to(project: Path, tmp_path: Path, output: str) -> None:
     (tmp_path / "lure").mkdir()
-    (tmp_path / "lure/.git").write_text(told)
+    (tmp_path / "lure/.git").write_text(output)
     with pytest.raises(BadRequest, match="does not point back"):
         find_repository(tmp_path / "lure")
 
@@ -55,7 +55,7 @@ def test_what_plain_files_do_not_tell_is_left_to_git(project: Path) -> None:
     assert quick_head(layout, "v1") is None
     assert quick_head(layout, "HEAD~1") is None
     assert quick_head(Layout(project, bare=False, external=(project,)), None) is None
-    for told in (
+    for result in (
         "",
         "ref: refs/heads/none",
         "ref: ../../../etc/passwd",
@@ -63,7 +63,7 @@ def test_what_plain_files_do_not_tell_is_left_to_git(project: Path) -> None:
         "\0",
         "ref: refs/heads/",
     ):
-        (project / ".git/HEAD").write_text(f"{told}\n")
+        (project / ".git/HEAD").write_text(f"{result}\n")
         assert quick_head(layout, None) is None
 
 

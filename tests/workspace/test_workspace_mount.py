@@ -59,8 +59,8 @@ async def run(opened: WorkspaceMount, script: str, program: str = "sh") -> str:
 async def test_host_and_jail_see_one_tree(home: Home, record: Record, tmp_path: Path) -> None:
     opened = await open_workspace(home, "w")
     assert read(opened, "README.md") == b"# A project\n"
-    told = await run(opened, "cat README.md; echo new > made; echo more >> README.md; rm -r src")
-    assert told == "# A project\n"
+    result = await run(opened, "cat README.md; echo new > made; echo more >> README.md; rm -r src")
+    assert result == "# A project\n"
     assert read(opened, "made") == b"new\n"
     assert read(opened, "README.md") == b"# A project\nmore\n"
     assert not opened.directory.exists("src")
@@ -82,8 +82,8 @@ async def test_it_is_all_there_after_closing_and_opening(home: Home, record: Rec
     assert not again.directory.exists("README.md") and not again.directory.exists("data")
     assert len(read(again, "moved/large.bin")) == 200_000
     assert again.directory.stat("src").st_mode & 0o777 == 0o700
-    told = await run(again, "id -u; stat -c %u made src . moved/large.bin; echo y >> made; touch src/x/y")
-    assert len(set(told.split())) == 1  # whoever the jail is now, the files are its own
+    result = await run(again, "id -u; stat -c %u made src . moved/large.bin; echo y >> made; touch src/x/y")
+    assert len(set(result.split())) == 1  # whoever the jail is now, the files are its own
     again.close()
     third = await open_workspace(home, "w")
     assert await run(third, "echo back > README.md; mkdir data; ls data; rm made; rm -r src; ls") == (
@@ -252,18 +252,18 @@ async def test_neither_layer_can_be_found_from_inside(home: Home, record: Record
         "umount -l /workspace && echo unmounted; nsenter -t 1 -m true && echo entered\n"
         "unshare -Ur true && echo unshared; chroot / true && echo chrooted; true"
     )
-    told = await run(opened, script)
+    result = await run(opened, script)
     opened.close()
-    names = set(told.split())
+    names = set(result.split())
     assert not names & {"mounted", "unmounted", "entered", "unshared", "chrooted", "base", "changes", "data"}
     assert "workspace" in names
 
 
 async def test_set_id_programs_and_devices_mean_nothing_there(home: Home, record: Record) -> None:
     opened = await open_workspace(home, "w")
-    told = await run(opened, "grep ' /workspace ' /proc/self/mountinfo")
+    result = await run(opened, "grep ' /workspace ' /proc/self/mountinfo")
     opened.close()
-    assert {"nosuid", "nodev"} <= set(told.split()[5].split(","))
+    assert {"nosuid", "nodev"} <= set(result.split()[5].split(","))
 
 
 async def test_only_one_at_a_time_has_it_open(home: Home, record: Record) -> None:
@@ -358,14 +358,14 @@ async def test_memory_has_a_hard_end_and_is_written_to_disk_at_the_end(home: Hom
     make_project(tmp_path / "project")
     await prepare(home, "m", tmp_path / "project", git=HOST, options=MEMORY)
     opened = await open_workspace(home, "m")
-    told = await run(
+    result = await run(
         opened,
         "echo new > made; rm README.md; rm -r src; mkdir src; echo other > src/main.py; ln -s x link\n"
         "chmod 750 src\n"
         "head -c 100000000 /dev/zero > big 2>/dev/null; stat -c %s big; rm big\n"
         "i=0; while echo > f$i 2>/dev/null && [ $i -lt 2000 ]; do i=$((i+1)); done; echo $i; rm -f f*",
     )
-    filled, files = map(int, told.split())
+    filled, files = map(int, result.split())
     assert 1 << 20 < filled <= 8 << 20 and 100 < files <= 516
     opened.close()
     again = await open_workspace(home, "m")

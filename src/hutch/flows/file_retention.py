@@ -206,8 +206,8 @@ async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
         recent = await log.read(session.id, after=max(0, head.seq - RECENT))
     except EventsMissing:
         return True  # it is unknown, so nothing is removed
-    told = [each.event for each in recent if isinstance(each.event, DeliveryEnded)]
-    return bool(told) and told[-1].outcome == "failed" and not head.ended
+    deliveries = [each.event for each in recent if isinstance(each.event, DeliveryEnded)]
+    return bool(deliveries) and deliveries[-1].outcome == "failed" and not head.ended
 
 
 async def remove_files(

@@ -80,21 +80,21 @@ class Triggers:
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
 
-    async def take(self, id: str, digest: str, event: str, wish: ForgeRequest) -> bool:
+    async def take(self, id: str, digest: str, event: str, request: ForgeRequest) -> bool:
         """Store a request, to be performed at once; False when it is known already."""
 
         def clean(value: object) -> object:
             return self.services.redactor.redact(value) if isinstance(value, str) else value
 
-        wish = replace(wish, mark=secrets.token_hex(16))
-        told = WebhookDelivery(
+        request = replace(request, mark=secrets.token_hex(16))
+        delivery = WebhookDelivery(
             id=id,
             digest=digest,
             at_ms=wall_ms(),
             event=event,
-            request=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
+            request=json.dumps({name: clean(value) for name, value in asdict(request).items()}),
         )
-        is_new = await WebhookInbox(self.services.rows).add(told)
+        is_new = await WebhookInbox(self.services.rows).add(delivery)
         self._bell.set()
         return is_new
 
@@ -118,13 +118,13 @@ class Triggers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look(self) -> None:
-        for told in await WebhookInbox(self.services.rows).list_open():
+        for delivery in await WebhookInbox(self.services.rows).list_open():
             if len(self._tasks) >= AT_ONCE:
                 return
-            if told.id not in self._tasks:
-                task = asyncio.get_running_loop().create_task(self._see_through(told))
-                self._tasks[told.id] = task
-                task.add_done_callback(partial(self._over, told.id))
+            if delivery.id not in self._tasks:
+                task = asyncio.get_running_loop().create_task(self._see_through(delivery))
+                self._tasks[delivery.id] = task
+                task.add_done_callback(partial(self._over, delivery.id))
 
     def _over(self, id: str, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(id, None)
@@ -135,42 +135,44 @@ class Triggers:
             return
         self._bell.set()
 
-    async def _see_through(self, told: WebhookDelivery) -> None:
+    async def _see_through(self, delivery: WebhookDelivery) -> None:
         """Perform one request, from its current state."""
         notes = WebhookInbox(self.services.rows)
         try:
-            now = await notes.get(told.id)  # the list may be outdated
+            now = await notes.get(delivery.id)  # the list may be outdated
             if now is None or now.state not in ("queued", "working"):
                 return
-            told = now
-            wish = ForgeRequest(**json.loads(told.request))
+            delivery = now
+            request = ForgeRequest(**json.loads(delivery.request))
             who = await self._caller()
-            forge = self.open_github(wish.repository, who.user.id)
+            forge = self.open_github(request.repository, who.user.id)
             try:
-                if told.state == "queued":
-                    told = await self._begin(told, wish, who, forge)
-                await self._follow(told, wish, forge)
+                if delivery.state == "queued":
+                    delivery = await self._begin(delivery, request, who, forge)
+                await self._follow(delivery, request, forge)
             except NotPossible as why:  # failures to post this are handled below
-                await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
-                await notes.update(told.id, state="ended", reason=str(why))
+                await self._comment(
+                    forge, request, delivery, 0, f"{why}\n\n{OWN_MARKER}{marker(delivery.id)}"
+                )
+                await notes.update(delivery.id, state="ended", reason=str(why))
         except RequestIgnored as why:
-            await notes.update(told.id, state="ignored", reason=str(why))
+            await notes.update(delivery.id, state="ignored", reason=str(why))
         except Unavailable as error:  # the forge is down: later
-            attempts = told.attempts + 1
+            attempts = delivery.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
             over = {"state": "ended"} if attempts >= TRIES else {}
-            wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
+            wait_s = max(wait_s, self.manners.settle_s if delivery.state == "working" else 0.0)
             next_ms = wall_ms() + int(wait_s * 1000)
             reason = self.services.redactor.redact(str(error))
-            await notes.update(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
-            if told.state == "working":
+            await notes.update(delivery.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
+            if delivery.state == "working":
                 await asyncio.sleep(wait_s)
         except HutchError as error:
-            logger.info("trigger.ended", delivery=told.id, problem=str(error))
-            await notes.update(told.id, state="ended", reason=self.services.redactor.redact(str(error)))
+            logger.info("trigger.ended", delivery=delivery.id, problem=str(error))
+            await notes.update(delivery.id, state="ended", reason=self.services.redactor.redact(str(error)))
         except Exception:
-            logger.exception("trigger.failed", delivery=told.id)
-            await notes.update(told.id, state="ended", reason="Hutch itself failed.")
+            logger.exception("trigger.failed", delivery=delivery.id)
+            await notes.update(delivery.id, state="ended", reason="Hutch itself failed.")
 
     async def _caller(self) -> Caller:
         """The user on whose behalf requests are performed."""
@@ -183,75 +185,81 @@ class Triggers:
         return Caller(user, scopes_of(user.role), "local", "github")
 
     async def _begin(
-        self, told: WebhookDelivery, wish: ForgeRequest, who: Caller, forge: GitHub
+        self, delivery: WebhookDelivery, request: ForgeRequest, who: Caller, forge: GitHub
     ) -> WebhookDelivery:
         """Check the permission and pass the request to a session, in one transaction with that note."""
-        change = await self._change(wish)
-        if not wish.mentioned and wish.kind != "issue" and change is None:
+        change = await self._change(request)
+        if not request.mentioned and request.kind != "issue" and change is None:
             raise RequestIgnored("Hutch was not mentioned, and it is not a pull request of Hutch.")
-        allowed = await forge.permission(wish.by)
+        allowed = await forge.permission(request.by)
         if allowed not in MAY:
-            raise RequestIgnored(f"{wish.by} has the permission {allowed!r} there, but needs write access.")
-        trusted = wish.author == wish.by or (bool(wish.author) and await forge.permission(wish.author) in MAY)
-        text = prompt(wish, trusted_author=trusted)
-        if change is not None and (going := await self._go_on(told, who, change, text)):
+            raise RequestIgnored(
+                f"{request.by} has the permission {allowed!r} there, but needs write access."
+            )
+        trusted = request.author == request.by or (
+            bool(request.author) and await forge.permission(request.author) in MAY
+        )
+        text = prompt(request, trusted_author=trusted)
+        if change is not None and (going := await self._go_on(delivery, who, change, text)):
             return going
         revision = ""
-        if wish.on_pull:
-            pull = await forge.pull(wish.number)
+        if request.on_pull:
+            pull = await forge.pull(request.number)
             if pull.state != "open":
                 raise NotPossible("The pull request is not open.")
-            if pull.head_owner.lower() != wish.repository.split("/")[-2].lower():
+            if pull.head_owner.lower() != request.repository.split("/")[-2].lower():
                 raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
             revision = pull.branch
         new = NewSession(
-            purpose=f"{self.services.redactor.redact(wish.title)[:150]} (#{wish.number})",
-            repository=wish.repository,
+            purpose=f"{self.services.redactor.redact(request.title)[:150]} (#{request.number})",
+            repository=request.repository,
             revision=revision,
             deliver=True,
-            delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision, titled=True),
+            delivery=Delivery(
+                issue="" if request.on_pull else _issue_url(request), branch=revision, titled=True
+            ),
             prompt=text,
         )
-        session = await sessions.create(self.services, who, new, also=StartedInSession(told.id))
-        return replace(told, state="working", session_id=session.id)
+        session = await sessions.create(self.services, who, new, also=StartedInSession(delivery.id))
+        return replace(delivery, state="working", session_id=session.id)
 
-    async def _change(self, wish: ForgeRequest) -> Change | None:
+    async def _change(self, request: ForgeRequest) -> Change | None:
         """The open change of Hutch behind a pull request."""
-        if not wish.on_pull:
+        if not request.on_pull:
             return None
-        found = await Changes(self.services.rows).pull(wish.repository, wish.number)
+        found = await Changes(self.services.rows).pull(request.repository, request.number)
         return found if found is not None and found.state == "open" else None
 
     async def _go_on(
-        self, told: WebhookDelivery, who: Caller, change: Change, text: str
+        self, delivery: WebhookDelivery, who: Caller, change: Change, text: str
     ) -> WebhookDelivery | None:
         """Pass the request to the session of the change; None when that has ended or is another user's."""
         asked = Prompt(text=text[:200_000])
         try:
             given = await sessions.give(
-                self.services, who, change.session_id, asked, also=StartedByInput(told.id)
+                self.services, who, change.session_id, asked, also=StartedByInput(delivery.id)
             )
         except (NotFound, Conflict, Denied):
             return None
-        return replace(told, state="working", session_id=change.session_id, input=given.seq)
+        return replace(delivery, state="working", session_id=change.session_id, input=given.seq)
 
     # --- progress ---
 
-    async def _follow(self, told: WebhookDelivery, wish: ForgeRequest, forge: GitHub) -> None:
+    async def _follow(self, delivery: WebhookDelivery, request: ForgeRequest, forge: GitHub) -> None:
         """Update one comment until the run has ended, then answer."""
         notes, log = WebhookInbox(self.services.rows), self.services.log
-        session = await Sessions(self.services.rows).get(told.session_id)
+        session = await Sessions(self.services.rows).get(delivery.session_id)
         link = (
             f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
         )
         progress, seen, shown, edited = Progress(""), 0, "", float("-inf")
-        comment_id = told.comment_id
+        comment_id = delivery.comment_id
         while True:
-            run = await self._run_of(told)
+            run = await self._run_of(delivery)
             if run is not None and not progress.run_id:
-                progress.run_id, told = run.id, replace(told, run_id=run.id)
-                await notes.update(told.id, run_id=run.id)
-            session = await Sessions(self.services.rows).get(told.session_id)
+                progress.run_id, delivery = run.id, replace(delivery, run_id=run.id)
+                await notes.update(delivery.id, run_id=run.id)
+            session = await Sessions(self.services.rows).get(delivery.session_id)
             over = session.state == "ended" if run is None else run.state == "ended"
             if run is not None:
                 while entries := await log.read(SessionId(session.id), after=seen):
@@ -260,64 +268,64 @@ class Triggers:
                 places = await Runs(self.services.rows).queue_positions([run.id])
                 progress.queue_position = places.get(run.id)
             said = await self._said(session, progress) if over else ""
-            text = progress.text(id=told.id, by=wish.by, link=link, said=said)
+            text = progress.text(id=delivery.id, by=request.by, link=link, said=said)
             if text != shown and (over or time.monotonic() - edited >= self.manners.edit_s):
-                comment_id = await self._comment(forge, wish, told, comment_id, text)
+                comment_id = await self._comment(forge, request, delivery, comment_id, text)
                 shown, edited = text, time.monotonic()
             if over:
                 break
             await asyncio.sleep(self.manners.look_s)
-        if wish.comment_id:
-            mark = f"<!-- hutch-answer {wish.mark or told.id} -->"
+        if request.comment_id:
+            mark = f"<!-- hutch-answer {request.mark or delivery.id} -->"
             answer = f"{shown.partition(OWN_MARKER)[0]}{OWN_MARKER}{mark}"
             await self._once(
-                told,
-                lambda: forge.find(wish.number, mark, among="lines"),
-                lambda: forge.reply(wish.number, wish.comment_id, answer),
+                delivery,
+                lambda: forge.find(request.number, mark, among="lines"),
+                lambda: forge.reply(request.number, request.comment_id, answer),
             )
-        await notes.update(told.id, state="ended", reason="")
+        await notes.update(delivery.id, state="ended", reason="")
 
     async def _comment(
-        self, forge: GitHub, wish: ForgeRequest, told: WebhookDelivery, comment_id: int, text: str
+        self, forge: GitHub, request: ForgeRequest, delivery: WebhookDelivery, comment_id: int, text: str
     ) -> int:
         """Create or update the comment. A comment whose id was not recorded is searched for."""
         if comment_id:
-            posted = await forge.comment(wish.number, text, id=comment_id)
+            posted = await forge.comment(request.number, text, id=comment_id)
         else:
             posted, is_new = await self._once(
-                told,
-                lambda: forge.find(wish.number, marker(told.id)),
-                lambda: forge.comment(wish.number, text),
+                delivery,
+                lambda: forge.find(request.number, marker(delivery.id)),
+                lambda: forge.comment(request.number, text),
             )
             if not is_new:
-                posted = await forge.comment(wish.number, text, id=posted.id)
+                posted = await forge.comment(request.number, text, id=posted.id)
         if posted.id != comment_id:
-            await WebhookInbox(self.services.rows).update(told.id, comment_id=posted.id)
+            await WebhookInbox(self.services.rows).update(delivery.id, comment_id=posted.id)
         return posted.id
 
-    async def _once(self, told: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
+    async def _once(self, delivery: WebhookDelivery, find: Find, post: Post) -> tuple[Posted, bool]:
         """Post a text unless it is posted already. Returns it, and whether it is new.
 
         A post by a killed process, or one whose response got lost, may appear a little later. So before each
         post the latest time for that is recorded, and the search waits until then.
         """
         notes = WebhookInbox(self.services.rows)
-        noted = await notes.get(told.id)
+        noted = await notes.get(delivery.id)
         if noted is not None:
             settle_s = self.manners.settle_s
             await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, wall_ms()))
         if found := await find():
             return found, False
-        await notes.update(told.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
+        await notes.update(delivery.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
         posted = await post()
-        await notes.update(told.id, next_ms=0)
+        await notes.update(delivery.id, next_ms=0)
         return posted, True
 
-    async def _run_of(self, told: WebhookDelivery) -> QueuedRun | None:
-        if told.run_id:
-            return await Runs(self.services.rows).get(told.run_id)
-        found = await Runs(self.services.rows).page(session_ids=[told.session_id], limit=200)
-        return next((run for run in reversed(found) if run.input == told.input), None)
+    async def _run_of(self, delivery: WebhookDelivery) -> QueuedRun | None:
+        if delivery.run_id:
+            return await Runs(self.services.rows).get(delivery.run_id)
+        found = await Runs(self.services.rows).page(session_ids=[delivery.session_id], limit=200)
+        return next((run for run in reversed(found) if run.input == delivery.input), None)
 
     async def _said(self, session: Session, progress: Progress) -> str:
         """The agent's final title and summary, for users."""
@@ -332,5 +340,5 @@ class Triggers:
         return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 
 
-def _issue_url(wish: ForgeRequest) -> str:
-    return wish.url.partition("#")[0]
+def _issue_url(request: ForgeRequest) -> str:
+    return request.url.partition("#")[0]

@@ -37,24 +37,24 @@ async def deliver(services: Services, who: Caller, run_id: str, *, failing: bool
     """Deliver the work of a run, unless that is done; `failing` accepts that its tests fail."""
     found = await run(services, who, run_id)
     session = await allowed(services, who, found.session_id, "input")
-    found, told = await _settled(services, who, found)
-    if told.last is not None and told.last.outcome != "failed":
+    found, record = await _settled(services, who, found)
+    if record.last is not None and record.last.outcome != "failed":
         return found
     if not session.deliver:
         check_may_set_delivery(who, session, deliver=True)
     if session.state == "ended":
         raise Conflict(f"The session {session.id} has ended. Fork it to continue from its last state.")
-    _check_work(found, told, known=failing)
+    _check_work(found, record, known=failing)
     if found.state != "ended":
-        if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":
+        if failing and not record.failing and record.ended and record.ended.outcome == "tests_failing":
             raise Conflict(f"The run {run_id} is being delivered. Repeat the request when that has ended.")
         return found
-    if told.last is not None and told.last.failing and not (failing or told.failing):
+    if record.last is not None and record.last.failing and not (failing or record.failing):
         raise Conflict(
-            f"{told.last.reason} To propose the work anyway, confirm that this is known: "
+            f"{record.last.reason} To propose the work anyway, confirm that this is known: "
             f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
         )
-    if not told.asked or (failing and not told.failing):
+    if not record.asked or (failing and not record.failing):
         asked = DeliveryRequested(run_id=run_id, by=who.user.id, failing=failing)
         await services.log.append(session.id, [asked])
     await Runs(services.rows).requeue_ended(run_id, worker=services.reserved_for)
@@ -75,15 +75,15 @@ def check_may_set_delivery(who: Caller, session: Session, *, deliver: bool) -> N
     raise Denied(f"The session {session.id} delivers its work. Only its owner can change that.")
 
 
-def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
+def _check_work(found: QueuedRun, record: RunRecord, *, known: bool) -> None:
     """Refuse if there is nothing to deliver."""
-    if told.ended is None and found.state != "ended":
+    if record.ended is None and found.state != "ended":
         raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
-    if told.ended is None:
+    if record.ended is None:
         raise Conflict(f"The work of the run {found.id} was undone, so there is nothing to deliver.")
-    if told.ended.outcome not in DELIVERED and not known and not told.failing:
+    if record.ended.outcome not in DELIVERED and not known and not record.failing:
         raise Conflict(
-            f"The run {found.id} ended as {told.ended.outcome} before it was done. Another prompt in its "
+            f"The run {found.id} ended as {record.ended.outcome} before it was done. Another prompt in its "
             f"session continues it. To propose its work so far: hutch changes propose {found.id}"
         )
 
@@ -91,26 +91,26 @@ def _check_work(found: QueuedRun, told: RunRecord, *, known: bool) -> None:
 async def _settled(services: Services, who: Caller, found: QueuedRun) -> tuple[QueuedRun, RunRecord]:
     """A run and its log at the same moment: a failure is logged shortly before the run has ended."""
     for _ in range(SETTLE_TRIES):
-        told = read(await read_log(services.log, SessionId(found.session_id)), found.id)
-        if found.state != "running" or told.last is None or told.asked:
+        record = read(await read_log(services.log, SessionId(found.session_id)), found.id)
+        if found.state != "running" or record.last is None or record.asked:
             break
         await asyncio.sleep(SETTLE_S)
         found = await run(services, who, found.id)
-    return found, told
+    return found, record
 
 
 def read(entries: Sequence[Entry], run_id: str) -> RunRecord:
     """Read the record of a run from its log, without undone entries."""
-    told = RunRecord()
+    record = RunRecord()
     for entry in effective_entries(entries):
         match entry.event:
-            case RunEnded() as ended if ended.run_id == run_id and told.ended is None:
-                told.ended = ended
+            case RunEnded() as ended if ended.run_id == run_id and record.ended is None:
+                record.ended = ended
             case RunResumed() as resumed if resumed.run_id == run_id:
-                told.ended = None
+                record.ended = None
             case DeliveryRequested() as asked if asked.run_id == run_id:
-                told.asked, told.failing = True, told.failing or asked.failing
+                record.asked, record.failing = True, record.failing or asked.failing
             case DeliveryEnded() as ended if ended.run_id == run_id:
-                told.last, told.asked = ended, False
-                told.failing = told.failing and not ended.cancelled
-    return told
+                record.last, record.asked = ended, False
+                record.failing = record.failing and not ended.cancelled
+    return record

@@ -54,8 +54,8 @@ async def _remove(services: Services, session: Session) -> None:
         with suppress(NotFound):  # it was removed already
             await services.host.remove_workspace(session.workspace_id)
     audience = await remove_session(services.rows, session)
-    for told in list(services.on_removed):
-        told(session, audience)
+    for notify in list(services.on_removed):
+        notify(session, audience)
 
 
 async def _ended(services: Services, session: Session) -> Session:

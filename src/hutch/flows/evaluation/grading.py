@@ -91,7 +91,7 @@ async def grade(
         await place_tests(workspace, case, first)
     except (BadRequest, Denied) as error:
         return Grade(False, clean(f"The hidden tests cannot be written: {error}"))
-    told: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     said = ""
     for names in _batches(case.must_pass):
         words = with_words(runner, names)
@@ -102,13 +102,13 @@ async def grade(
             memory_bytes=tests.memory_bytes,
             clean=clean,
         )
-        told.append(report.data())
+        reports.append(report.data())
         said = report.text()
         if not report.ok:
-            return Grade(False, "\n".join(said.splitlines()[:MAX_REASON_LINES]), tuple(told))
+            return Grade(False, "\n".join(said.splitlines()[:MAX_REASON_LINES]), tuple(reports))
         if missing := _missing(report, names):
-            return Grade(False, f"{missing} of the tests that must pass did not run.", tuple(told))
-    return Grade(True, said.splitlines()[0], tuple(told))
+            return Grade(False, f"{missing} of the tests that must pass did not run.", tuple(reports))
+    return Grade(True, said.splitlines()[0], tuple(reports))
 
 
 def _patched(case: EvalCase) -> list[str]:

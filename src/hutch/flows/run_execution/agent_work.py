@@ -95,9 +95,9 @@ async def _begin(
     setup.context.workspace.pin(first.id)
     taken = setup.recorder.snapshot_taken(first)
     note = MessageSent(author="hutch", text=REOPENED)
-    told = [note] if reopened and conversation.messages else []
+    messages = [note] if reopened and conversation.messages else []
     # Calls that an earlier run left open are closed in the same append: no result may follow the prompt.
-    events = [*conversation.interrupted_results(), taken, *looked, started, *told]
+    events = [*conversation.interrupted_results(), taken, *looked, started, *messages]
     last_seq = await setup.recorder.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
         conversation.apply(event, seq)
@@ -127,8 +127,8 @@ async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
 
 def _notes(entries: Sequence[Entry]) -> str | None:
     """The repository's notes for agents at the start of the session, if a run has recorded them."""
-    told = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
-    return next(told, None)
+    notes = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
+    return next(notes, None)
 
 
 async def _work(
@@ -187,8 +187,15 @@ async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | N
             report = await run_tests(setup.context, [])
     except NotFound as error:  # the test runner is missing: the result is unknown, and that is recorded
         reason = setup.redactor.redact(f"{error} {NOT_THERE}")
-        told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
-        await setup.recorder.append([setup.recorder.tests_run(run_id, told)])
+        tests = {
+            "command": str(runner),
+            "ok": False,
+            "passed": 0,
+            "failed": 0,
+            "skipped": 0,
+            "reason": reason,
+        }
+        await setup.recorder.append([setup.recorder.tests_run(run_id, tests)])
         return None
     await setup.recorder.append([setup.recorder.tests_run(run_id, report.data())])
     return report

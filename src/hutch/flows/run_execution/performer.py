@@ -67,8 +67,8 @@ class Performer:
             if ended.outcome in reviewing_agent.FINISHED:
                 await review_run.give(self.delivery().changes, live, session, run)
         else:
-            told = redelivery.read(entries, run.id)
-            if (session.deliver or told.asked) and (ended.outcome in DELIVERED or told.failing):
+            record = redelivery.read(entries, run.id)
+            if (session.deliver or record.asked) and (ended.outcome in DELIVERED or record.failing):
                 await Delivery(self.delivery(), live, session, run, ended).complete()
         return Done(ended.outcome, ended.reason)
 

@@ -153,9 +153,9 @@ class Journal:
             with self._entry(name) as fd:
                 self.calls.unlink(fd, PLAN)
         except (HutchError, OSError) as error:
-            told = to_step_error(step, error)
-            told.args = (f"{told}{self._undo(name, plan, staging, told)}",)
-            raise told from None
+            problem = to_step_error(step, error)
+            problem.args = (f"{problem}{self._undo(name, plan, staging, problem)}",)
+            raise problem from None
         except BaseException as error:
             self._undo(name, plan, staging, error)
             raise

@@ -82,8 +82,8 @@ class JailedRepository:
         if asked.exit_code != 0 or not COMMIT.fullmatch(commit):
             raise await self._refusal(revision, asked)
         of_head = ("symbolic-ref", "--quiet", "HEAD")
-        told = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
-        ref = told.stdout.decode("utf-8", "surrogateescape").strip()
+        printed = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
+        ref = printed.stdout.decode("utf-8", "surrogateescape").strip()
         is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
         return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self.origin())
 
@@ -170,9 +170,9 @@ class JailedRepository:
     async def origin(self) -> str | None:
         """The address of the remote `origin` without credentials; None if there is no valid one."""
         asked = await self._run("config", "--get", "remote.origin.url")
-        told = asked.stdout.decode(errors="replace").strip()
+        address = asked.stdout.decode(errors="replace").strip()
         try:
-            return parse_repo_url(told).address if told else None
+            return parse_repo_url(address).address if address else None
         except BadRequest:
             return None
 
@@ -275,8 +275,8 @@ class JailedRepository:
 
     async def _shallow(self) -> list[str]:
         where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
-        told = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=GIT_TIMEOUT_S)
-        lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
+        printed = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=GIT_TIMEOUT_S)
+        lines = printed.stdout.decode(errors="replace").split("\n") if printed.exit_code == 0 else []
         return sorted(line for line in lines if COMMIT.fullmatch(line))
 
 

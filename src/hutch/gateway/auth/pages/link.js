@@ -6,9 +6,9 @@ let csrf = "";
 async function call(method, path, body) {
   const answer = await fetch("/api/v1" + path, {
     method, headers: {"Content-Type": "application/json", "X-CSRF-Token": csrf}, body: JSON.stringify(body)});
-  const told = answer.status === 204 ? {} : await answer.json();
-  if (!answer.ok) throw new Error(told.detail || answer.statusText);
-  return told;
+  const content = answer.status === 204 ? {} : await answer.json();
+  if (!answer.ok) throw new Error(content.detail || answer.statusText);
+  return content;
 }
 function on(id, event, does) {
   $(id).addEventListener(event, async (e) => {
@@ -19,11 +19,11 @@ function on(id, event, does) {
 }
 function home() { location.replace("/"); }
 on("login", "submit", async () => {
-  const told = await call("POST", "/login/link", {link: secret});
-  csrf = told.csrf;
+  const content = await call("POST", "/login/link", {link: secret});
+  csrf = content.csrf;
   $("login").hidden = true;
   $("password").hidden = false;
-  $("who").textContent = told.user.name;
+  $("who").textContent = content.user.name;
 });
 on("password", "submit", async () => {
   await call("PUT", "/me/password", {password: $("new").value});
