@@ -212,6 +212,19 @@ def test_output_that_cannot_be_written_is_not_called_a_bug(tmp_path: Path) -> No
         assert (refused.returncode, "bug" in refused.stderr) in ((6, False), (2, False))
 
 
+def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
+    record(tmp_path, said("hello"))
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to("target")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        for format in ("zip", "jsonl"):
+            words = ("export", "last", "-o", str(tmp_path / name), "--force", "--format", format)
+            refused = hutch(tmp_path, *words)
+            assert (refused.returncode, "is not a regular file" in refused.stderr) == (2, True)
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "pipe").is_fifo()
+
+
 @pytest.mark.parametrize("command", [["log"], ["export"], ["receipt"], ["erase", "--all", "--yes"]])
 def test_a_wrong_session_is_named(tmp_path: Path, command: list[str]) -> None:
     stranger = new_session_id()

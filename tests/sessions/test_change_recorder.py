@@ -175,6 +175,31 @@ async def test_a_job_in_the_background_and_a_terminal(tmp_path: Path) -> None:
     assert origin(typed["by_terminal"]) == [("created", "u2", "terminal", terminal.id)]
 
 
+async def test_a_job_in_the_shell_of_a_command_that_continues_in_the_background(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        await ask(session_id, requests.RunCommand("(sleep 2; echo x > by_job) & echo ok"), by="u1")
+        await asyncio.sleep(0.3)
+        await ask(session_id, requests.RunCommand("sleep 4", yield_s=0.3), by="u2")
+        [change] = (await changes_of(server, session_id, "by_job"))["by_job"]
+    assert (change.by, change.possible_authors) == ("", ("u1", "u2"))
+
+
+async def test_a_command_that_is_typed_ahead_has_its_author(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await opened(server)
+        ask = server.host.call
+        terminal = await ask(session_id, requests.OpenTerminal(), by="u2")
+        async with server.host.terminal(session_id, terminal.id, by="u2") as viewer:
+            await viewer.write(b"sleep 0.5\rsleep 0.5; echo t > ahead\r")
+            busy = asyncio.ensure_future(ask(session_id, requests.RunCommand("sleep 3"), by="u1"))
+            found = await changes_of(server, session_id, "ahead")
+            await busy
+    [change] = found["ahead"]
+    assert (change.by, change.possible_authors) == ("", ("u1", "u2"))
+
+
 async def test_changes_while_the_server_is_down_are_recorded_at_the_next_start(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         session_id = await opened(server)

@@ -123,6 +123,20 @@ async def test_a_persons_command_and_a_single_change_are_undone(tmp_path: Path) 
         assert await stage.read("app.py") == LINES
 
 
+async def test_a_later_change_of_permissions_is_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)
+        await stage.run("echo one > a.txt")
+        await stage.seq_of_change("a.txt")
+        await stage.run("echo two > a.txt")
+        step = await stage.seq("command.started", shell="main")
+        await server.host.call(stage.id, requests.TakeSnapshot("here"))  # so that the next change is another
+        await stage.run("chmod 600 a.txt")
+        await stage.undo(inputs.Undo(step=step))
+        assert await stage.read("a.txt") == "one\n"
+        await stage.run("test $(stat -c %a a.txt) = 600")
+
+
 async def test_an_earlier_run_is_undone_as_a_step(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         stage = await Stage.after_run(server, tmp_path, EDIT, files=FILES)

@@ -42,6 +42,7 @@ class Activity:
         # The authors whose commands may have left the jobs of a shell or a terminal.
         self._job_authors: dict[str, set[str]] = {}
         self._recent: dict[str, str] = {}  # by shell: the author of its last command
+        self._prompted_ns: dict[str, int] = {}  # by terminal: when it last waited for a command
 
     @property
     def is_active(self) -> bool:
@@ -52,10 +53,10 @@ class Activity:
         """Whether a command runs whose end is followed by a snapshot."""
         return any(work.actor.cause in ("command", "tool") for work in self._open.values())
 
-    def begin(self, key: Hashable, actor: Actor) -> None:
-        """Note that an actor starts to work; a key that is in use already stays."""
+    def begin(self, key: Hashable, actor: Actor, *, since_ns: int = 0) -> None:
+        """Note that an actor starts to work, or has worked `since_ns`; a key that is in use already stays."""
         if key not in self._open:
-            work = self._open[key] = Work(actor, Clock.now().began_ns)
+            work = self._open[key] = Work(actor, since_ns or Clock.now().began_ns)
             self._spans = (*self._spans, work)
             if self.on_change is not None:
                 self.on_change()
@@ -89,9 +90,10 @@ class Activity:
                 if shell in self._job_authors:
                     self._add_jobs(shell, "", by)
             case CommandStarted(terminal=terminal, by=by) if terminal:
-                self._recent[f"terminal {terminal}"] = by
+                # A command that was typed ahead began after the prompt, maybe before its mark was read.
+                since_ns = 0 if self._typing(terminal) else self._prompted_ns.get(terminal, 0)
                 self.prompted(terminal)
-                self.typed(terminal, by)
+                self.typed(terminal, by or self._recent.get(f"terminal {terminal}", ""), since_ns=since_ns)
             case CommandEnded(terminal=terminal) if terminal:
                 self.prompted(terminal)
             case CommandYielded(shell=shell, background_id=id):
@@ -99,8 +101,13 @@ class Activity:
                 if work is not None:
                     self.begin(("background", id), replace(work.actor, cause="job", source=id))
                 self.end(("shell", shell))
+                # The command keeps its shell process, and with it the jobs that earlier commands left there.
+                for by in self._job_authors.get(shell, ()):
+                    self.begin(("jobs beside", id, by), Actor(by, "job", shell))
             case CommandEnded(shell=shell, background_id=id) if shell:
                 self.end(("background", id) if id else ("shell", shell))
+                for key in [each for each in self._open if isinstance(each, tuple) and id and each[1] == id]:
+                    self.end(key)
             case JobsDetached(shell=shell, terminal=terminal):
                 self._add_jobs(shell, terminal, self._recent.get(shell or f"terminal {terminal}", ""))
             case JobsEnded(shell=shell, terminal=terminal):
@@ -108,17 +115,19 @@ class Activity:
                 for by in self._job_authors.pop(source, ()):
                     self.end(("jobs", source, by))
 
-    def typed(self, terminal: str, by: str) -> None:
-        """Note that a user types in a terminal whose commands are not marked, until `prompted`."""
+    def typed(self, terminal: str, by: str, *, since_ns: int = 0) -> None:
+        """Note that a user types in a terminal, or that a command which they typed runs, until `prompted`."""
         self._recent[f"terminal {terminal}"] = by
-        self.begin(("terminal", terminal, by), Actor(by, "terminal", terminal))
+        self.begin(("terminal", terminal, by), Actor(by, "terminal", terminal), since_ns=since_ns)
 
     def prompted(self, terminal: str) -> None:
         """Note that a terminal waits for its next command, or has ended."""
-        for key in [
-            key for key in self._open if isinstance(key, tuple) and key[:2] == ("terminal", terminal)
-        ]:
+        for key in self._typing(terminal):
             self.end(key)
+        self._prompted_ns[terminal] = Clock.now().began_ns
+
+    def _typing(self, terminal: str) -> list[Hashable]:
+        return [key for key in self._open if isinstance(key, tuple) and key[:2] == ("terminal", terminal)]
 
     def at(self, changed_ns: int) -> Sequence[Actor]:
         """Those at work when a file changed; the one that began last comes last."""

@@ -314,6 +314,7 @@ class Terminals:
 
     def _place(self, event: CommandStarted | CommandEnded) -> None:
         """Record an event of a command after everything that was typed and printed before it."""
+        self._recorder.note(event)
         self._held[event.terminal].input.settle()
         self._output_recorder.add_event(_key(event.terminal), redact_event(event, self._recorder.redactor))
 

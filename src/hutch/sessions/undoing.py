@@ -156,14 +156,16 @@ class FileUndo:
         sides = [await self._workspace.work(self._read, each) for each in (ours, base, theirs)]
         if any(each is None for each in sides):
             return None
-        (ours_mode, ours_data), (base_mode, base_data), (mode, data) = (each or (0, b"") for each in sides)
+        (ours_mode, ours_data), (base_mode, base_data), (theirs_mode, data) = (
+            each or (0, b"") for each in sides
+        )
         labels = Labels("now", f"after {self._target.title}", f"before {self._target.title}")
         git = self._workspace.git
         text = await merge_texts(git, ours=ours_data, base=base_data, theirs=data, labels=labels)
         if text is None:
             return None
-        mode = mode if base is not None and ours_mode == base_mode else ours_mode
-        for same, same_mode, same_data in ((ours, ours_mode, ours_data), (theirs, mode, data)):
+        mode = theirs_mode if base is not None and ours_mode == base_mode else ours_mode
+        for same, same_mode, same_data in ((ours, ours_mode, ours_data), (theirs, theirs_mode, data)):
             if not text.conflicts and (same_mode, same_data) == (mode, text.data):
                 return Merged(same, has_conflicts=False)
         is_ignored = isinstance(ours, StoredFile | NewFile) and ours.is_ignored

@@ -85,7 +85,15 @@ def export_command(
         raise BadRequest("A record is a zip file and is not printed. Name a file: -o record.zip")
     if as_json and target.path(session) == STDOUT:
         raise BadRequest("--json describes the written file. Name one: -o log.jsonl")
+    if force and output is not None and output != STDOUT and not output.is_dir():
+        _check_replaceable(output)
     return asyncio.run(_run(session, target, server))
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse to replace a device, a pipe or a link by a file."""
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise BadRequest(f"{path} is not a regular file, and is not replaced. Choose another path.")
 
 
 def _format(format: str, terminal: str) -> Format:
