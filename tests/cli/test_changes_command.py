@@ -252,6 +252,12 @@ def test_changes_of_the_current_repository_come_first(proposed: Proposed) -> Non
     everything = desk.hutch("changes", "list", "--all").stdout.splitlines()
     assert [line.split()[0] for line in everything] == [newest["id"], change["id"]]
     assert json.loads(desk.hutch("changes", "show", "last", "--json").stdout)["id"] == change["id"]
+    assert desk.hutch("changes", "close", change["id"]).returncode == 0
+    listed = desk.hutch("changes", "list")  # nothing is open here, though elsewhere
+    assert listed.stdout == ""
+    assert listed.stderr == (
+        "Not shown: 1 closed, 1 of other repositories. See all: hutch changes list --all\n"
+    )
     third = desk.place / "third"
     make_repository(third, {"a": "1\n"})
     for command in ("merge", "close", "show", "diff"):

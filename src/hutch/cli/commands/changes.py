@@ -54,18 +54,17 @@ def list_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List changes, newest first; in a repository that has open changes, only those of it."""
+    """List changes, newest first; in a repository that has changes, only those of it."""
     loaded = _load()
 
-    async def work() -> tuple[list[Change], list[Change], dict[str, ChangeReport]]:
+    async def work() -> tuple[list[Change], list[Change], list[Change], dict[str, ChangeReport]]:
         async with event_log.event_log(loaded.paths) as log:
             found = await Changes(log).list(limit=MAX_COUNT)
-            shown = [each for each in found if everything or each.state == "open"]
-            if not everything and not as_json:
-                shown = _of_this_repository(shown) or shown
-            return found, shown, await change_feedback.report(log, shown)
+            near = found if everything or as_json else _of_this_repository(found) or found
+            shown = [each for each in near if everything or each.state == "open"]
+            return found, near, shown, await change_feedback.report(log, shown)
 
-    found, shown, reports = asyncio.run(work())
+    found, near, shown, reports = asyncio.run(work())
     if not found and not as_json:
         typer.echo("There are no changes. Create one: hutch run PROMPT --repo DIR", err=True)
     where = {each.id: _where(each) for each in shown}
@@ -79,7 +78,7 @@ def list_(
             when = datetime.fromtimestamp(change.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
             row = (change.id, when, f"{change.state:<6}", f"{where[change.id]:<{width}}", change.branch)
             typer.echo(visible("  ".join((*row, change.title + change_lines.marks(report)))))
-    if not everything and not as_json and (hidden := _hidden(found, shown)):
+    if not everything and not as_json and (hidden := _hidden(found, near)):
         typer.echo(hidden, err=True)
 
 
@@ -376,13 +375,16 @@ def _of_this_repository(changes: Sequence[Change]) -> list[Change]:
     return [each for each in changes if here.is_at(each.repository)] if here else []
 
 
-def _hidden(found: Sequence[Change], shown: Sequence[Change]) -> str:
-    """A note on how many changes a list omits and how to see them; empty when it omits none."""
-    states = [each.state for each in found]
+def _hidden(found: Sequence[Change], near: Sequence[Change]) -> str:
+    """A note on how many changes a list omits and how to see them; empty when it omits none.
+
+    `near` are those of the current repository, or all.
+    """
+    states = [each.state for each in near]
     counts = [f"{states.count(state)} {state}" for state in ("merged", "closed") if state in states]
-    others = states.count("open") - len(shown)
+    others = len(found) - len(near)
     counts += [f"{others} of other repositories"] if others else []
-    return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
+    return f"Not shown: {', '.join(counts)}. See all: hutch changes list --all" if counts else ""
 
 
 def _load() -> settings.LoadedSettings:
