@@ -824,6 +824,17 @@ def test_ctrl_c_at_a_question_ends_the_run(desk: Desk) -> None:
         assert "hutch resume run_" in somebody.shown
 
 
+def test_a_message_that_the_agent_did_not_get_is_named_at_the_end(desk: Desk) -> None:
+    waits = {"calls": [call("bash", command="echo ready-$((40 + 2)); sleep 60")]}
+    with person(desk, waits, persona="engineer") as somebody:
+        somebody.see("ready-42")
+        somebody.type("be quick\r")
+        somebody.see("queued: .*be quick")
+        somebody.type("\x03")
+        assert somebody.leave() == 130
+        assert "hutch: the agent did not get your message: be quick" in somebody.shown
+
+
 def test_the_end_of_input_at_a_question_stops_the_run(desk: Desk) -> None:
     with person(desk, *BASH) as somebody:
         somebody.see(QUESTION)

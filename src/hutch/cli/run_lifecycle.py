@@ -32,7 +32,7 @@ from hutch.domain.no_model_messages import (
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
 from hutch.system.handled_signals import TERMINATION_SIGNALS
-from hutch.system.terminal_text import visible
+from hutch.system.terminal_text import one_line, visible
 
 STOP_TIMEOUT_S = 20.0
 WARNING_TIMEOUT_S = 10.0  # git may take long in a large repository
@@ -116,6 +116,7 @@ class RunFollower:
         self._check: asyncio.Future[None] | None = None
         self._warning = ""
         self._show_warning: Callable[[str], None] = lambda warning: None
+        self._unread: list[str] = []  # messages that the run has not received
 
     @property
     def id(self) -> str:
@@ -181,6 +182,7 @@ class RunFollower:
             )
             self._show_warning = lambda warning: attached.show([Line(visible(warning), lead="warning: ")])
             attached.conversation.transcript.hides = SUMMED_UP
+            self._unread = attached.conversation.unread
             await attached.run()
             return attached.left
         self._show_warning = view.warn
@@ -275,6 +277,10 @@ class RunFollower:
             view.interrupted(self._story.run_id)
         else:
             sys.stderr.write(f"hutch: stopped; nothing was delivered.{self._resume_hint()}\n")
+            for text in self._unread:
+                sys.stderr.write(
+                    f"hutch: the agent did not get your message: {visible(one_line(text, 200))}\n"
+                )
         return exit_codes.INTERRUPTED
 
     def _resume_hint(self) -> str:

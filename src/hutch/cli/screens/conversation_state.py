@@ -38,6 +38,7 @@ class Conversation:
         self.transcript.live_after = head
         is_new = head <= self._after
         self._earlier = None if is_new else _Earlier(head, EARLIER_LINES if after is None else None, session)
+        self.unread: list[str] = []  # messages to the run that it has not received yet
         self._since = time.monotonic()
 
     @property
@@ -136,6 +137,7 @@ class Conversation:
         """Send an input; return the lines to show now, since the log has it only later."""
         await self.sessions.give(self.id, typed.kind, **typed.fields)
         if typed.kind == "message" and self.transcript.state in ("running", "waiting"):
+            self.unread.append(str(typed.fields["text"]))
             return [Line(str(typed.fields["text"]), "you", "queued: ")]
         return []
 
@@ -146,6 +148,9 @@ class Conversation:
             items = self.transcript.delta(update.delta)
         elif update.entry is not None:
             items = self.transcript.entry(update.entry)
+            event = update.entry["event"]
+            if event["type"] == "message.sent" and event.get("text") in self.unread:
+                self.unread.remove(event["text"])
             if self._earlier is not None:
                 items, is_complete = self._earlier.put(items, update.entry["seq"])
                 self._earlier = None if is_complete else self._earlier
